@@ -266,6 +266,7 @@ static void measure_attention(tr_device *device, double peak, int tokens, int si
     float *qkv = numbers(ROWS * 3 * width), *y = numbers(ROWS * width), *dy = numbers(ROWS * width);
     float *gradient = numbers(ROWS * 3 * width), *statistics = numbers(ROWS * 2 * HEADS);
     const struct tr_attention at = {.examples = examples,
+                                    .kv_heads = HEADS,
                                     .heads = HEADS,
                                     .size = size,
                                     .causal = causal,

@@ -44,7 +44,14 @@ static int64_t tr_attention_pairs(const struct tr_attention *at, bool host)
     if (!host) return at->examples;
     for (int64_t e = 0; e < at->examples; e++) {
         const int64_t n = at->offset[e + 1] - at->offset[e], m = at->key_offset[e + 1] - at->key_offset[e];
-        pairs += at->causal ? n * (m - n) + n * (n + 1) / 2 : n * m;
+        if (at->window == 0) {
+            pairs += at->causal ? n * (m - n) + n * (n + 1) / 2 : n * m;
+            continue;
+        }
+        for (int64_t t = m - n; t < m; t++) {
+            const int64_t end = at->causal ? t + 1 : tr_fewer(m, t + at->window);
+            pairs += end - (t < at->window ? 0 : t - at->window + 1);
+        }
     }
     return pairs;
 }

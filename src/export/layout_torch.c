@@ -83,6 +83,7 @@ static void list_attention(struct layout_lister *lister)
     add_matrix(lister, 1, "out_proj.weight");
     if (lister->layer->parameter_count == 2) return;
     layout_add(lister, 2, "in_proj_bias");
+    if (lister->layer->parameter_count == 3) return;
     layout_add(lister, 3, "out_proj.bias");
 }
 

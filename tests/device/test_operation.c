@@ -210,8 +210,13 @@ static void test_costs(void **state)
     const struct tr_op_dense_gelu_forward gelu = {.dense = dense, .derivative = x};
     cost = tr_operation_cost(tr_operation_of(TR_OPERATION_dense_gelu_forward), &gelu, true);
     assert_int_equal(cost.operations, 2 * 5 * 3 * 7 + 2 * 5 * 7);
-    const struct tr_op_attention_forward attention = {
-        .at = {.examples = 3, .heads = 2, .size = 4, .causal = true, .offset = offset, .key_offset = offset}};
+    const struct tr_op_attention_forward attention = {.at = {.examples = 3,
+                                                             .heads = 2,
+                                                             .size = 4,
+                                                             .kv_heads = 2,
+                                                             .causal = true,
+                                                             .offset = offset,
+                                                             .key_offset = offset}};
     cost = tr_operation_cost(tr_operation_of(TR_OPERATION_attention_forward), &attention, true);
     assert_int_equal(cost.operations, (6 + 3) * 2 * (4 * 4 + 4)); /* 6 pairs of 3 tokens, 3 of 2 */
     assert_int_equal(tr_operation_rows(tr_operation_of(TR_OPERATION_attention_forward), &attention, true), 5);

@@ -233,6 +233,17 @@ layers:
 - global_max_pool
 - dense: 2
 """,
+    "shared-heads": """
+layers:
+- embedding: {width: 12, name: words}
+- attention: {heads: 4, kv_heads: 2, width: 16, causal: true, rotary: 100, rotary_style: pairs, rotary_factor: 2}
+- add: {with: words, name: x}
+- attention: {heads: 6, kv_heads: 2, window: 3}
+- add: x
+- attention: {heads: 3, kv_heads: 1, causal: true, window: 5, use_output_bias: false, rotary: 50, rotary_factor: 4, rotary_original: 9}
+- global_max_pool
+- dense: 2
+""",
 }
 
 

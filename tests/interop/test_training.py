@@ -95,6 +95,41 @@ class Rotary(torch.nn.Module):
         return mean @ w["dense1.weights"] + w["dense1.bias"]
 
 
+# Two heads of queries on one of keys, tokens less than 5 places away, neighbours that turn at half the speed.
+SHARED = """- attention: {heads: 4, kv_heads: 2, window: 5, causal: true, rotary: 100, rotary_style: pairs, rotary_factor: 2,
+    use_output_bias: false}
+- global_average_pool
+- dense: 2
+"""
+
+
+class Shared(Rotary):
+    def turn(self, x):
+        """As complex numbers, which a multiplication turns."""
+        speed = 100.0 ** (-torch.arange(0, x.shape[-1], 2, dtype=torch.float64) / x.shape[-1]) / 2
+        angle = torch.arange(x.shape[1])[:, None] * speed
+        by = torch.polar(torch.ones_like(angle), angle)[:, None]
+        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+        return torch.view_as_real(pairs * by.to(pairs.dtype)).flatten(-2)
+
+    def forward(self, tokens, lengths):
+        w = {key.replace("/", "."): value for key, value in self.values.items()}
+        x = w["embedding1.weights"][tokens]
+        q, k, v = (x @ w["attention1.weights"] + w["attention1.bias"]).split((16, 8, 8), -1)
+        q, k, v = (part.unflatten(-1, (-1, 4)) for part in (q, k, v))
+        q, k = self.turn(q), self.turn(k)
+        place = torch.arange(tokens.shape[1])
+        away = place[:, None] - place
+        seen = (away >= 0) & (away < 5)
+        heads = []
+        for head in range(4):
+            scores = q[:, :, head] @ k[:, :, head // 2].mT / 2
+            heads.append(scores.masked_fill(~seen, -torch.inf).softmax(-1) @ v[:, :, head // 2])
+        y = torch.cat(heads, -1) @ w["attention1.output_weights"]
+        mean = (y * (place[:, None] < lengths[:, None, None])).sum(1) / lengths[:, None]
+        return mean @ w["dense1.weights"] + w["dense1.bias"]
+
+
 def text():
     """The first sentences of a corpus, of at most 60 words."""
     with open(data("sst2/train.tsv"), encoding="utf-8") as file:
@@ -156,6 +191,7 @@ labels = text()
 for name, layers in NETWORKS.items():
     judge(name, layers, labels)
 judge("rotary", ROTARY, labels, make=Rotary)
+judge("shared", SHARED, labels, make=Shared)
 labels_of_tokens = tags()
 for name, layers in OF_TOKENS.items():
     judge(name, layers, labels_of_tokens)

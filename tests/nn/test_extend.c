@@ -23,6 +23,13 @@ static const struct network more[] = {
      "- add: x\n"
      "- lstm: 6\n"
      "- unembedding: words\n"},
+    {"shared keys, a window, neighbours that turn", "tokens", 6,
+     "layers:\n"
+     "- embedding: {width: 8}\n"
+     "- attention: {heads: 4, kv_heads: 2, causal: true, window: 3, rotary: 100, rotary_style: pairs}\n"
+     "- attention: {heads: 2, kv_heads: 1, causal: true, window: 2, rotary: 10, rotary_factor: 2, "
+     "use_output_bias: false}\n"
+     "- dense: 6\n"},
     {"rotary positions in two layers", "tokens", 6,
      "layers:\n"
      "- embedding: {width: 8, weights: {normal: 0.7}}\n"

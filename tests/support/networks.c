@@ -183,6 +183,26 @@ const struct network networks[] = {
      "- attention: {heads: 1, width: 6, rotary: 100, use_bias: false}\n"
      "- last\n"
      "- dense: 3\n"},
+    {"heads that share keys, windows and turns", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 8, weights: {normal: 0.7}, name: x}\n"
+     "- attention: {heads: 4, kv_heads: 2, causal: true, window: 2, rotary: 100, rotary_style: pairs}\n"
+     "- add: x\n"
+     "- attention: {heads: 2, kv_heads: 1, window: 2, dropout: 0.2, use_output_bias: false}\n"
+     "- rms_norm\n"
+     "- attention: {heads: 3, width: 12, kv_heads: 1, use_bias: false, rotary: 50, rotary_factor: 4, "
+     "rotary_original: 6}\n"
+     "- last\n"
+     "- dense: 3\n"},
+    {"shared keys in a window, token by token", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 8, weights: {normal: 0.7}, name: x}\n"
+     "- attention: {heads: 4, kv_heads: 2, causal: true, window: 3, rotary: 50, rotary_factor: 2}\n"
+     "- add: x\n"
+     "- attention: {heads: 2, kv_heads: 1, causal: true, use_output_bias: false, rotary: 10, rotary_style: "
+     "pairs}\n"
+     "- last\n"
+     "- dense: 3\n"},
     {"causal transformer", "tokens", 9,
      "layers:\n"
      "- embedding: {width: 6, weights: {normal: 0.7}}\n"

@@ -6,9 +6,10 @@
 
 /* Scaled dot-product attention (Vaswani et al. 2017): `heads` heads over vectors of `size`. Example e has
    queries [offset[e], offset[e+1]) and keys [key_offset[e], key_offset[e+1]); of n queries and m >= n keys
-   (m > 0 where n > 0) the queries are those of the last n tokens. Query i sees the keys j <= i + (m - n) if
-   causal, else all. Row r of head h lies at q + r * q_step + h * size; of keys and values at k and v + r *
-   kv_step + h * size.
+   (m > 0 where n > 0) the queries are those of the last n tokens: query i is token t = i + (m - n). It sees
+   the keys j <= t if causal, else all; with window > 0 of these those with j > t - window and j < t + window.
+   Row r of head h lies at q + r * q_step + h * size; its keys and values are those of head g = h / (heads /
+   kv_heads), at k and v + r * kv_step + g * size.
 
    Per query and head, over the keys j it sees, ascending: z[j] = chain over `size` of q * k; greatest =
    the first z, then z[j] > greatest ? z[j] : greatest; shift = greatest * -scale; e[j] = exp(fma(z[j], scale,
@@ -19,6 +20,8 @@
    examples are numbered first_example + e. */
 struct tr_attention {
     int64_t examples, heads, size;
+    int64_t kv_heads; /* divides heads */
+    int64_t window;   /* >= 0 */
     bool causal;
     float scale;               /* > 0 */
     const int32_t *offset;     /* [examples + 1] of queries */
@@ -40,11 +43,13 @@ struct tr_op_attention_forward {
 #define TR_ABOUT_attention_forward(_)                                                                        \
     _(SIZE, at.examples)                                                                                     \
     _(SHAPE, at.heads)                                                                                       \
+    _(SHAPE, at.kv_heads)                                                                                    \
+    _(SHAPE, at.window)                                                                                      \
     _(SHAPE, at.size)                                                                                        \
     _(OFFSET, at.offset)                                                                                     \
     _(READS_PART, at.q, rows * a->at.heads * a->at.size)                                                     \
-    _(READS_PART, at.k, tr_attention_keys(&a->at, host) * a->at.heads * a->at.size)                          \
-    _(READS_PART, at.v, tr_attention_keys(&a->at, host) * a->at.heads * a->at.size)                          \
+    _(READS_PART, at.k, tr_attention_keys(&a->at, host) * a->at.kv_heads * a->at.size)                       \
+    _(READS_PART, at.v, tr_attention_keys(&a->at, host) * a->at.kv_heads * a->at.size)                       \
     _(INDEX, at.key_offset, a->at.examples + 1)                                                              \
     _(READS, at.scalars, 1)                                                                                  \
     _(WRITES, y, rows * a->at.heads * a->at.size)                                                            \
@@ -56,7 +61,8 @@ struct tr_op_attention_forward {
    exp(fma(z, scale, shift)) * inv, z as forward; g = kept(chain over `size` of dy * v); d[i] = lane chain
    over `size` of dy * y; s = p * (g - d[i]). dq[i] = scale * chain over the keys j of s * k[j]; dk[j] = scale
    * chain over the queries i that see it, ascending, of s * q[i]; dv[j] = chain over these i of kept(p) *
-   dy[i]. Gradients lie like their tensors, at gradient_step. */
+   dy[i]. Of heads that share keys, dk and dv are those of the first + those of the second, and so on.
+   Gradients lie like their tensors, at gradient_step. */
 struct tr_op_attention_backward {
     struct tr_attention at;
     const float *y, *dy; /* [rows][heads * size] */
@@ -66,11 +72,13 @@ struct tr_op_attention_backward {
 #define TR_ABOUT_attention_backward(_)                                                                       \
     _(SIZE, at.examples)                                                                                     \
     _(SHAPE, at.heads)                                                                                       \
+    _(SHAPE, at.kv_heads)                                                                                    \
+    _(SHAPE, at.window)                                                                                      \
     _(SHAPE, at.size)                                                                                        \
     _(OFFSET, at.offset)                                                                                     \
     _(READS_PART, at.q, rows * a->at.heads * a->at.size)                                                     \
-    _(READS_PART, at.k, rows * a->at.heads * a->at.size)                                                     \
-    _(READS_PART, at.v, rows * a->at.heads * a->at.size)                                                     \
+    _(READS_PART, at.k, rows * a->at.kv_heads * a->at.size)                                                  \
+    _(READS_PART, at.v, rows * a->at.kv_heads * a->at.size)                                                  \
     _(READS, at.shift, rows * a->at.heads)                                                                   \
     _(READS, at.inv, rows * a->at.heads)                                                                     \
     _(READS, y, rows * a->at.heads * a->at.size)                                                             \
@@ -78,8 +86,8 @@ struct tr_op_attention_backward {
     _(INDEX, at.key_offset, a->at.examples + 1)                                                              \
     _(READS, at.scalars, 1)                                                                                  \
     _(WRITES_PART, dq, rows * a->at.heads * a->at.size)                                                      \
-    _(WRITES_PART, dk, rows * a->at.heads * a->at.size)                                                      \
-    _(WRITES_PART, dv, rows * a->at.heads * a->at.size)                                                      \
+    _(WRITES_PART, dk, rows * a->at.kv_heads * a->at.size)                                                   \
+    _(WRITES_PART, dv, rows * a->at.kv_heads * a->at.size)                                                   \
     _(OPERATIONS, tr_attention_pairs(&a->at, host) * a->at.heads * (10 * a->at.size + 6))
 
 /* y[r] = x[r] + table[t], t counting the tokens of the example from 0; beyond the table its last row. y may
@@ -120,15 +128,23 @@ struct tr_op_position_backward {
     _(OPERATIONS, rows * a->width)
 
 /* Rotary positions (Su et al. 2021), in place, of `heads` vectors of `size` (even) in each row, one behind
-   the other from x + r * step. a = x[k], b = x[k + size / 2] become fma(-s, b, c * a) and fma(s, a, c * b), k
-   < size / 2; c = cos, s = sin of the angle t * base^(-2k / size), t counting the tokens of the example from
-   `past`. `inverse` turns by -s, which is the gradient. The angle is (double)t * tr_pow(base, -2k / size), c
-   = (float)tr_cos(angle), s = (float)tr_cos(angle - pi / 2) in double, pi / 2 = 0x1.921fb54442d18p0. */
+   the other from x + r * step. a and b become fma(-s, b, c * a) and fma(s, a, c * b), which are x[k] and x[k
+   + size / 2], with `pairs` x[2k] and x[2k + 1]; k < size / 2; c = cos, s = sin of the angle t * f, t
+   counting the tokens of the example from `past`. `inverse` turns by -s, which is the gradient.
+
+   f = tr_pow(base, -2k / size), scaled: with original = 0 (linear) f / factor; else, as Llama 3 does, w =
+   0x1.921fb54442d18p2 / f is the tokens of a turn, and where w < original / high f stays, where w > original
+   / low it is f / factor, and between them (1 - u) * f / factor + u * f, u = (original / w - low) / (high -
+   low). The angle is (double)t * f, c = (float)tr_cos(angle), s = (float)tr_cos(angle - pi / 2), pi / 2 =
+   0x1.921fb54442d18p0. All but x is double; products and quotients are taken from left to right. */
 struct tr_op_rotary {
     int64_t examples, heads, size, step;
     double base;
+    bool pairs;
     bool inverse;
-    int64_t past; /* >= 0 */
+    double factor;              /* >= 1; 1: no scaling */
+    double original, low, high; /* 0, or > 0 and 0 < low < high */
+    int64_t past;               /* >= 0 */
     const int32_t *offset;
     float *x;
 };

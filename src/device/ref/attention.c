@@ -2,10 +2,10 @@
 #include "device/ref/loops/chain.h"
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
+#include "device/rotary.h"
 #include "device/ref/loops/tree.h"
 
 #include "base/alloc.h"
-#include "base/numbers/math.h"
 #include "base/numbers/rng.h"
 
 #include <math.h>
@@ -15,6 +15,7 @@
 struct head {
     const struct tr_attention *at;
     int64_t number, queries, keys, first_row, first_key;
+    int64_t kv_number; /* of the head of keys and values */
     uint32_t example;
 };
 
@@ -23,6 +24,7 @@ static struct head head_of(const struct tr_attention *at, int64_t example, int64
     return (struct head){
         .at = at,
         .number = number,
+        .kv_number = number / (at->heads / at->kv_heads),
         .queries = at->offset[example + 1] - at->offset[example],
         .keys = at->key_offset[example + 1] - at->key_offset[example],
         .first_row = at->offset[example],
@@ -39,13 +41,21 @@ static const float *query_of(const struct head *h, int64_t i)
 /* Of k or v. */
 static const float *row_of(const struct head *h, const float *tensor, int64_t j)
 {
-    return tensor + (h->first_key + j) * h->at->kv_step + h->number * h->at->size;
+    return tensor + (h->first_key + j) * h->at->kv_step + h->kv_number * h->at->size;
 }
 
-/* How many keys query i sees. */
-static int64_t seen(const struct head *h, int64_t i)
+/* Query i sees the keys from first_seen() to end_seen(). */
+static int64_t first_seen(const struct head *h, int64_t i)
 {
-    return h->at->causal ? i + (h->keys - h->queries) + 1 : h->keys;
+    int64_t t = i + (h->keys - h->queries), window = h->at->window;
+    return window == 0 || t < window ? 0 : t - window + 1;
+}
+
+static int64_t end_seen(const struct head *h, int64_t i)
+{
+    int64_t t = i + (h->keys - h->queries), window = h->at->window;
+    if (h->at->causal) return t + 1;
+    return window == 0 || h->keys - t < window ? h->keys : t + window;
 }
 
 static float dot(int64_t size, const float *a, const float *b)
@@ -72,19 +82,20 @@ static float kept(const struct head *h, int64_t i, int64_t j, float x)
 static void forward_query(const struct tr_op_attention_forward *a, const struct head *h, int64_t i, float *e)
 {
     const struct tr_attention *at = &a->at;
-    int64_t keys = seen(h, i), place = (h->first_row + i) * at->heads + h->number;
+    int64_t first = first_seen(h, i), end = end_seen(h, i),
+            place = (h->first_row + i) * at->heads + h->number;
     float *y = a->y + place * at->size, sum = 0;
-    for (int64_t j = 0; j < keys; j++) e[j] = dot(at->size, query_of(h, i), row_of(h, at->k, j));
-    float greatest = e[0];
-    for (int64_t j = 1; j < keys; j++) greatest = e[j] > greatest ? e[j] : greatest;
+    for (int64_t j = first; j < end; j++) e[j] = dot(at->size, query_of(h, i), row_of(h, at->k, j));
+    float greatest = e[first];
+    for (int64_t j = first + 1; j < end; j++) greatest = e[j] > greatest ? e[j] : greatest;
     float shift = greatest * -at->scale;
-    for (int64_t j = 0; j < keys; j++) {
+    for (int64_t j = first; j < end; j++) {
         e[j] = tr_expf(fmaf(e[j], at->scale, shift));
         sum += e[j];
     }
     float inv = 1 / sum;
     memset(y, 0, (size_t)at->size * sizeof *y);
-    for (int64_t j = 0; j < keys; j++) {
+    for (int64_t j = first; j < end; j++) {
         float weight = kept(h, i, j, e[j]);
         ref_chain_rows(1, at->size, &weight, row_of(h, at->v, j), y);
     }
@@ -125,8 +136,10 @@ static float lane_dot(int64_t size, const float *a, const float *b)
     return ref_lanes_total(lane);
 }
 
-/* Goes on with all chains of a head; queries ascend, and so do the keys of each. Gradients begin as +0. */
-static void backward_head(const struct tr_op_attention_backward *a, const struct head *h)
+/* Goes on with all chains of a head; queries ascend, and so do the keys of each. Gradients begin as +0: dq in
+   its place, dk and dv [keys][size] of this head alone. */
+static void backward_head(const struct tr_op_attention_backward *a, const struct head *h, float *dk,
+                          float *dv)
 {
     const struct tr_attention *at = &a->at;
     int64_t size = at->size, step = a->gradient_step;
@@ -135,39 +148,52 @@ static void backward_head(const struct tr_op_attention_backward *a, const struct
         const float *q = query_of(h, i), *dy = a->dy + place * size;
         float *dq = a->dq + row * step + h->number * size;
         float d = lane_dot(size, dy, a->y + place * size);
-        for (int64_t j = 0; j < seen(h, i); j++) {
-            int64_t to = (h->first_key + j) * step + h->number * size;
+        for (int64_t j = first_seen(h, i); j < end_seen(h, i); j++) {
             const float *k = row_of(h, at->k, j);
             float p = tr_expf(fmaf(dot(size, q, k), at->scale, at->shift[place])) * at->inv[place];
             float g = kept(h, i, j, dot(size, dy, row_of(h, at->v, j)));
             float s = p * (g - d), weight = kept(h, i, j, p);
             ref_chain_rows(1, size, &s, k, dq);
-            ref_chain_rows(1, size, &s, q, a->dk + to);
-            ref_chain_rows(1, size, &weight, dy, a->dv + to);
+            ref_chain_rows(1, size, &s, q, dk + j * size);
+            ref_chain_rows(1, size, &weight, dy, dv + j * size);
         }
+        for (int64_t k = 0; k < size; k++) dq[k] = at->scale * dq[k];
     }
+}
+
+/* What a head adds to the gradients of its keys, or of its values; `first` of those that share them. */
+static void add_keys(const struct tr_op_attention_backward *a, const struct head *h, bool first, float scale,
+                     const float *own, float *gradient)
+{
+    const int64_t size = a->at.size;
+    for (int64_t j = 0; j < h->keys; j++)
+        for (int64_t k = 0; k < size; k++) {
+            float *to = gradient + (h->first_key + j) * a->gradient_step + h->kv_number * size + k;
+            const float x = scale * own[j * size + k];
+            *to = first ? x : *to + x;
+        }
 }
 
 tr_status ref_attention_backward(tr_device *device, const struct tr_op_attention_backward *a)
 {
     (void)device;
     const struct tr_attention *at = &a->at;
-    size_t width = (size_t)(at->heads * at->size) * sizeof(float);
+    const int64_t floats = most_keys(at) * at->size;
+    float *dk = tr_alloc((size_t)(2 * floats), sizeof *dk), *dv = dk + floats;
+    if (!dk) return TR_ENOMEM;
     for (int64_t e = 0; e < at->examples; e++) {
-        float *const gradients[] = {a->dq, a->dk, a->dv};
         for (int64_t r = at->offset[e]; r < at->offset[e + 1]; r++)
-            for (int n = 0; n < 3; n++) memset(gradients[n] + r * a->gradient_step, 0, width);
+            memset(a->dq + r * a->gradient_step, 0, (size_t)(at->heads * at->size) * sizeof(float));
         for (int64_t number = 0; number < at->heads; number++) {
             struct head h = head_of(at, e, number);
-            backward_head(a, &h);
+            const bool first = number % (at->heads / at->kv_heads) == 0;
+            memset(dk, 0, (size_t)(2 * floats) * sizeof *dk);
+            backward_head(a, &h, dk, dv);
+            add_keys(a, &h, first, at->scale, dk, a->dk);
+            add_keys(a, &h, first, 1, dv, a->dv);
         }
-        for (int64_t r = at->offset[e]; r < at->offset[e + 1]; r++)
-            for (int64_t k = 0; k < at->heads * at->size; k++)
-                for (int n = 0; n < 2; n++) {
-                    float *to = &gradients[n][r * a->gradient_step + k];
-                    *to = at->scale * *to;
-                }
     }
+    tr_free(dk);
     return TR_OK;
 }
 
@@ -209,13 +235,14 @@ static void turn_row(const struct tr_op_rotary *a, int64_t t, float *x)
 {
     int64_t half = a->size / 2;
     for (int64_t k = 0; k < half; k++) {
-        double angle = (double)t * tr_pow(a->base, -2.0 * (double)k / (double)a->size);
+        double angle = (double)t * tr_rotary_turn(a, k);
         float c = (float)tr_cos(angle), s = (float)tr_cos(angle - 0x1.921fb54442d18p0);
         if (a->inverse) s = -s;
         for (int64_t h = 0; h < a->heads; h++) {
-            float *pair = x + h * a->size + k, first = pair[0], second = pair[half];
-            pair[0] = fmaf(-s, second, c * first);
-            pair[half] = fmaf(s, first, c * second);
+            float *to = x + h * a->size + (a->pairs ? 2 * k : k), *other = to + (a->pairs ? 1 : half);
+            float first = *to, second = *other;
+            *to = fmaf(-s, second, c * first);
+            *other = fmaf(s, first, c * second);
         }
     }
 }

@@ -104,7 +104,7 @@ static int64_t written_floats(const struct tr_c_network *network, const struct t
     case TR_TRACED_attention_forward: {
         const struct tr_attention *at = &traced->as.attention_forward.at;
         if (!is_of_attention(network, traced, value)) return at->heads * at->size;
-        return network->whole ? 1 : 2 * at->heads * at->size + 1;
+        return network->whole ? 1 : 2 * at->kv_heads * at->size + 1;
     }
     case TR_TRACED_dense_forward:
         return traced->as.dense_forward.out;

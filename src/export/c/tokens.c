@@ -4,7 +4,7 @@
  */
 #include "export/c/network.h"
 
-#include "base/numbers/math.h"
+#include "device/rotary.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -46,12 +46,11 @@ static tr_status write_rotary(struct tr_c_network *network, const struct tr_trac
     struct tr_text *body = &network->body;
     tr_text_add(body, "    {\n    static const double frequency[] = {");
     for (int64_t k = 0; k < op->size / 2; k++)
-        tr_text_addf(body, "%s%a,", k % 4 ? " " : "\n        ",
-                     tr_pow(op->base, -2.0 * (double)k / (double)op->size));
+        tr_text_addf(body, "%s%a,", k % 4 ? " " : "\n        ", tr_rotary_turn(op, k));
     tr_text_add(body, "\n    };\n");
     TR_C_BEGIN(rotary);
-    tr_text_addf(body, "t, %" PRId64 ", %" PRId64 ", frequency, %s);\n    }\n", op->heads, op->size,
-                 TR_C_VALUE(op->x));
+    tr_text_addf(body, "t, %" PRId64 ", %" PRId64 ", %d, frequency, %s);\n    }\n", op->heads, op->size,
+                 op->pairs, TR_C_VALUE(op->x));
     return TR_OK;
 }
 
@@ -100,8 +99,10 @@ static tr_status write_attention(struct tr_c_network *network, const struct tr_t
         TR_C_BEGIN(attention);
         tr_text_addf(&network->body, "t, %s_TOKENS, ", network->upper);
     }
-    tr_text_addf(&network->body, "%" PRId64 ", %" PRId64 ", %s, %s, %s, %s);\n", op->at.heads, op->at.size,
-                 text, tr_c_all_name(network, op->at.q).text, tr_c_all_name(network, op->at.shift).text,
+    tr_text_addf(&network->body, "%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %s, %s, %s, %s);\n",
+                 op->at.heads, op->at.kv_heads, op->at.size,
+                 op->at.window < INT32_MAX / 2 ? op->at.window : INT32_MAX / 2, text,
+                 tr_c_all_name(network, op->at.q).text, tr_c_all_name(network, op->at.shift).text,
                  tr_c_all_name(network, op->y).text);
     return TR_OK;
 }

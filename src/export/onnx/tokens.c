@@ -2,7 +2,8 @@
  * vocabulary. Sequences are [time, batch, width]. */
 #include "export/onnx/graph.h"
 
-#include "base/numbers/math.h"
+#include "base/alloc.h"
+#include "device/rotary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -95,19 +96,42 @@ static struct tr_onnx_name angles(struct tr_onnx_graph *graph, const struct tr_o
     const int64_t half = op->size / 2;
     struct tr_onnx_name frequency = tr_onnx_local(graph, "frequency");
     float *data = tr_onnx_floats(graph->onnx, frequency.text, 1, &half);
-    for (int64_t k = 0; data && k < half; k++)
-        data[k] = (float)tr_pow(op->base, -2.0 * (double)k / (double)op->size);
+    for (int64_t k = 0; data && k < half; k++) data[k] = (float)tr_rotary_turn(op, k);
     struct tr_onnx_name times = unsqueeze(graph, tr_onnx_times(graph, x), 3, behind);
     struct tr_onnx_name place = tr_onnx_emit(graph, "Cast", 1, times.text);
     tr_onnx_attribute_integer(graph->onnx, "to", TR_ONNX_FLOAT);
     return tr_onnx_emit(graph, "Mul", 2, place.text, frequency.text);
 }
 
+/* One of the two numbers of each pair, [time, batch, heads, half], of vectors [time, batch, heads, size]. */
+static struct tr_onnx_name half_of(struct tr_onnx_graph *graph, const struct tr_op_rotary *op, const char *x,
+                                   int64_t which)
+{
+    const int64_t half = op->size / 2, pairs[] = {0, 0, op->heads, half, 2},
+                  single[] = {0, 0, op->heads, half};
+    if (!op->pairs) return tr_onnx_slice(graph, x, 3, which * half, (which + 1) * half);
+    struct tr_onnx_name parts = reshape(graph, x, 5, pairs);
+    struct tr_onnx_name one = tr_onnx_slice(graph, parts.text, 4, which, which + 1);
+    return reshape(graph, one.text, 4, single);
+}
+
+/* The vectors again. */
+static struct tr_onnx_name halves(struct tr_onnx_graph *graph, const struct tr_op_rotary *op,
+                                  const char *first, const char *second)
+{
+    static const int64_t behind = 4;
+    const int64_t vectors[] = {0, 0, op->heads, op->size};
+    if (!op->pairs) return concat(graph, first, second, 3);
+    struct tr_onnx_name a = unsqueeze(graph, first, 1, &behind), b = unsqueeze(graph, second, 1, &behind);
+    struct tr_onnx_name pairs = concat(graph, a.text, b.text, 4);
+    return reshape(graph, pairs.text, 4, vectors);
+}
+
 /* In place: from now on readers see what has been turned. */
 tr_status tr_onnx_translate_rotary(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_op_rotary *op = &traced->as.rotary;
-    const int64_t half = op->size / 2, vectors[] = {0, 0, op->step / op->size, op->size};
+    const int64_t vectors[] = {0, 0, op->step / op->size, op->size};
     const int64_t rows[] = {0, 0, op->step};
     struct tr_onnx_value y = *tr_onnx_value_of(graph, op->x);
     struct tr_onnx_name angle = angles(graph, op, y.name.text);
@@ -116,15 +140,14 @@ tr_status tr_onnx_translate_rotary(struct tr_onnx_graph *graph, const struct tr_
     struct tr_onnx_name all = reshape(graph, y.name.text, 4, vectors);
     struct tr_onnx_name turning = tr_onnx_slice(graph, all.text, 2, 0, op->heads),
                         staying = tr_onnx_slice(graph, all.text, 2, op->heads, vectors[2]);
-    struct tr_onnx_name a = tr_onnx_slice(graph, turning.text, 3, 0, half),
-                        b = tr_onnx_slice(graph, turning.text, 3, half, op->size);
+    struct tr_onnx_name a = half_of(graph, op, turning.text, 0), b = half_of(graph, op, turning.text, 1);
     struct tr_onnx_name ca = tr_onnx_emit(graph, "Mul", 2, c.text, a.text),
                         sb = tr_onnx_emit(graph, "Mul", 2, s.text, b.text),
                         cb = tr_onnx_emit(graph, "Mul", 2, c.text, b.text),
                         sa = tr_onnx_emit(graph, "Mul", 2, s.text, a.text);
     struct tr_onnx_name first = tr_onnx_emit(graph, "Sub", 2, ca.text, sb.text),
                         second = tr_onnx_emit(graph, "Add", 2, cb.text, sa.text);
-    struct tr_onnx_name turned = concat(graph, first.text, second.text, 3);
+    struct tr_onnx_name turned = halves(graph, op, first.text, second.text);
     struct tr_onnx_name joined = concat(graph, turned.text, staying.text, 2);
     y.name = reshape(graph, joined.text, 3, rows);
     tr_onnx_define(graph, op->x, &y);
@@ -132,6 +155,26 @@ tr_status tr_onnx_translate_rotary(struct tr_onnx_graph *graph, const struct tr_
 }
 
 /* ---- attention ---- */
+
+/* Queries, keys or values [batch, heads, time, size] out of [time, batch, heads + 2 * kv_heads, size], each
+   head of keys as often as there are heads of queries that share it. */
+static struct tr_onnx_name group(struct tr_onnx_graph *graph, const struct tr_attention *at, const char *x,
+                                 int64_t which)
+{
+    static const int64_t heads_second[] = {1, 2, 0, 3};
+    const int64_t begin = which == 0 ? 0 : at->heads + (which - 1) * at->kv_heads;
+    struct tr_onnx_name part =
+        tr_onnx_slice(graph, x, 2, begin, begin + (which == 0 ? at->heads : at->kv_heads));
+    struct tr_onnx_name y = transpose(graph, part.text, 4, heads_second);
+    int64_t *place = which == 0 ? NULL : tr_alloc((size_t)at->heads, sizeof *place);
+    if (!place) return y;
+    for (int64_t h = 0; h < at->heads; h++) place[h] = h / (at->heads / at->kv_heads);
+    struct tr_onnx_name places = tr_onnx_local_integers(graph, "shared", (int)at->heads, place);
+    tr_free(place);
+    y = tr_onnx_emit(graph, "Gather", 2, y.text, places.text);
+    tr_onnx_attribute_integer(graph->onnx, "axis", 1);
+    return y;
+}
 
 /* Queries, keys or values [batch, heads, time, size] out of [3, batch, heads, time, size]. */
 static struct tr_onnx_name third(struct tr_onnx_graph *graph, const char *projected, int64_t which)
@@ -143,23 +186,50 @@ static struct tr_onnx_name third(struct tr_onnx_graph *graph, const char *projec
     return y;
 }
 
-/* Scores [batch, heads, queries, keys] of keys that a query does not see become -infinite. A causal query of
-   an example sees nothing behind its end. */
-static struct tr_onnx_name hide(struct tr_onnx_graph *graph, bool causal, const char *x, const char *scores)
+/* Which keys a query sees for its place: [queries, keys]. */
+static struct tr_onnx_name in_sight(struct tr_onnx_graph *graph, const struct tr_attention *at, const char *x)
 {
-    static const int64_t first = 0, second = 1, batch_first[] = {1, 2, 0}, heads = 1;
+    static const int64_t first = 0, second = 1;
+    const char *times = tr_onnx_times(graph, x);
+    struct tr_onnx_name keys = unsqueeze(graph, times, 1, &first),
+                        queries = unsqueeze(graph, times, 1, &second);
+    struct tr_onnx_name seen = {""};
+    if (at->causal) seen = tr_onnx_emit(graph, "LessOrEqual", 2, keys.text, queries.text);
+    if (at->window == 0) return seen;
+    struct tr_onnx_name window = tr_onnx_local_integer(graph, "window", at->window);
+    struct tr_onnx_name reach = tr_onnx_emit(graph, "Add", 2, keys.text, window.text);
+    struct tr_onnx_name near = tr_onnx_emit(graph, "Less", 2, queries.text, reach.text);
+    if (!at->causal) {
+        struct tr_onnx_name end = tr_onnx_emit(graph, "Add", 2, queries.text, window.text);
+        seen = tr_onnx_emit(graph, "Less", 2, keys.text, end.text);
+    }
+    return tr_onnx_emit(graph, "And", 2, seen.text, near.text);
+}
+
+/* Scores [batch, heads, queries, keys] of keys that a query does not see become -infinite. A causal query of
+   an example sees nothing behind its end. A query behind the end of its example sees all keys within its
+   window, as otherwise it might see none. */
+static struct tr_onnx_name hide(struct tr_onnx_graph *graph, const struct tr_attention *at, const char *x,
+                                const char *scores)
+{
+    static const int64_t batch_first[] = {1, 2, 0}, heads = 1;
     struct tr_onnx_name seen, same;
-    const char *inside = causal ? NULL : tr_onnx_inside(graph, x);
+    const char *inside = at->causal ? NULL : tr_onnx_inside(graph, x);
     snprintf(same.text, sizeof same.text, "%s", scores);
-    if (!causal && !inside) return same;
-    if (causal) {
-        const char *times = tr_onnx_times(graph, x);
-        struct tr_onnx_name keys = unsqueeze(graph, times, 1, &first),
-                            queries = unsqueeze(graph, times, 1, &second);
-        seen = tr_onnx_emit(graph, "LessOrEqual", 2, keys.text, queries.text);
-    } else {
+    if (!at->causal && !inside && at->window == 0) return same;
+    if (inside) {
         struct tr_onnx_name keys = transpose(graph, inside, 3, batch_first); /* [batch, 1, keys] */
         seen = unsqueeze(graph, keys.text, 1, &heads);
+        if (at->window > 0) {
+            struct tr_onnx_name near = in_sight(graph, at, x);
+            static const int64_t last = 3;
+            struct tr_onnx_name queries = unsqueeze(graph, keys.text, 1, &last);
+            struct tr_onnx_name beyond = tr_onnx_emit(graph, "Not", 1, queries.text);
+            struct tr_onnx_name any = tr_onnx_emit(graph, "Or", 2, seen.text, beyond.text);
+            seen = tr_onnx_emit(graph, "And", 2, any.text, near.text);
+        }
+    } else {
+        seen = in_sight(graph, at, x);
     }
     struct tr_onnx_name never = tr_onnx_local_number(graph, "hidden", -INFINITY);
     return tr_onnx_emit(graph, "Where", 3, seen.text, scores, never.text);
@@ -172,16 +242,26 @@ tr_status tr_onnx_translate_attention(struct tr_onnx_graph *graph, const struct 
     const struct tr_op_attention_forward *op = &traced->as.attention_forward;
     const int64_t heads = op->at.heads, size = op->at.size, width = heads * size;
     const int64_t thirds[] = {0, 0, 3, heads, size}, rows[] = {0, 0, width};
+    const int64_t groups[] = {0, 0, heads + 2 * op->at.kv_heads, size};
     const char *x = tr_onnx_value_of(graph, op->at.q)->name.text;
-    struct tr_onnx_name parts = reshape(graph, x, 5, thirds);
-    struct tr_onnx_name projected = transpose(graph, parts.text, 5, thirds_first);
-    struct tr_onnx_name q = third(graph, projected.text, 0), k = third(graph, projected.text, 1),
-                        v = third(graph, projected.text, 2);
+    struct tr_onnx_name q, k, v;
+    if (op->at.kv_heads == heads) {
+        struct tr_onnx_name parts = reshape(graph, x, 5, thirds);
+        struct tr_onnx_name projected = transpose(graph, parts.text, 5, thirds_first);
+        q = third(graph, projected.text, 0);
+        k = third(graph, projected.text, 1);
+        v = third(graph, projected.text, 2);
+    } else {
+        struct tr_onnx_name parts = reshape(graph, x, 4, groups);
+        q = group(graph, &op->at, parts.text, 0);
+        k = group(graph, &op->at, parts.text, 1);
+        v = group(graph, &op->at, parts.text, 2);
+    }
     struct tr_onnx_name across = transpose(graph, k.text, 4, keys_last);
     struct tr_onnx_name products = tr_onnx_emit(graph, "MatMul", 2, q.text, across.text);
     struct tr_onnx_name factor = tr_onnx_local_number(graph, "factor", op->at.scale);
     struct tr_onnx_name scores = tr_onnx_emit(graph, "Mul", 2, products.text, factor.text);
-    struct tr_onnx_name seen = hide(graph, op->at.causal, x, scores.text);
+    struct tr_onnx_name seen = hide(graph, &op->at, x, scores.text);
     struct tr_onnx_name weights = tr_onnx_emit(graph, "Softmax", 1, seen.text);
     tr_onnx_attribute_integer(graph->onnx, "axis", -1);
     struct tr_onnx_name sums = tr_onnx_emit(graph, "MatMul", 2, weights.text, v.text);

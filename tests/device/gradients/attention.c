@@ -31,8 +31,9 @@ static double attention_scalar(void *user)
     return differences_weigh(ROWS * WIDTH, a->forward.y, a->dy);
 }
 
-static void check_attention(bool causal, float rate)
+static void check_attention(bool causal, float rate, int64_t kv_heads, int64_t window)
 {
+    const int64_t kv_width = kv_heads * SIZE, step = WIDTH + 2 * kv_width;
     static const struct tr_step_scalars scalars = {.step = 5};
     float *qkv = differences_numbers(ROWS * 3 * WIDTH, 1), *dy = differences_numbers(ROWS * WIDTH, 2);
     float *y = differences_zeros(ROWS * WIDTH), *shift = differences_zeros(ROWS * HEADS);
@@ -40,15 +41,17 @@ static void check_attention(bool causal, float rate)
     const struct tr_attention at = {.examples = EXAMPLES,
                                     .heads = HEADS,
                                     .size = SIZE,
+                                    .kv_heads = kv_heads,
+                                    .window = window,
                                     .causal = causal,
                                     .scale = 0.7f,
                                     .offset = offset,
                                     .key_offset = offset,
                                     .q = qkv,
                                     .k = qkv + WIDTH,
-                                    .v = qkv + 2 * WIDTH,
-                                    .q_step = 3 * WIDTH,
-                                    .kv_step = 3 * WIDTH,
+                                    .v = qkv + WIDTH + kv_width,
+                                    .q_step = step,
+                                    .kv_step = step,
                                     .shift = shift,
                                     .inv = inv,
                                     .rate = rate,
@@ -61,20 +64,24 @@ static void check_attention(bool causal, float rate)
                                                       .dy = dy,
                                                       .dq = gradient,
                                                       .dk = gradient + WIDTH,
-                                                      .dv = gradient + 2 * WIDTH,
-                                                      .gradient_step = 3 * WIDTH};
+                                                      .dv = gradient + WIDTH + kv_width,
+                                                      .gradient_step = step};
     assert_int_equal(ref_attention_backward(NULL, &backward), TR_OK);
-    char what[60];
-    snprintf(what, sizeof what, "attention%s, dropout %g", causal ? ", causal" : "", (double)rate);
-    differences_check(what, attention_scalar, &a, DIFFERENCES_SMOOTH, qkv, gradient, 0, ROWS * 3 * WIDTH);
+    char what[100];
+    snprintf(what, sizeof what, "attention%s, dropout %g, %d heads of keys, window %d",
+             causal ? ", causal" : "", (double)rate, (int)kv_heads, (int)window);
+    differences_check(what, attention_scalar, &a, DIFFERENCES_SMOOTH, qkv, gradient, 0, ROWS * step);
     differences_release(6, (float *[]){qkv, dy, y, shift, inv, gradient});
 }
 
 void gradients_attention(void)
 {
-    check_attention(false, 0);
-    check_attention(true, 0);
-    check_attention(true, 0.4f);
+    check_attention(false, 0, HEADS, 0);
+    check_attention(true, 0, HEADS, 0);
+    check_attention(true, 0.4f, HEADS, 0);
+    check_attention(true, 0, 1, 0);
+    check_attention(true, 0.4f, 1, 2);
+    check_attention(false, 0, HEADS, 3);
 }
 
 struct position {
@@ -131,7 +138,7 @@ static double rotary_scalar(void *user)
     return differences_weigh(ROWS * 2 * WIDTH, r->op.x, r->dy);
 }
 
-void gradients_rotary(void)
+static void check_rotary(bool pairs, double factor, double original)
 {
     float *x = differences_numbers(ROWS * 2 * WIDTH, 1), *dy = differences_numbers(ROWS * 2 * WIDTH, 2);
     float *y = differences_zeros(ROWS * 2 * WIDTH), *dx = differences_zeros(ROWS * 2 * WIDTH);
@@ -140,6 +147,11 @@ void gradients_rotary(void)
                         .size = 4,
                         .step = 2 * WIDTH,
                         .base = 50,
+                        .pairs = pairs,
+                        .factor = factor,
+                        .original = original,
+                        .low = 1,
+                        .high = 4,
                         .offset = offset,
                         .x = y},
                        x,
@@ -151,4 +163,12 @@ void gradients_rotary(void)
     assert_int_equal(ref_rotary(NULL, &backward), TR_OK);
     differences_check("rotary", rotary_scalar, &r, DIFFERENCES_LINEAR, x, dx, 0, ROWS * 2 * WIDTH);
     differences_release(4, (float *[]){x, dy, y, dx});
+}
+
+void gradients_rotary(void)
+{
+    check_rotary(false, 1, 0);
+    check_rotary(true, 1, 0);
+    check_rotary(true, 2, 0);
+    check_rotary(false, 3, 20);
 }

@@ -7,6 +7,12 @@
 
 enum { MOST_KEYS = 512 };
 
+/* The head of keys that head h takes. */
+static int64_t shared(const struct tr_attention *at, int64_t h)
+{
+    return h * at->kv_heads / at->heads;
+}
+
 /* Number `index` of key j of an example, or of a query, of head h. */
 static float part_of(const float *tensor, int64_t step, int64_t row, const struct tr_attention *at, int64_t h,
                      int64_t index)
@@ -24,35 +30,45 @@ static float kept(const struct tr_attention *at, int64_t e, int64_t h, int64_t i
     return tr_rng_unit(words[j % 4]) >= at->rate ? x * (1 / (1 - at->rate)) : 0;
 }
 
-/* Keys that query i of example e sees. */
-static int64_t seen(const struct tr_attention *at, int64_t e, int64_t i)
+/* Whether query i of example e sees key j. */
+static bool sees(const struct tr_attention *at, int64_t e, int64_t i, int64_t j)
 {
     const int64_t n = at->offset[e + 1] - at->offset[e], m = at->key_offset[e + 1] - at->key_offset[e];
-    return at->causal ? i + (m - n) + 1 : m;
+    const int64_t away = j - (i + (m - n));
+    if (at->causal && away > 0) return false;
+    return at->window == 0 || (away < at->window && -away < at->window);
 }
 
 static float score(const struct tr_attention *at, int64_t e, int64_t h, int64_t i, int64_t j)
 {
     for (int64_t k = 0; k < at->size; k++)
         term(part_of(at->q, at->q_step, at->offset[e] + i, at, h, k),
-             part_of(at->k, at->kv_step, at->key_offset[e] + j, at, h, k));
+             part_of(at->k, at->kv_step, at->key_offset[e] + j, at, shared(at, h), k));
     return chain(0);
 }
 
 static void attend(const struct tr_op_attention_forward *a, int64_t e, int64_t h, int64_t i)
 {
     const struct tr_attention *at = &a->at;
-    const int64_t keys = seen(at, e, i), row = at->offset[e] + i, place = row * at->heads + h;
-    float z[MOST_KEYS] = {0};
-    for (int64_t j = 0; j < keys; j++) z[j] = score(at, e, h, i, j);
-    float most = z[0];
-    for (int64_t j = 1; j < keys; j++) most = z[j] > most ? z[j] : most;
+    const int64_t keys = at->key_offset[e + 1] - at->key_offset[e];
+    const int64_t row = at->offset[e] + i, place = row * at->heads + h;
+    float z[MOST_KEYS] = {0}, most = 0;
+    bool any = false;
+    for (int64_t j = 0; j < keys; j++) {
+        if (!sees(at, e, i, j)) continue;
+        z[j] = score(at, e, h, i, j);
+        most = !any || z[j] > most ? z[j] : most;
+        any = true;
+    }
     at->shift[place] = most * -at->scale;
-    for (int64_t j = 0; j < keys; j++) number(z[j] = tr_expf(fused(z[j], at->scale, at->shift[place])));
+    for (int64_t j = 0; j < keys; j++)
+        if (sees(at, e, i, j)) number(z[j] = tr_expf(fused(z[j], at->scale, at->shift[place])));
     at->inv[place] = 1 / sum_chain(0);
     for (int64_t k = 0; k < at->size; k++) {
         for (int64_t j = 0; j < keys; j++)
-            term(kept(at, e, h, i, j, z[j]), part_of(at->v, at->kv_step, at->key_offset[e] + j, at, h, k));
+            if (sees(at, e, i, j))
+                term(kept(at, e, h, i, j, z[j]),
+                     part_of(at->v, at->kv_step, at->key_offset[e] + j, at, shared(at, h), k));
         a->y[place * at->size + k] = at->inv[place] * chain(0);
     }
 }
@@ -73,7 +89,7 @@ static void slopes(const struct tr_op_attention_backward *a, int64_t e, int64_t 
     const float *dy = a->dy + place * at->size, *y = a->y + place * at->size;
     *p = tr_expf(fused(score(at, e, h, i, j), at->scale, at->shift[place])) * at->inv[place];
     for (int64_t k = 0; k < at->size; k++)
-        term(dy[k], part_of(at->v, at->kv_step, at->offset[e] + j, at, h, k));
+        term(dy[k], part_of(at->v, at->kv_step, at->offset[e] + j, at, shared(at, h), k));
     const float g = kept(at, e, h, i, j, chain(0));
     for (int64_t k = 0; k < at->size; k++) term(dy[k], y[k]);
     *s = *p * (g - lane_chain());
@@ -86,22 +102,28 @@ ORDER(attention_backward)
     for (int64_t n = 0; n < at->examples * at->heads; n++) {
         const int64_t e = n / at->heads, h = n % at->heads, count = at->offset[e + 1] - at->offset[e];
         for (int64_t i = 0; i < count; i++)
-            for (int64_t j = 0; j < seen(at, e, i); j++) slopes(a, e, h, i, j, &p[i][j], &s[i][j]);
+            for (int64_t j = 0; j < count; j++)
+                if (sees(at, e, i, j)) slopes(a, e, h, i, j, &p[i][j], &s[i][j]);
         for (int64_t k = 0; k < at->size; k++)
             for (int64_t own = 0; own < count; own++) {
-                const int64_t to = (at->offset[e] + own) * a->gradient_step + h * at->size + k;
-                for (int64_t j = 0; j < seen(at, e, own); j++)
-                    term(s[own][j], part_of(at->k, at->kv_step, at->offset[e] + j, at, h, k));
+                const int64_t row = (at->offset[e] + own) * a->gradient_step + k;
+                const int64_t to = row + h * at->size, to_key = row + shared(at, h) * at->size;
+                const bool first = h == 0 || shared(at, h) != shared(at, h - 1);
+                for (int64_t j = 0; j < count; j++)
+                    if (sees(at, e, own, j))
+                        term(s[own][j], part_of(at->k, at->kv_step, at->offset[e] + j, at, shared(at, h), k));
                 a->dq[to] = at->scale * chain(0);
                 for (int64_t i = 0; i < count; i++)
-                    if (own < seen(at, e, i))
+                    if (sees(at, e, i, own))
                         term(s[i][own], part_of(at->q, at->q_step, at->offset[e] + i, at, h, k));
-                a->dk[to] = at->scale * chain(0);
+                const float of_key = at->scale * chain(0);
+                a->dk[to_key] = first ? of_key : a->dk[to_key] + of_key;
                 for (int64_t i = 0; i < count; i++)
-                    if (own < seen(at, e, i))
+                    if (sees(at, e, i, own))
                         term(kept(at, e, h, i, own, p[i][own]),
                              a->dy[((at->offset[e] + i) * at->heads + h) * at->size + k]);
-                a->dv[to] = chain(0);
+                const float of_value = chain(0);
+                a->dv[to_key] = first ? of_value : a->dv[to_key] + of_value;
             }
     }
 }
@@ -135,6 +157,18 @@ ORDER(position_backward)
     each_node(&a->cut, a->length * a->width, a->dtable, table_leaf, a);
 }
 
+/* Turns of pair k from a token to the next, in radians. */
+static double turn(const struct tr_op_rotary *a, int64_t k)
+{
+    const double plain = tr_pow(a->base, -2.0 * (double)k / (double)a->size), slow = plain / a->factor;
+    const double period = 0x1.921fb54442d18p2 / plain; /* in tokens */
+    if (a->original == 0 || period > a->original / a->low) return slow;
+    if (period < a->original / a->high) return plain;
+    const double share = (a->original / period - a->low) / (a->high - a->low);
+    const double slower = (1 - share) * plain / a->factor, rest = share * plain;
+    return slower + rest;
+}
+
 ORDER(rotary)
 {
     const double quarter = 0x1.921fb54442d18p0;
@@ -142,11 +176,12 @@ ORDER(rotary)
         for (int64_t r = a->offset[e]; r < a->offset[e + 1]; r++)
             for (int64_t i = 0; i < a->heads * a->size / 2; i++) {
                 const int64_t h = i / (a->size / 2), k = i % (a->size / 2);
-                const double power = -2.0 * (double)k / (double)a->size;
-                const double angle = (double)(a->past + r - a->offset[e]) * tr_pow(a->base, power);
+                const double angle = (double)(a->past + r - a->offset[e]) * turn(a, k);
                 const float c = (float)tr_cos(angle), sine = (float)tr_cos(angle - quarter);
                 const float s = a->inverse ? -sine : sine;
-                float *x = a->x + r * a->step + h * a->size + k, *y = x + a->size / 2;
+                float *vector = a->x + r * a->step + h * a->size;
+                float *x = a->pairs ? &vector[2 * k] : &vector[k];
+                float *y = a->pairs ? &vector[2 * k + 1] : &vector[k + a->size / 2];
                 const float first = *x, second = *y;
                 *x = fused(-s, second, c * first);
                 *y = fused(s, first, c * second);

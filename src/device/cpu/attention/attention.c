@@ -39,7 +39,8 @@ static void forward_scores(const struct head *h, const struct forward *f, int64_
         const int64_t first = tile_first(h->keys, tiles, t);
         const int64_t height = tile_first(h->keys, tiles, t + 1) - first;
         if (first >= limit) break;
-        /* The first half of the queries may see none of them. */
+        if (first + height <= seen_from(h, i0)) continue;
+        /* The first half of the queries may see none of them, being older. */
         const int64_t skip =
             columns == TILE_COLUMNS && first >= seen(h, i0 + HALF_COLUMNS - 1) ? HALF_COLUMNS : 0;
         struct row_tile tile = {.tile = {.segments = &segment,
@@ -83,6 +84,20 @@ V_INLINE vf greatest_of(const float *scores, int64_t keys)
     return part[0];
 }
 
+/* kept() of the scores of the keys from `first` on. */
+static void forward_drop(const struct head *h, float *scores, int64_t first, int64_t limit,
+                         const struct softmax *s)
+{
+    for (int64_t j = first / 4 * 4; h->at->rate > 0 && j < limit; j += 4) {
+        vi words[4];
+        mask_blocks(&h->mask, vi_add(s->block, vi_set1((int32_t)(j / 4))), h->example, words);
+        for (int w = 0; w < 4 && j + w < limit; w++) {
+            float *at = scores + (j + w) * TILE_COLUMNS;
+            v_store(at, mask_kept(&h->mask, words[w], v_load(at)));
+        }
+    }
+}
+
 /* VW columns of scores become kept(e): all queries see `first` keys, each one more than the one before, as
    far as `limit`. */
 static void forward_softmax(const struct head *h, float *scores, int64_t first, int64_t limit,
@@ -109,27 +124,49 @@ static void forward_softmax(const struct head *h, float *scores, int64_t first, 
         v_store(scores + j * TILE_COLUMNS, e);
     }
     s->inv = v_div(v_set1(1.0f), sum);
-    for (int64_t j = 0; h->at->rate > 0 && j < limit; j += 4) {
-        vi words[4];
-        mask_blocks(&h->mask, vi_add(s->block, vi_set1((int32_t)(j / 4))), h->example, words);
-        for (int w = 0; w < 4 && j + w < limit; w++) {
-            float *at = scores + (j + w) * TILE_COLUMNS;
-            v_store(at, mask_kept(&h->mask, words[w], v_load(at)));
-        }
-    }
+    forward_drop(h, scores, 0, limit, s);
 }
 
-/* y of `count` queries from i0 on. */
+/* The same of the queries from `query` to `last`, each with keys of its own. */
+static void forward_softmax_window(const struct head *h, float *scores, int64_t query, int64_t last,
+                                   struct softmax *s)
+{
+    const int64_t first = seen_from(h, query), limit = seen(h, last);
+    float from[VW], end[VW];
+    for (int i = 0; i < VW; i++) { /* the first and the last key of each, counted from `first` */
+        from[i] = (float)(seen_from(h, smaller(query + i, last)) - first);
+        end[i] = (float)(seen(h, smaller(query + i, last)) - 1 - first);
+    }
+    const vf begins = v_load(from), ends = v_load(end), scale = v_set1(h->at->scale);
+    vf greatest = v_zero(), sum = v_zero();
+    for (int64_t j = first; j < limit; j++) {
+        const vf key = v_set1((float)(j - first)), z = v_load(scores + j * TILE_COLUMNS);
+        const vf most = v_select(v_ge(begins, key), z, v_greater(z, greatest));
+        greatest = v_select(v_ge(ends, key), most, greatest);
+    }
+    s->shift = v_mul(greatest, v_set1(-h->at->scale));
+    for (int64_t j = first; j < limit; j++) {
+        const vf key = v_set1((float)(j - first));
+        const vf e = v_exp(v_fma(v_load(scores + j * TILE_COLUMNS), scale, s->shift));
+        const vf more = v_select(v_ge(key, begins), v_add(sum, e), sum);
+        sum = v_select(v_ge(ends, key), more, sum);
+        v_store(scores + j * TILE_COLUMNS, e);
+    }
+    s->inv = v_div(v_set1(1.0f), sum);
+    forward_drop(h, scores, first, limit, s);
+}
+
+/* y of `count` queries from i0 on. Windows leave each query keys of its own: a tile has one then. */
 static void forward_values(const struct head *h, const struct forward *f, float *y, int64_t i0, int64_t count,
                            const float *inv)
 {
     const struct tr_attention *at = h->at;
-    const int64_t width = at->heads * at->size, tiles = tile_count(count);
+    const int64_t width = at->heads * at->size, tiles = at->window > 0 ? count : tile_count(count);
     for (int64_t t = 0; t < tiles; t++) {
         const int64_t r0 = tile_first(count, tiles, t), height = tile_first(count, tiles, t + 1) - r0;
-        const int64_t keys =
-            seen(h, i0 + r0); /* of the first query; if causal each further one sees one more */
-        const struct tile_segment segment = {.length = (int32_t)keys};
+        /* Of the first query; if causal each further one sees one more. */
+        const int64_t from = seen_from(h, i0 + r0), keys = seen(h, i0 + r0);
+        const struct tile_segment segment = {.length = (int32_t)(keys - from)};
         float *to = y + (h->row + i0 + r0) * width + h->number * at->size;
         for (int64_t c = 0; c < at->size; c += TILE_COLUMNS) {
             const float *values = f->values + c * h->keys;
@@ -138,9 +175,9 @@ static void forward_values(const struct head *h, const struct forward *f, float 
                                       .corner = at->causal ? TILE_FALLING : TILE_NO_CORNER,
                                       .corner_a = f->scores + keys * TILE_COLUMNS + r0,
                                       .corner_b = values + keys * TILE_COLUMNS,
-                                      .a = f->scores + r0,
+                                      .a = f->scores + from * TILE_COLUMNS + r0,
                                       .a_step = TILE_COLUMNS,
-                                      .b = values,
+                                      .b = values + from * TILE_COLUMNS,
                                       .b_step = TILE_COLUMNS,
                                       .to = to + c,
                                       .to_step = width,
@@ -197,7 +234,10 @@ static void forward_head(const void *arguments, const struct head *h, float *mem
                     (int32_t)(uint32_t)((uint64_t)(h->number * h->queries + i0 + i + q) * (uint64_t)blocks);
             memcpy(bits, block, sizeof bits);
             s.block = v_bits(v_load(bits));
-            forward_softmax(h, f.scores + i, seen(h, i0 + i), seen(h, i0 + last), &s);
+            if (at->window > 0)
+                forward_softmax_window(h, f.scores + i, i0 + i, i0 + last, &s);
+            else
+                forward_softmax(h, f.scores + i, seen(h, i0 + i), seen(h, i0 + last), &s);
             v_store(shift + i, s.shift);
             v_store(inv + i, s.inv);
         }
@@ -213,7 +253,7 @@ static void forward_head(const void *arguments, const struct head *h, float *mem
 tr_status CPU_KERNEL(attention_forward)(tr_device *device, const struct tr_op_attention_forward *a)
 {
     const int64_t floats = forward_floats(attention_keys(&a->at), a->at.size);
-    return attention_run(device, &a->at, 2, floats, forward_head, a);
+    return attention_run(device, &a->at, 2, floats, 1, forward_head, a);
 }
 
 /* ---- all heads ---- */
@@ -229,6 +269,7 @@ struct part {
 struct run {
     const struct cpu_device *cpu;
     const struct tr_attention *at;
+    int64_t together;
     attention_head function;
     const void *arguments;
     struct part *part; /* [threads] */
@@ -239,6 +280,7 @@ static void choose_head(const struct tr_attention *at, int64_t index, struct hea
 {
     const int64_t example = index / at->heads;
     h->number = index % at->heads;
+    h->kv_number = h->number / (at->heads / at->kv_heads);
     h->row = at->offset[example];
     h->key = at->key_offset[example];
     h->queries = at->offset[example + 1] - h->row;
@@ -262,22 +304,26 @@ static void run_member(void *arguments, int member, int size)
             i++;
             continue;
         }
-        choose_head(at, next, &h);
-        h.next = NULL;
-        if (next + 1 < part->end) {
-            choose_head(at, next + 1, &following);
-            h.next = &following;
+        for (int64_t index = next * run->together; index < (next + 1) * run->together; index++) {
+            choose_head(at, index, &h);
+            h.next = NULL;
+            if (index + 1 < part->end * run->together) {
+                choose_head(at, index + 1, &following);
+                h.next = &following;
+            }
+            if (h.queries > 0) run->function(run->arguments, &h, cpu_scratch(run->cpu, member));
         }
-        if (h.queries > 0) run->function(run->arguments, &h, cpu_scratch(run->cpu, member));
     }
 }
 
 tr_status attention_run(tr_device *device, const struct tr_attention *at, int products, int64_t floats,
-                        attention_head function, const void *arguments)
+                        int64_t together, attention_head function, const void *arguments)
 {
     struct cpu_device *cpu = cpu_device_of(device);
-    struct run run = {.cpu = cpu, .at = at, .function = function, .arguments = arguments};
-    const int64_t grain = at->examples < cpu->base.threads ? 1 : at->heads;
+    struct run run = {
+        .cpu = cpu, .at = at, .together = together, .function = function, .arguments = arguments};
+    const int64_t parts_of_example = at->heads / together;
+    const int64_t grain = at->examples < cpu->base.threads ? 1 : parts_of_example;
     const size_t parts = (size_t)cpu->base.threads * sizeof *run.part;
     double scores = 0;
     for (int64_t e = 0; e < at->examples; e++)
@@ -288,7 +334,7 @@ tr_status attention_run(tr_device *device, const struct tr_attention *at, int pr
     run.part = cpu_shared(cpu);
     for (int i = 0; i < cpu->base.threads; i++) {
         int64_t begin;
-        tr_team_chunk(at->examples * at->heads, grain, i, cpu->base.threads, &begin, &run.part[i].end);
+        tr_team_chunk(at->examples * parts_of_example, grain, i, cpu->base.threads, &begin, &run.part[i].end);
         atomic_init(&run.part[i].next, begin);
     }
     cpu_run(cpu, scores * (double)(at->heads * at->size) * products / (8.0 * VW), run_member, &run);

@@ -20,6 +20,7 @@ _Static_assert(TILE_VECTORS % 2 == 0, "half a tile is whole vectors");
 struct head {
     const struct tr_attention *at;
     int64_t number, queries, keys, before; /* before: keys that are older than the first query */
+    int64_t kv_number;                     /* of the head of keys and values */
     int64_t row, key;                      /* the first ones */
     uint32_t example;
     struct mask mask;
@@ -42,9 +43,10 @@ struct head_ahead {
 typedef void (*attention_head)(const void *arguments, const struct head *head, float *memory);
 
 /* Calls `function` for every head of every example that has queries, on the whole team, each with `floats` of
-   scratch. `products` counts the matrix products of a head. */
+   scratch: for `together` heads, which divide the heads of an example, by one member in their order.
+   `products` counts the matrix products of a head. */
 tr_status attention_run(tr_device *device, const struct tr_attention *at, int products, int64_t floats,
-                        attention_head function, const void *arguments);
+                        int64_t together, attention_head function, const void *arguments);
 
 /* Keys of the longest example. */
 static inline int64_t attention_keys(const struct tr_attention *at)
@@ -113,10 +115,18 @@ static inline void head_fetch(struct head_ahead *ahead, struct row_tile *tile)
     if (rows->rows <= 0) ahead->current++;
 }
 
-/* How many keys query i sees. */
+/* Query i sees the keys from seen_from() on and below seen(). Both ascend with i. */
+static inline int64_t seen_from(const struct head *h, int64_t i)
+{
+    const int64_t window = h->at->window, behind = h->before + i + 1 - window;
+    return window == 0 || behind < 0 ? 0 : behind;
+}
+
 static inline int64_t seen(const struct head *h, int64_t i)
 {
-    return h->at->causal ? h->before + i + 1 : h->keys;
+    const int64_t window = h->at->window;
+    if (h->at->causal) return h->before + i + 1;
+    return window == 0 || h->keys - (h->before + i) < window ? h->keys : h->before + i + window;
 }
 
 static inline const float *query_of(const struct head *h, int64_t i)
@@ -126,7 +136,7 @@ static inline const float *query_of(const struct head *h, int64_t i)
 
 static inline const float *row_of(const struct head *h, const float *tensor, int64_t j)
 {
-    return tensor + (h->key + j) * h->at->kv_step + h->number * h->at->size;
+    return tensor + (h->key + j) * h->at->kv_step + h->kv_number * h->at->size;
 }
 
 /* `rows` rows of `width` as panels of the b side whose steps are the rows: panel p at p * TILE_COLUMNS *

@@ -69,8 +69,9 @@ static void backward_products(const struct backward *b, const struct block *bloc
     for (int64_t t = block->tile; t < block->tile_end; t++) {
         const int64_t first = tile_first(all, b->tiles, t) - block->query;
         const int64_t height = tile_first(all, b->tiles, t + 1) - block->query - first;
+        const int64_t begin = seen_from(b->head, block->query + first);
         const int64_t limit = seen(b->head, block->query + first + height - 1);
-        for (int64_t j = 0; j < limit; j += TILE_COLUMNS) {
+        for (int64_t j = begin / TILE_COLUMNS * TILE_COLUMNS; j < limit; j += TILE_COLUMNS) {
             struct row_tile tile = {.tile = {.segments = &segment,
                                              .count = 1,
                                              .a = side + first * TILE_COLUMNS,
@@ -88,12 +89,12 @@ static void backward_products(const struct backward *b, const struct block *bloc
     }
 }
 
-/* Row i of the scores: p and s. What lies behind the keys that it sees may be anything. */
+/* Row i of the scores: p and s. What lies outside of the keys that it sees may be anything. */
 static void backward_row(const struct tr_op_attention_backward *a, const struct head *h, int64_t i,
                          float *weights, float *scores)
 {
     const struct tr_attention *at = h->at;
-    const int64_t keys = seen(h, i), place = (h->row + i) * at->heads + h->number;
+    const int64_t from = seen_from(h, i), keys = seen(h, i), place = (h->row + i) * at->heads + h->number;
     const float *y = a->y + place * at->size, *dy = a->dy + place * at->size;
     struct lanes products = lanes_set1(0);
     for (int64_t k = 0; k < at->size; k += LANES)
@@ -101,7 +102,7 @@ static void backward_row(const struct tr_op_attention_backward *a, const struct 
     const vf d = v_set1(lanes_total(products));
     const vf shift = v_set1(at->shift[place]), inv = v_set1(at->inv[place]), scale = v_set1(at->scale);
     if (!(at->rate > 0)) {
-        for (int64_t j = 0; j < keys; j += VW) {
+        for (int64_t j = from / VW * VW; j < keys; j += VW) {
             const vf p = v_mul(v_exp(v_fma(v_load(scores + j), scale, shift)), inv);
             v_store(scores + j, v_mul(p, v_sub(v_load(weights + j), d)));
             v_store(weights + j, p);
@@ -110,7 +111,7 @@ static void backward_row(const struct tr_op_attention_backward *a, const struct 
     }
     const uint64_t blocks = ((uint64_t)h->keys + 3) / 4;
     const uint32_t block = (uint32_t)((uint64_t)(h->number * h->queries + i) * blocks);
-    for (int64_t j = 0; j < keys; j += 4 * VW) {
+    for (int64_t j = from / (4 * VW) * (4 * VW); j < keys; j += 4 * VW) {
         vi words[4];
         mask_words(&h->mask, block + (uint32_t)(j / 4), h->example, words);
         for (int w = 0; w < 4 && j + w * VW < keys; w++) {
@@ -135,23 +136,41 @@ static void scale_rows(const struct tr_attention *at, int64_t rows, const float 
     }
 }
 
+/* to = to + from, for `rows` rows. */
+static void add_rows(const struct tr_attention *at, int64_t rows, const float *from, int64_t from_step,
+                     float *to, int64_t to_step)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t k = 0; k < at->size; k += LANES) {
+            float *sum = to + r * to_step + k;
+            lanes_store(
+                sum,
+                lanes_add(lanes_load(sum, at->size - k), lanes_load(from + r * from_step + k, at->size - k)),
+                at->size - k);
+        }
+}
+
 /* dq of the block's queries. */
 static void backward_queries(const struct backward *b, const struct block *block)
 {
     const struct tr_attention *at = b->head->at;
     const int64_t all = b->head->queries, step = b->op->gradient_step;
-    for (int64_t t = block->tile; t < block->tile_end; t++) {
-        const int64_t i = tile_first(all, b->tiles, t), height = tile_first(all, b->tiles, t + 1) - i;
-        const int64_t keys = seen(b->head, i);
+    /* Windows leave each query keys of its own. */
+    const bool single = at->window > 0;
+    const int64_t tiles = single ? block->queries : block->tile_end - block->tile;
+    for (int64_t t = 0; t < tiles; t++) {
+        const int64_t i = single ? block->query + t : tile_first(all, b->tiles, block->tile + t);
+        const int64_t height = single ? 1 : tile_first(all, b->tiles, block->tile + t + 1) - i;
+        const int64_t from = seen_from(b->head, i), keys = seen(b->head, i) - from;
         const struct tile_segment segment = {.length = (int32_t)keys};
         float *to = b->op->dq + (b->head->row + i) * step + b->head->number * at->size;
         for (int64_t c = 0; c < at->size; c += TILE_COLUMNS) {
             const struct row_tile tile = {.tile = {.segments = &segment,
                                                    .count = 1,
                                                    .corner = at->causal ? TILE_FALLING : TILE_NO_CORNER,
-                                                   .a = b->scores + (i - block->query) * b->stride,
+                                                   .a = b->scores + (i - block->query) * b->stride + from,
                                                    .a_step = b->stride,
-                                                   .b = b->keys_along + c * all,
+                                                   .b = b->keys_along + c * all + from * TILE_COLUMNS,
                                                    .b_step = TILE_COLUMNS,
                                                    .to = to + c,
                                                    .to_step = step,
@@ -197,6 +216,36 @@ static void backward_keys(const struct backward *b, const struct block *block, c
     }
 }
 
+/* The same where a window leaves each key queries of its own. */
+static void backward_windows(const struct backward *b, const struct block *block, const float *scores,
+                             const float *along, float *gradient)
+{
+    const struct head *h = b->head;
+    const int64_t window = h->at->window, end = block->query + block->queries;
+    for (int64_t j = seen_from(h, block->query); j < seen(h, end - 1); j++) {
+        /* All queries that see key j, and those of the block among them. */
+        const int64_t eldest = h->at->causal ? j : j < window ? 0 : j - window + 1;
+        const int64_t first = eldest > block->query ? eldest : block->query, last = smaller(j + window, end);
+        if (first >= last) continue;
+        const struct tile_segment segment = {.length = (int32_t)(last - first)};
+        for (int64_t c = 0; c < b->padded; c += TILE_COLUMNS) {
+            float *to = gradient + j * b->padded + c;
+            const struct tile tile = {.segments = &segment,
+                                      .count = 1,
+                                      .a = scores + (first - block->query) * b->stride + j,
+                                      .a_step = b->stride,
+                                      .b = along + c * block->queries + (first - block->query) * TILE_COLUMNS,
+                                      .b_step = TILE_COLUMNS,
+                                      .from = eldest >= block->query ? NULL : to,
+                                      .from_step = b->padded,
+                                      .to = to,
+                                      .to_step = b->padded,
+                                      .columns = smaller(TILE_COLUMNS, b->padded - c)};
+            tile_compute(1, &tile);
+        }
+    }
+}
+
 static void backward_block(const struct backward *b, const struct block *block)
 {
     const struct head *h = b->head;
@@ -209,8 +258,13 @@ static void backward_block(const struct backward *b, const struct block *block)
     backward_products(b, block, b->dy, b->values_across, b->weights);
     for (int64_t r = 0; r < block->queries; r++)
         backward_row(b->op, h, block->query + r, b->weights + r * b->stride, b->scores + r * b->stride);
-    backward_keys(b, block, b->weights, b->dy, b->dv);
-    backward_keys(b, block, b->scores, b->queries, b->dk);
+    if (h->at->window > 0) {
+        backward_windows(b, block, b->weights, b->dy, b->dv);
+        backward_windows(b, block, b->scores, b->queries, b->dk);
+    } else {
+        backward_keys(b, block, b->weights, b->dy, b->dv);
+        backward_keys(b, block, b->scores, b->queries, b->dk);
+    }
     backward_queries(b, block);
 }
 
@@ -220,9 +274,9 @@ static void look_ahead(const struct tr_op_attention_backward *a, const struct he
 {
     const struct tr_attention *at = h->at;
     const int64_t size = at->size, width = at->heads * size, step = a->gradient_step;
-    const int64_t column = h->number * size;
-    head_ahead_add(ahead, a->dv + h->key * step + column, step, h->keys, size);
-    head_ahead_add(ahead, a->dk + h->key * step + column, step, h->keys, size);
+    const int64_t column = h->number * size, kv_column = h->kv_number * size;
+    head_ahead_add(ahead, a->dv + h->key * step + kv_column, step, h->keys, size);
+    head_ahead_add(ahead, a->dk + h->key * step + kv_column, step, h->keys, size);
     head_ahead_add(ahead, a->dq + h->row * step + column, step, h->queries, size);
     if (h->next) {
         const struct head *next = h->next;
@@ -273,15 +327,21 @@ static void backward_head(const void *arguments, const struct head *h, float *me
         block.queries = tile_first(h->queries, b.tiles, block.tile_end) - block.query;
         backward_block(&b, &block);
     }
-    const int64_t to = h->key * a->gradient_step + h->number * size;
-    scale_rows(at, h->keys, b.dk, b.padded, a->dk + to, a->gradient_step);
-    for (int64_t j = 0; j < h->keys; j++)
-        memcpy(a->dv + to + j * a->gradient_step, b.dv + j * b.padded, (size_t)size * sizeof(float));
+    const int64_t to = h->key * a->gradient_step + h->kv_number * size;
+    if (h->number % (at->heads / at->kv_heads) == 0) {
+        scale_rows(at, h->keys, b.dk, b.padded, a->dk + to, a->gradient_step);
+        for (int64_t j = 0; j < h->keys; j++)
+            memcpy(a->dv + to + j * a->gradient_step, b.dv + j * b.padded, (size_t)size * sizeof(float));
+    } else {
+        scale_rows(at, h->keys, b.dk, b.padded, b.dk, b.padded);
+        add_rows(at, h->keys, b.dk, b.padded, a->dk + to, a->gradient_step);
+        add_rows(at, h->keys, b.dv, b.padded, a->dv + to, a->gradient_step);
+    }
 }
 
 tr_status CPU_KERNEL(attention_backward)(tr_device *device, const struct tr_op_attention_backward *a)
 {
     const int64_t floats = backward_floats(attention_keys(&a->at), a->at.size);
     assert(a->at.key_offset == a->at.offset);
-    return attention_run(device, &a->at, 5, floats, backward_head, a);
+    return attention_run(device, &a->at, 5, floats, a->at.heads / a->at.kv_heads, backward_head, a);
 }

@@ -1,10 +1,10 @@
 /* Learned positions, added and collected; rotary positions. */
 #include "base/fail.h"
-#include "base/numbers/math.h"
 #include "device/cpu/vectors/columns.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/sizes.h"
+#include "device/rotary.h"
 
 #define NANOSECONDS_PER_FLOAT 0.2
 #define NANOSECONDS_PER_ANGLE 40.0
@@ -97,40 +97,57 @@ tr_status CPU_KERNEL(position_backward)(tr_device *device, const struct tr_op_po
 struct rotary {
     const struct tr_op_rotary *a;
     int64_t longest;
-    float *cosine, *sine; /* [longest][size / 2] */
+    float *cosine, *sine; /* [longest][size / 2]; with pairs [longest][size], each twice */
 };
 
 static void angles_part(void *arguments, int member, int size)
 {
     const struct rotary *rotary = arguments;
     const struct tr_op_rotary *a = rotary->a;
-    const int64_t half = a->size / 2;
+    const int64_t half = a->size / 2, copies = a->pairs ? 2 : 1;
     int64_t begin, end;
     tr_team_chunk(half, 1, member, size, &begin, &end);
     for (int64_t k = begin; k < end; k++) {
-        const double turn = tr_pow(a->base, -2.0 * (double)k / (double)a->size);
+        const double turn = tr_rotary_turn(a, k);
         for (int64_t t = 0; t < rotary->longest; t++) {
             const double angle = (double)(a->past + t) * turn;
-            const float s = (float)tr_cos(angle - 0x1.921fb54442d18p0);
-            rotary->cosine[t * half + k] = (float)tr_cos(angle);
-            rotary->sine[t * half + k] = a->inverse ? -s : s;
+            const float c = (float)tr_cos(angle), sine = (float)tr_cos(angle - 0x1.921fb54442d18p0);
+            const float s = a->inverse ? -sine : sine;
+            for (int64_t i = 0; i < copies; i++) {
+                const int64_t at = (t * half + k) * copies + i;
+                rotary->cosine[at] = c;
+                rotary->sine[at] = a->pairs && i == 0 ? -s : s;
+            }
         }
     }
+}
+
+/* Of the numbers of a vector, n at x, each with its neighbour: fma(-s, b, c * a) and fma(s, a, c * b), the
+   sign of s being in its place. */
+V_INLINE void turn_pairs(float *x, const float *cosine, const float *sine, int64_t n)
+{
+    float other[VW] = {0};
+    for (int64_t i = 0; i < n; i++) other[i] = x[i ^ 1];
+    const vf own = v_mul(v_load_part(cosine, n), v_load_part(x, n));
+    v_store_part(x, v_fma(v_load_part(sine, n), v_load(other), own), n);
 }
 
 static void turn_part(void *arguments, int member, int size)
 {
     const struct rotary *rotary = arguments;
     const struct tr_op_rotary *a = rotary->a;
-    const int64_t half = a->size / 2, first = a->offset[0];
+    const int64_t half = a->size / 2, angles = a->pairs ? a->size : half, first = a->offset[0];
     int64_t begin, end;
     tr_team_chunk(a->offset[a->examples] - first, 1, member, size, &begin, &end);
     for (int64_t r = first + begin, e = 0; r < first + end; r++) {
         e = example_of(a->offset, e, r);
-        const float *cosine = rotary->cosine + (r - a->offset[e]) * half;
-        const float *sine = rotary->sine + (r - a->offset[e]) * half;
+        const float *cosine = rotary->cosine + (r - a->offset[e]) * angles;
+        const float *sine = rotary->sine + (r - a->offset[e]) * angles;
         for (int64_t h = 0; h < a->heads; h++) {
             float *x = a->x + r * a->step + h * a->size;
+            for (int64_t k = 0; a->pairs && k < a->size; k += VW)
+                turn_pairs(x + k, cosine + k, sine + k, smaller(VW, a->size - k));
+            if (a->pairs) continue;
             for (int64_t k = 0; k < half; k += VW) {
                 const int64_t n = smaller(VW, half - k);
                 const vf c = v_load_part(cosine + k, n), s = v_load_part(sine + k, n);
@@ -151,7 +168,7 @@ tr_status CPU_KERNEL(rotary)(tr_device *device, const struct tr_op_rotary *a)
         rotary.longest = length > rotary.longest ? length : rotary.longest;
     }
     if (rotary.longest == 0) return TR_OK;
-    const int64_t angles = rotary.longest * (a->size / 2);
+    const int64_t angles = rotary.longest * (a->pairs ? a->size : a->size / 2);
     TR_TRY(cpu_reserve(cpu, 0, (size_t)(2 * angles) * sizeof(float)));
     rotary.cosine = cpu_shared(cpu);
     rotary.sine = rotary.cosine + angles;

@@ -1,6 +1,7 @@
 /* Attention and rotary positions. */
 #include "device/gpu/gpu.h"
 #include "device/gpu/operations/operations.h"
+#include "device/rotary.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -10,6 +11,8 @@
 #include <string.h>
 
 /* ---- attention ---- */
+
+#define MOST_WINDOW (1 << 29) /* the kernel adds it to numbers of tokens */
 
 /* A group's queries and keys; `sums`: columns that it forms, at least 32 and at most so many. */
 struct tile {
@@ -35,10 +38,10 @@ static const struct tile *choose(tr_device *device, const struct tr_attention *a
     return fits && !info->processor ? &large : &small;
 }
 
-/* Begins a launch, with the arguments that the kernels have in common; *groups for each tile of queries, or
-   keys. */
+/* Begins a launch for `heads` heads of an example, with the arguments that the kernels have in common;
+ *groups for each tile of queries, or keys. */
 static void begin(struct gpu_call *call, tr_device *device, const char *kernel, const struct tr_attention *at,
-                  int64_t *groups)
+                  int64_t heads, int64_t *groups)
 {
     const struct tile *tile = choose(device, at);
     char options[64];
@@ -47,11 +50,13 @@ static void begin(struct gpu_call *call, tr_device *device, const char *kernel, 
     while (sums < at->size && sums < most) sums *= 2;
     snprintf(options, sizeof options, "-DBQ=%d -DBK=%d -DPM=%d -DSIZE=%d", tile->queries, tile->keys,
              tile->rows, sums);
-    *groups = at->examples * at->heads * gpu_groups(at->size, sums);
+    *groups = at->examples * heads * gpu_groups(at->size, sums);
     gpu_begin(call, device, "attention", options, kernel);
     call->launch.threads = threads_of(tile);
     gpu_size(call, at->heads);
+    gpu_size(call, at->kv_heads);
     gpu_size(call, at->size);
+    gpu_size(call, at->window < MOST_WINDOW ? at->window : MOST_WINDOW);
     gpu_int(call, at->causal);
     gpu_float(call, at->scale);
     gpu_array(call, at->offset);
@@ -83,7 +88,7 @@ tr_status gpu_attention_forward(tr_device *device, const struct tr_op_attention_
 {
     int64_t groups;
     struct gpu_call call;
-    begin(&call, device, "attention_forward", &a->at, &groups);
+    begin(&call, device, "attention_forward", &a->at, a->at.heads, &groups);
     gpu_array(&call, a->at.shift);
     gpu_array(&call, a->at.inv);
     gpu_array(&call, a->y);
@@ -103,11 +108,11 @@ tr_status gpu_attention_backward(tr_device *device, const struct tr_op_attention
 {
     int64_t groups;
     struct gpu_call call;
-    begin(&call, device, "attention_backward_queries", &a->at, &groups);
+    begin(&call, device, "attention_backward_queries", &a->at, a->at.heads, &groups);
     backward_arguments(&call, a);
     gpu_array(&call, a->dq);
     TR_TRY(run(&call, device, groups));
-    begin(&call, device, "attention_backward_keys", &a->at, &groups);
+    begin(&call, device, "attention_backward_keys", &a->at, a->at.kv_heads, &groups);
     backward_arguments(&call, a);
     gpu_array(&call, a->dk);
     gpu_array(&call, a->dv);
@@ -126,8 +131,7 @@ tr_status gpu_rotary(tr_device *device, const struct tr_op_rotary *a)
     if (!table) return TR_ENOMEM;
     memcpy(table, &tr_cosine, sizeof tr_cosine);
     table[constants] = 0x1.921fb54442d18p0;
-    for (int64_t k = 0; k < half; k++)
-        table[constants + 1 + (size_t)k] = tr_pow(a->base, -2.0 * (double)k / (double)a->size);
+    for (int64_t k = 0; k < half; k++) table[constants + 1 + (size_t)k] = tr_rotary_turn(a, k);
     tr_status status = gpu_table(device, table, (constants + 1 + (size_t)half) * sizeof *table, &there);
     tr_free(table);
     TR_TRY(status);
@@ -140,6 +144,7 @@ tr_status gpu_rotary(tr_device *device, const struct tr_op_rotary *a)
     gpu_int(&call, shift);
     gpu_long(&call, a->step);
     gpu_long(&call, a->past);
+    gpu_int(&call, a->pairs);
     gpu_int(&call, a->inverse);
     gpu_array(&call, a->offset);
     gpu_array(&call, (const double *)there);

@@ -7,9 +7,11 @@
 #include <math.h>
 
 struct options {
-    int64_t heads, width;
-    bool causal, use_bias;
+    int64_t heads, width, kv_heads, window;
+    bool causal, use_bias, use_output_bias;
     float dropout, rotary;
+    int rotary_style;
+    double rotary_factor, rotary_original, rotary_low, rotary_high;
     const tr_config *weights, *output_weights;
 };
 
@@ -17,6 +19,14 @@ enum { WEIGHTS, OUTPUT_WEIGHTS, BIAS, OUTPUT_BIAS };
 /* PROJECTED holds queries, keys and values side by side; STATISTICS what shifts the scores of each head, then
    one over their sum; GRADIENTS those of PROJECTED, then those of ATTENDED. */
 enum { PROJECTED, ATTENDED, STATISTICS, GRADIENTS };
+
+enum style { HALVES, PAIRS };
+
+static const struct tr_choice styles[] = {
+    {"halves", HALVES, "number k of a head turns with number k + half of its size, as in Llama and GPT-NeoX"},
+    {"pairs", PAIRS, "number 2k turns with number 2k + 1, as in the paper and in GPT-J"},
+    {0},
+};
 
 static const struct tr_option table[] = {
     {"heads", TR_OPTION_INT64, offsetof(struct options, heads), NULL, 1, 1 << 16, NULL,
@@ -28,15 +38,61 @@ static const struct tr_option table[] = {
     {"dropout", TR_OPTION_FLOAT, offsetof(struct options, dropout), "0", 0, 0.9999, NULL,
      "fraction of the attention weights that are dropped in training"},
     {"rotary", TR_OPTION_FLOAT, offsetof(struct options, rotary), "0", 0, 1e9, NULL,
-     "base of rotary positions (Su et al. 2021), usually 10000; 0: none. Number k of a head rotates with "
-     "number k + half of its size, as in Llama and GPT-NeoX; the paper rotates neighbours"},
+     "base of rotary positions (Su et al. 2021), usually 10000; 0: none. `rotary_style` says which numbers "
+     "turn together"},
     {"use_bias", TR_OPTION_BOOL, offsetof(struct options, use_bias), "true", 0, 0, NULL,
      "add biases to the projections"},
     {"weights", TR_OPTION_NODE, offsetof(struct options, weights), "glorot_uniform", 0, 0, NULL,
      "initializer of the projection to queries, keys and values"},
     {"output_weights", TR_OPTION_NODE, offsetof(struct options, output_weights), "glorot_uniform", 0, 0, NULL,
      "initializer of the output projection"},
+    {"kv_heads", TR_OPTION_INT64, offsetof(struct options, kv_heads), "0", 0, 1 << 16, NULL,
+     "heads of keys and values, each shared by `heads` / `kv_heads` neighbouring heads of queries "
+     "(grouped-query "
+     "attention, Ainslie et al. 2023); 0: `heads`",
+     .flags = TR_OPTION_QUIET},
+    {"window", TR_OPTION_INT64, offsetof(struct options, window), "0", 0, INT32_MAX, NULL,
+     "a token sees tokens less than so many places away, itself among them; 0: as far as there are any",
+     .flags = TR_OPTION_QUIET},
+    {.key = "rotary_style",
+     .type = TR_OPTION_CHOICE,
+     .offset = offsetof(struct options, rotary_style),
+     .fallback = "halves",
+     .choices = styles,
+     .help = "which numbers of a head turn together",
+     .flags = TR_OPTION_QUIET},
+    {"rotary_factor", TR_OPTION_DOUBLE, offsetof(struct options, rotary_factor), "1", 1, 1e9, NULL,
+     "positions are divided by it, so that longer texts turn no further than those of the first training; 1: "
+     "they are not",
+     .flags = TR_OPTION_QUIET},
+    {"rotary_original", TR_OPTION_DOUBLE, offsetof(struct options, rotary_original), "0", 0, 1e9, NULL,
+     "tokens of the texts of the first training, as in Llama 3: `rotary_factor` divides only what turns less "
+     "than `rotary_low` times over so many tokens, in part what turns up to `rotary_high` times; 0: all",
+     .flags = TR_OPTION_QUIET},
+    {"rotary_low", TR_OPTION_DOUBLE, offsetof(struct options, rotary_low), "1", 0, 1e9, NULL,
+     "turns, see `rotary_original`", .flags = TR_OPTION_QUIET | TR_OPTION_ABOVE_LEAST},
+    {"rotary_high", TR_OPTION_DOUBLE, offsetof(struct options, rotary_high), "4", 0, 1e9, NULL,
+     "turns, see `rotary_original`; more than `rotary_low`",
+     .flags = TR_OPTION_QUIET | TR_OPTION_ABOVE_LEAST},
+    {"use_output_bias", TR_OPTION_BOOL, offsetof(struct options, use_output_bias), "true", 0, 0, NULL,
+     "with `use_bias`, also to the output projection; Qwen2 does not", .flags = TR_OPTION_QUIET},
 };
+
+/* Of queries, keys and values side by side. */
+static int64_t kv_width(const struct options *options)
+{
+    return options->width / options->heads * options->kv_heads;
+}
+
+static int64_t projected_width(const struct options *options)
+{
+    return options->width + 2 * kv_width(options);
+}
+
+static bool has_output_bias(const struct options *options)
+{
+    return options->use_bias && options->use_output_bias;
+}
 
 static tr_status declare_parameters(struct tr_layer *layer, struct tr_builder *builder, int64_t in)
 {
@@ -46,14 +102,34 @@ static tr_status declare_parameters(struct tr_layer *layer, struct tr_builder *b
     TR_TRY(tr_initializer_read(options->weights, "glorot_uniform", &weights));
     TR_TRY(tr_initializer_read(options->output_weights, "glorot_uniform", &output));
     TR_TRY(tr_initializer_read(NULL, "0", &zero));
-    const struct tr_shape w = {2, {in, 3 * width}, false}, o = {2, {width, in}, false};
-    const struct tr_shape b = {1, {3 * width}, false}, c = {1, {in}, false};
+    const int64_t projected = projected_width(options);
+    const struct tr_shape w = {2, {in, projected}, false}, o = {2, {width, in}, false};
+    const struct tr_shape b = {1, {projected}, false}, c = {1, {in}, false};
     TR_TRY(tr_builder_parameter(builder, layer, "weights", TR_PARAMETER_WEIGHT, w, &weights, in, width));
     TR_TRY(
         tr_builder_parameter(builder, layer, "output_weights", TR_PARAMETER_WEIGHT, o, &output, width, in));
     if (!options->use_bias) return TR_OK;
     TR_TRY(tr_builder_parameter(builder, layer, "bias", TR_PARAMETER_BIAS, b, &zero, in, width));
+    if (!has_output_bias(options)) return TR_OK;
     return tr_builder_parameter(builder, layer, "output_bias", TR_PARAMETER_BIAS, c, &zero, width, in);
+}
+
+static tr_status check_rotary(const struct options *options)
+{
+    const bool scaled = options->rotary_factor > 1 || options->rotary_original > 0;
+    if (options->rotary == 0 && (scaled || options->rotary_style != HALVES))
+        return tr_fail(TR_EINVAL,
+                       "`%s` is an option of rotary positions, and there are none; write `rotary: 10000` too",
+                       options->rotary_style != HALVES ? "rotary_style"
+                       : options->rotary_original > 0  ? "rotary_original"
+                                                       : "rotary_factor");
+    if (options->rotary_original > 0 && options->rotary_low >= options->rotary_high)
+        return tr_fail(TR_EINVAL, "`rotary_low` is %g and `rotary_high` %g; make the second greater",
+                       options->rotary_low, options->rotary_high);
+    if (options->rotary > 0 && options->width / options->heads % 2)
+        return tr_fail(TR_EINVAL, "rotary positions turn pairs, a head has %lld numbers; make them even",
+                       (long long)(options->width / options->heads));
+    return TR_OK;
 }
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
@@ -65,18 +141,24 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     if (options->width % options->heads)
         return tr_fail(TR_EINVAL, "a width of %lld does not divide into %lld heads; choose a multiple",
                        (long long)options->width, (long long)options->heads);
-    if (options->rotary > 0 && options->width / options->heads % 2)
-        return tr_fail(TR_EINVAL, "rotary positions turn pairs, a head has %lld numbers; make them even",
-                       (long long)(options->width / options->heads));
+    if (options->kv_heads == 0) options->kv_heads = options->heads;
+    if (options->heads % options->kv_heads)
+        return tr_fail(
+            TR_EINVAL,
+            "%lld heads of queries cannot share %lld heads of keys and values evenly; make `kv_heads` a "
+            "divisor of `heads`",
+            (long long)options->heads, (long long)options->kv_heads);
+    TR_TRY(check_rotary(options));
     const int64_t size = options->width * (int64_t)sizeof(float);
+    const int64_t projected = projected_width(options) * (int64_t)sizeof(float);
     layer->out = (struct tr_shape){1, {in}, true};
-    layer->flops = 8 * in * options->width;
+    layer->flops = 2 * in * (projected_width(options) + options->width);
     layer->keeps_input = true;
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, 3 * size, 0, false}); /* PROJECTED */
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, size, 0, false});     /* ATTENDED */
+    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, projected, 0, false}); /* PROJECTED */
+    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, size, 0, false});      /* ATTENDED */
     tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, 2 * options->heads * (int64_t)sizeof(float), 0,
-                                              false});                         /* STATISTICS */
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, 4 * size, 0, true}); /* GRADIENTS */
+                                              false});                                 /* STATISTICS */
+    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, projected + size, 0, true}); /* GRADIENTS */
     return declare_parameters(layer, builder, in);
 }
 
@@ -90,15 +172,17 @@ static struct tr_attention describe(const struct tr_layer_call *call)
         .examples = call->examples,
         .heads = options->heads,
         .size = size,
+        .kv_heads = options->kv_heads,
+        .window = options->window,
         .causal = options->causal,
         .scale = 1 / sqrtf((float)size),
         .offset = call->offset,
         .key_offset = call->offset,
         .q = projected,
         .k = projected + options->width,
-        .v = projected + 2 * options->width,
-        .q_step = 3 * options->width,
-        .kv_step = 3 * options->width,
+        .v = projected + options->width + kv_width(options),
+        .q_step = projected_width(options),
+        .kv_step = projected_width(options),
         .shift = statistics,
         .inv = statistics + call->rows * options->heads,
         .rate = call->training ? options->dropout : 0,
@@ -116,10 +200,15 @@ static tr_status turn(const struct tr_layer_call *call, float *x, bool inverse)
     if (!(options->rotary > 0)) return TR_OK;
     struct tr_op_rotary op = {
         .examples = call->examples,
-        .heads = 2 * options->heads,
+        .heads = options->heads + options->kv_heads,
         .size = options->width / options->heads,
-        .step = 3 * options->width,
+        .step = projected_width(options),
         .base = options->rotary,
+        .pairs = options->rotary_style == PAIRS,
+        .factor = options->rotary_factor,
+        .original = options->rotary_original,
+        .low = options->rotary_low,
+        .high = options->rotary_high,
         .inverse = inverse,
         .past = call->past ? call->past->rows : 0,
         .offset = call->offset,
@@ -135,7 +224,7 @@ static tr_status project(const struct tr_layer_call *call, float *projected)
     const struct tr_op_dense_forward input = {
         .rows = call->rows,
         .in = tr_shape_count(&call->layer->in[0]),
-        .out = 3 * options->width,
+        .out = projected_width(options),
         .x = call->x[0],
         .w = call->parameter[WEIGHTS],
         .b = options->use_bias ? call->parameter[BIAS] : NULL,
@@ -158,7 +247,7 @@ static tr_status attend(const struct tr_layer_call *call, const struct tr_attent
         .out = in,
         .x = call->buffer[ATTENDED],
         .w = call->parameter[OUTPUT_WEIGHTS],
-        .b = options->use_bias ? call->parameter[OUTPUT_BIAS] : NULL,
+        .b = has_output_bias(options) ? call->parameter[OUTPUT_BIAS] : NULL,
         .y = call->y,
         .activation = TR_ACT_NONE,
     };
@@ -176,13 +265,13 @@ static tr_status forward(const struct tr_layer_call *call)
 static tr_status extend(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
-    const int64_t step = 3 * options->width;
+    const int64_t step = projected_width(options);
     float *remembered = call->memory, *own = remembered + call->past->rows * step;
     struct tr_attention at = describe(call);
     TR_TRY(project(call, own));
     at.q = own;
     at.k = remembered + options->width;
-    at.v = remembered + 2 * options->width;
+    at.v = remembered + options->width + kv_width(options);
     at.key_offset = call->past->whole;
     return attend(call, &at);
 }
@@ -195,21 +284,20 @@ static bool extends(const struct tr_layer *layer)
 
 static int64_t memory_of(const struct tr_layer *layer, int64_t tokens)
 {
-    return tokens * 3 * ((const struct options *)layer->options)->width * (int64_t)sizeof(float);
+    return tokens * projected_width(layer->options) * (int64_t)sizeof(float);
 }
 
-/* The gradients of a projection's weights and bias, and of its input where that is wanted. */
+/* The gradients of a projection's weights and bias, and of its input where that is wanted; bias < 0: none. */
 static tr_status project_back(const struct tr_layer_call *call, int64_t in, int64_t out, const float *x,
                               const float *dy, int weights, int bias, float *dx)
 {
-    const struct options *options = call->layer->options;
     const struct tr_op_dense_backward_weights op = {
         .in = in,
         .out = out,
         .x = x,
         .dy = dy,
         .dw = call->gradient[weights],
-        .db = options->use_bias ? call->gradient[bias] : NULL,
+        .db = bias < 0 ? NULL : call->gradient[bias],
         .cut = *call->cut,
     };
     TR_TRY(tr_device_dense_backward_weights(call->device, &op));
@@ -222,21 +310,23 @@ static tr_status backward(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
     const int64_t in = tr_shape_count(&call->layer->in[0]), width = options->width;
-    float *projected = call->buffer[GRADIENTS], *attended = projected + call->rows * 3 * width;
-    TR_TRY(project_back(call, width, in, call->buffer[ATTENDED], call->dy, OUTPUT_WEIGHTS, OUTPUT_BIAS,
-                        attended));
+    const int64_t step = projected_width(options);
+    float *projected = call->buffer[GRADIENTS], *attended = projected + call->rows * step;
+    TR_TRY(project_back(call, width, in, call->buffer[ATTENDED], call->dy, OUTPUT_WEIGHTS,
+                        has_output_bias(options) ? OUTPUT_BIAS : -1, attended));
     const struct tr_op_attention_backward attention = {
         .at = describe(call),
         .y = call->buffer[ATTENDED],
         .dy = attended,
         .dq = projected,
         .dk = projected + width,
-        .dv = projected + 2 * width,
-        .gradient_step = 3 * width,
+        .dv = projected + width + kv_width(options),
+        .gradient_step = step,
     };
     TR_TRY(tr_device_attention_backward(call->device, &attention));
     TR_TRY(turn(call, projected, true));
-    return project_back(call, in, 3 * width, call->x[0], projected, WEIGHTS, BIAS, call->dx[0]);
+    return project_back(call, in, step, call->x[0], projected, WEIGHTS, options->use_bias ? BIAS : -1,
+                        call->dx[0]);
 }
 
 const struct tr_layer_class tr_layer_attention = {
