@@ -226,13 +226,14 @@ const struct cli_command cli_data_verify = {
 /* ---- the group ---- */
 
 static const struct cli_command *const commands[] = {
-    &cli_data_list,  &cli_data_verify, &cli_data_show, &cli_data_convert,
-    &cli_data_fetch, &cli_data_cache,  NULL,
+    &cli_data_list,      &cli_data_verify, &cli_data_show,
+    &cli_data_convert,   &cli_data_fetch,  &cli_data_cache,
+    &cli_data_tokenizer, &cli_data_tokens, NULL,
 };
 
 const struct cli_command cli_data = {
     .name = "data",
-    .summary = "list, verify, show, convert and fetch data sets; the data cache",
+    .summary = "list, verify, show, convert and fetch data sets; tokenizers; the data cache",
     .about = "Works on data sets: those that are known by name, and any that a model file could describe.",
     .children = commands,
 };

@@ -8,7 +8,7 @@
 #include "trireme/data.h"
 
 extern const struct cli_command cli_data_list, cli_data_verify, cli_data_show, cli_data_convert,
-    cli_data_fetch, cli_data_cache;
+    cli_data_fetch, cli_data_cache, cli_data_tokenizer, cli_data_tokens;
 
 #define CLI_OPTION_DIRECTORY(object)                                                                         \
     {                                                                                                        \

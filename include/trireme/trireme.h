@@ -14,6 +14,7 @@
 #include "trireme/report.h"
 #include "trireme/state.h"
 #include "trireme/status.h"
+#include "trireme/tokenizer.h"
 #include "trireme/train.h"
 
 #ifdef __cplusplus

@@ -463,6 +463,19 @@ class tr_report_settings(Structure):
     ]
 
 
+class tr_tokenizer_settings(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("pattern", c_char_p),
+        ("tokens", c_int32),
+        ("least", c_int64),
+        ("special", POINTER(c_char_p)),
+        ("special_count", c_int32),
+        ("paths", POINTER(c_char_p)),
+        ("path_count", c_int32),
+    ]
+
+
 class tr_train_settings(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -724,6 +737,13 @@ FUNCTIONS = {
     "tr_state_free": (None, [c_void_p]),
     "tr_status_name": (c_char_p, [c_int]),
     "tr_error_message": (c_char_p, []),
+    "tr_tokenizer_open": (c_int, [c_char_p, POINTER(c_void_p)]),
+    "tr_tokenizer_destroy": (None, [POINTER(c_void_p)]),
+    "tr_tokenizer_train": (c_int, [POINTER(tr_tokenizer_settings), POINTER(c_void_p)]),
+    "tr_tokenizer_save": (c_int, [c_void_p, c_char_p]),
+    "tr_tokenizer_size": (c_int32, [c_void_p]),
+    "tr_tokenizer_encode": (c_int, [c_void_p, c_char_p, c_size_t, c_int64, POINTER(c_int32), POINTER(c_int64)]),
+    "tr_tokenizer_decode": (c_int, [c_void_p, POINTER(c_int32), c_int64, c_size_t, c_char_p, POINTER(c_size_t)]),
     "tr_stop_create": (c_int, [POINTER(c_void_p)]),
     "tr_stop_destroy": (None, [POINTER(c_void_p)]),
     "tr_stop_set": (None, [c_void_p, c_int]),
@@ -787,6 +807,7 @@ STRUCTURES = [
     tr_burn_in_settings,
     tr_burn_in_event,
     tr_report_settings,
+    tr_tokenizer_settings,
     tr_train_settings,
     tr_train_plan,
     tr_train_info,

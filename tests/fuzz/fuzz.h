@@ -98,9 +98,10 @@ void fuzz_read_source(const tr_source *source);
     X(tar)                                                                                                   \
     X(text)                                                                                                  \
     X(tfrecord)                                                                                              \
+    X(tokenizer)                                                                                             \
     X(trace)                                                                                                 \
     X(unpacked)                                                                                              \
-    X(updates)                                                                                              \
+    X(updates)                                                                                               \
     X(values)                                                                                                \
     X(vectors)                                                                                               \
     X(vocabulary)

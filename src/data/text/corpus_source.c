@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct corpus_options {
-    char *path;
+    char *path, *tokenizer;
     struct tr_words_options words;
     int32_t window, stride, ids;
     double begin, end;
@@ -70,6 +70,13 @@ static const struct tr_option corpus_options[] = {
      .fallback = "0",
      .most = TR_IDS_MAX,
      .help = "with unit: ids, the number of different tokens"},
+    {.key = "tokenizer",
+     .type = TR_OPTION_STRING,
+     FIELD(tokenizer),
+     .fallback = "",
+     .help =
+         "with unit: bpe, a file tokenizer.json, or a directory that has one, or vocab.json and merges.txt; "
+         "`trireme data tokenizer` trains one"},
 };
 
 /* ---- the class ---- */
@@ -112,7 +119,7 @@ static const struct tr_source_class corpus_class = {
 
 /* The text of a file, as long as it is read. */
 struct reading {
-    const char *path;
+    const char *path, *tokenizer;
     const struct corpus_options *options;
     struct tr_load file;
     const char *text; /* behind a byte order mark */
@@ -207,12 +214,46 @@ static tr_status fill_from_ids(struct reading *reading, const char *state, struc
     return TR_OK;
 }
 
+/* The same of subwords. The part is taken of the tokens of the whole text: a cut does not change them. */
+static tr_status fill_from_subwords(struct reading *reading, const char *state,
+                                    struct tr_words_source *source, int64_t *tokens)
+{
+    int64_t all, first, end;
+    int32_t classes;
+    tr_bpe *bpe;
+    TR_TRY(tr_words_begin(source, &reading->options->words, 0, state, &classes));
+    if (!state && !reading->tokenizer)
+        return tr_fail(TR_EINVAL, "%s: unit is bpe, but not by which tokenizer; set tokenizer",
+                       reading->path);
+    if (!state) {
+        TR_TRY(tr_bpe_open(reading->tokenizer, &bpe));
+        tr_vocabulary_settle_bpe(source->vocabulary, &bpe);
+    }
+    TR_TRY(
+        tr_vocabulary_encode_all(source->vocabulary, reading->text, reading->length, &source->tokens, &all));
+    TR_TRY(share(reading, all, &first, &end));
+    *tokens = end - first;
+    memmove(source->tokens, source->tokens + first, (size_t)*tokens * sizeof *source->tokens);
+    return TR_OK;
+}
+
+/* Whether a state is a vocabulary whose settings, the second line, end with this unit. */
+static bool is_of_subwords(const char *state)
+{
+    static const char unit[] = " unit bpe";
+    const char *settings = strchr(state, '\n'), *end = settings ? strchr(settings + 1, '\n') : NULL;
+    const size_t size = sizeof unit - 1;
+    return end && (size_t)(end - settings) > size && memcmp(end - size, unit, size) == 0;
+}
+
 static tr_status fill(struct reading *reading, const char *state, struct tr_words_source *source)
 {
     const struct corpus_options *options = reading->options;
     struct tr_source_info *info = &source->base.info;
     int64_t tokens = 0;
+    const bool subwords = state ? is_of_subwords(state) : options->words.unit == TR_UNIT_BPE;
     TR_TRY(options->words.unit == TR_UNIT_IDS ? fill_from_ids(reading, state, source, &tokens)
+           : subwords                         ? fill_from_subwords(reading, state, source, &tokens)
                                               : fill_from_text(reading, state, source, &tokens));
     source->base.stream = source->tokens;
     source->base.window = options->window;
@@ -241,10 +282,12 @@ static tr_status corpus_open(const void *options_, const char *directory, const 
     tr_status status = TR_ENOMEM;
     struct reading reading = {.options = options};
     char *path = tr_source_path(directory, options->path);
+    char *tokenizer = options->tokenizer ? tr_source_path(directory, options->tokenizer) : NULL;
     struct tr_words_source *source = tr_alloc_zero(1, sizeof *source);
-    if (!path || !source) goto out;
+    if (!path || !source || (options->tokenizer && !tokenizer)) goto out;
     source->base.class = &corpus_class;
     reading.path = path;
+    reading.tokenizer = tokenizer;
     TR_TRY_GOTO(tr_load_file(path, &reading.file), out);
     skip_mark(&reading);
     if (options->words.unit != TR_UNIT_BYTES && options->words.unit != TR_UNIT_IDS)
@@ -255,13 +298,16 @@ static tr_status corpus_open(const void *options_, const char *directory, const 
 out:
     tr_free(reading.file.data);
     if (source) corpus_destroy(&source->base);
+    tr_free(tokenizer);
     tr_free(path);
     return status;
 }
 
 static tr_status corpus_files(const void *options, const char *directory, struct tr_source_files *files)
 {
-    return tr_source_files_add(files, directory, ((const struct corpus_options *)options)->path);
+    const struct corpus_options *corpus = options;
+    TR_TRY(tr_source_files_add(files, directory, corpus->path));
+    return corpus->tokenizer ? tr_source_files_add(files, directory, corpus->tokenizer) : TR_OK;
 }
 
 const struct tr_source_format tr_source_format_corpus = {

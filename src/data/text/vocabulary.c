@@ -21,6 +21,7 @@ const struct tr_choice tr_text_unit_choices[] = {CHOICES, {NULL, 0}};
 const struct tr_choice tr_unit_choices[] = {
     CHOICES,
     {"ids", TR_UNIT_IDS, "token numbers of another program"},
+    {"bpe", TR_UNIT_BPE, "subwords of `tokenizer`"},
     {NULL, 0},
 };
 
@@ -39,6 +40,7 @@ void tr_vocabulary_destroy(tr_vocabulary **handle)
 {
     tr_vocabulary *vocabulary = *handle;
     if (!vocabulary) return;
+    tr_bpe_destroy(&vocabulary->bpe);
     tr_free(vocabulary->slot);
     tr_free(vocabulary->word);
     tr_free(vocabulary->bytes);
@@ -184,11 +186,22 @@ tr_status tr_vocabulary_settle(tr_vocabulary *vocabulary, int64_t min_count, int
     return vocabulary_rehash(vocabulary, vocabulary->slots == 0 ? 4096 : vocabulary->slots, 1);
 }
 
+void tr_vocabulary_settle_bpe(tr_vocabulary *vocabulary, tr_bpe **bpe)
+{
+    vocabulary->bpe = *bpe;
+    *bpe = NULL;
+}
+
 /* ---- use ---- */
+
+const tr_bpe *tr_vocabulary_bpe(const tr_vocabulary *vocabulary)
+{
+    return vocabulary->bpe;
+}
 
 int32_t tr_vocabulary_size(const tr_vocabulary *vocabulary)
 {
-    return vocabulary->words;
+    return vocabulary->bpe ? tr_bpe_size(vocabulary->bpe) : vocabulary->words;
 }
 
 enum tr_unit tr_vocabulary_unit(const tr_vocabulary *vocabulary)

@@ -1,27 +1,32 @@
-/* What a text is made of (words, characters or bytes) and the numbers of these.
+/* What a text is made of (words, characters, bytes or subwords) and the numbers of these.
  *
  * Token 0 stands for all that is not in the vocabulary; the others are numbered by descending count in the
  * training text, ties by their bytes. Bytes are their own numbers, and all are there; so are ids, numbers
  * that another program gave its tokens, which stand in texts as decimals that blanks separate. Words are what
- * blanks separate; characters are those of UTF-8. A vocabulary that is saved with a model (state
- * "vocabulary", see data/state.h) holds all that turns a text into tokens:
+ * blanks separate; characters are those of UTF-8. Subwords are those of a tokenizer (data/bpe/bpe.h). A
+ * vocabulary that is saved with a model (state "vocabulary", see data/state.h) holds all that turns a text
+ * into tokens:
  *
  *     trireme vocabulary 1, <classes> classes, <lines> lines
- *     lower_case <0 or 1> max_tokens <number>[ unit characters|bytes|ids]
+ *     lower_case <0 or 1> max_tokens <number>[ unit characters|bytes|ids|bpe]
  *     <unknown>                              not with bytes and ids, as all that follows; there are <classes>
  * ids <word 1>, or the number of a character as "U+0041"
  *     ...
+ *
+ * With bpe the lines are those of a tokenizer.json.
  */
 #ifndef TR_DATA_VOCABULARY_H
 #define TR_DATA_VOCABULARY_H
 
 #include "base/options/option.h"
+#include "data/bpe/bpe.h"
 #include "base/text/text.h"
 
 typedef struct tr_vocabulary tr_vocabulary;
 
-enum tr_unit { TR_UNIT_WORDS, TR_UNIT_CHARACTERS, TR_UNIT_BYTES, TR_UNIT_IDS };
-/* "words", "characters", "bytes", "ids": the choices of an option; and those of what is written as text. */
+enum tr_unit { TR_UNIT_WORDS, TR_UNIT_CHARACTERS, TR_UNIT_BYTES, TR_UNIT_IDS, TR_UNIT_BPE };
+/* "words", "characters", "bytes", "ids", "bpe": the choices of an option; and those of what is written as
+ * text. */
 extern const struct tr_choice tr_unit_choices[], tr_text_unit_choices[];
 /* An example of so many is the longest that is read. */
 #define TR_TOKENS_MAX (1 << 20)
@@ -43,6 +48,11 @@ tr_status tr_vocabulary_settle(tr_vocabulary *vocabulary, int64_t min_count, int
 /* In the place of both: ids from 0 to count - 1, 1 <= count <= TR_IDS_MAX. */
 tr_status tr_vocabulary_settle_ids(tr_vocabulary *vocabulary, int32_t count);
 
+/* In the place of both: the tokens of a tokenizer, which is taken. */
+void tr_vocabulary_settle_bpe(tr_vocabulary *vocabulary, tr_bpe **bpe);
+/* The tokenizer, borrowed; NULL where there is none. */
+const tr_bpe *tr_vocabulary_bpe(const tr_vocabulary *vocabulary);
+
 /* Reads what tr_vocabulary_write() wrote; *classes becomes the number of classes noted there. TR_EFORMAT. */
 tr_status tr_vocabulary_read(const char *state, tr_vocabulary **out, int32_t *classes);
 /* Returned, free with tr_free(). Any thread. */
@@ -57,12 +67,17 @@ bool tr_vocabulary_has_unknown(const tr_vocabulary *vocabulary);
 int64_t tr_vocabulary_no_id(const tr_vocabulary *vocabulary, const char *text, size_t length);
 /* Whether capitals are read as small letters. */
 bool tr_vocabulary_folds(const tr_vocabulary *vocabulary);
-/* The word of a token; "<unknown>" for 0. Borrowed. */
+/* The word of a token; "<unknown>" for 0. Borrowed. Not of subwords, which may have any bytes. */
 const char *tr_vocabulary_word(const tr_vocabulary *vocabulary, int32_t token);
 
 /* The first byte of a text that is none of the unit's (no UTF-8 in characters; 0 in all but bytes), or NULL.
    Encoding gives such bytes the token 0. Any thread. */
 const char *tr_vocabulary_misfit(const tr_vocabulary *vocabulary, const char *text, size_t length);
+/* All tokens of a text; returned, free with tr_free(). Does not cut. TR_ENOMEM. The questions below, which
+   count and find tokens without memory, are not asked of subwords. */
+tr_status tr_vocabulary_encode_all(const tr_vocabulary *vocabulary, const char *text, size_t length,
+                                   int32_t **tokens, int64_t *count);
+
 /* The bytes that the first `tokens` tokens of a text take, all if it has fewer; does not cut. Any thread. */
 size_t tr_vocabulary_reach(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t tokens);
 /* The number of tokens of a text, of which the first `room` have their bytes [begin[i], end[i]) written.

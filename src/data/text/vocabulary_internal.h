@@ -25,6 +25,7 @@ struct tr_vocabulary {
     int32_t words;
     int32_t *slot; /* hash table of indices into `word`, -1: free; at most half full */
     uint32_t slots;
+    tr_bpe *bpe; /* with TR_UNIT_BPE, else NULL; there are no words then */
 };
 
 /* ---- vocabulary.c ---- */

@@ -1,6 +1,7 @@
 /* Vocabularies as a state of a model (data/state.h): written, and read with every line checked. */
 #include "data/text/vocabulary_internal.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "data/state.h"
 
@@ -14,11 +15,17 @@ tr_status tr_vocabulary_write(const tr_vocabulary *vocabulary, int32_t classes, 
 {
     struct tr_text text = TR_TEXT_INIT;
     enum tr_unit unit = vocabulary->unit;
+    char *tokenizer = NULL;
     int32_t lines = unit == TR_UNIT_BYTES || unit == TR_UNIT_IDS ? 0 : vocabulary->words;
-    tr_state_add_head(&text, "vocabulary", classes, (int64_t)lines + 1);
+    int64_t more = 0;
+    if (vocabulary->bpe) TR_TRY(tr_bpe_write(vocabulary->bpe, &tokenizer));
+    for (const char *at = tokenizer; at && *at; at++) more += *at == '\n';
+    tr_state_add_head(&text, "vocabulary", classes, lines + more + 1);
     tr_text_addf(&text, "lower_case %d max_tokens %" PRId32, vocabulary->lower_case, vocabulary->max_tokens);
     if (unit != TR_UNIT_WORDS) tr_text_addf(&text, " unit %s", tr_unit_choices[unit].name);
     tr_text_add(&text, "\n");
+    if (tokenizer) tr_text_add(&text, tokenizer);
+    tr_free(tokenizer);
     for (int32_t i = 0; i < lines; i++) {
         const char *word = vocabulary->bytes + vocabulary->word[i].start;
         uint32_t character = 0;
@@ -52,7 +59,7 @@ static tr_status read_settings(struct tr_state_reader *reader, tr_vocabulary **o
         return refuse_state(reader, "is not \"lower_case N max_tokens N\"");
     }
     enum tr_unit unit = TR_UNIT_WORDS;
-    for (int i = TR_UNIT_CHARACTERS; i <= TR_UNIT_IDS; i++) {
+    for (int i = TR_UNIT_CHARACTERS; i <= TR_UNIT_BPE; i++) {
         const char *name = tr_unit_choices[i].name;
         size_t size = strlen(" unit ") + strlen(name);
         if (length - (size_t)used == size && memcmp(line + used, " unit ", 6) == 0 &&
@@ -93,11 +100,25 @@ static const char *word_of_line(const tr_vocabulary *vocabulary, const char *lin
     return made;
 }
 
+/* The lines of a tokenizer lie one behind the other. */
+static tr_status read_tokenizer(struct tr_state_reader *reader, tr_vocabulary *vocabulary)
+{
+    const char *first = reader->at, *line = first;
+    size_t length = 0;
+    tr_bpe *bpe;
+    while (reader->line < reader->lines) TR_TRY(tr_state_next(reader, &line, &length));
+    TR_TRY(tr_state_end(reader));
+    TR_TRY(tr_bpe_parse(first, (size_t)(line + length - first), "vocabulary.txt", &bpe));
+    tr_vocabulary_settle_bpe(vocabulary, &bpe);
+    return TR_OK;
+}
+
 static tr_status read_words(struct tr_state_reader *reader, tr_vocabulary *vocabulary)
 {
     const char *line;
     size_t length;
     char made[5];
+    if (vocabulary->unit == TR_UNIT_BPE) return read_tokenizer(reader, vocabulary);
     if (vocabulary->unit == TR_UNIT_BYTES) {
         TR_TRY(vocabulary_settle_bytes(vocabulary));
         return tr_state_end(reader);

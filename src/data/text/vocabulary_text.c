@@ -1,6 +1,7 @@
 /* Texts and tokens: what the words of a text are, their numbers, and the text of numbers. */
 #include "data/text/vocabulary_internal.h"
 
+#include "base/alloc.h"
 #include "data/files/lines.h"
 
 #include <assert.h>
@@ -63,7 +64,7 @@ const char *tr_vocabulary_misfit(const tr_vocabulary *vocabulary, const char *te
 {
     const char *end = text + length;
     uint32_t character;
-    if (vocabulary->unit == TR_UNIT_BYTES) return NULL;
+    if (vocabulary->unit == TR_UNIT_BYTES || vocabulary->unit == TR_UNIT_BPE) return NULL;
     if (vocabulary->unit != TR_UNIT_CHARACTERS) return memchr(text, 0, length);
     for (const char *at = text; at < end;) {
         size_t size = *at & 0x80 || !*at ? character_at(at, end, &character) : 1;
@@ -135,10 +136,26 @@ void tr_vocabulary_encode(const tr_vocabulary *vocabulary, const char *text, siz
     }
 }
 
+tr_status tr_vocabulary_encode_all(const tr_vocabulary *vocabulary, const char *text, size_t length,
+                                   int32_t **tokens, int64_t *count)
+{
+    if (vocabulary->bpe) return tr_bpe_encode(vocabulary->bpe, text, length, tokens, count);
+    *count = tr_vocabulary_tokens(vocabulary, text, length);
+    *tokens = tr_alloc((size_t)*count, sizeof **tokens);
+    if (!*tokens) return TR_ENOMEM;
+    tr_vocabulary_encode(vocabulary, text, length, *count, *tokens);
+    return TR_OK;
+}
+
 void tr_vocabulary_decode(const tr_vocabulary *vocabulary, const int32_t *tokens, int64_t count, bool begun,
                           struct tr_text *text)
 {
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; vocabulary->bpe && i < count; i++) {
+        size_t length;
+        const char *bytes = tr_bpe_token(vocabulary->bpe, tokens[i], &length);
+        tr_text_add_bytes(text, bytes, length);
+    }
+    for (int64_t i = 0; !vocabulary->bpe && i < count; i++) {
         assert(tokens[i] >= 0 && tokens[i] < vocabulary->words);
         const struct vocabulary_word *word = &vocabulary->word[tokens[i]];
         bool words = vocabulary->unit == TR_UNIT_WORDS || vocabulary->unit == TR_UNIT_IDS;

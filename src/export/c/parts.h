@@ -68,6 +68,7 @@
     X(same_text)                                                                                             \
     X(text_of_bytes)                                                                                         \
     X(text_of_characters)                                                                                    \
+    X(text_of_subwords)                                                                                      \
     X(text_of_words)
 
 #define TR_C_PART(name) TR_C_##name,

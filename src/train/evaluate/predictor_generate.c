@@ -23,16 +23,14 @@ static tr_status read_prompt(tr_predictor *predictor, const char *prompt, int32_
     TR_TRY(tr_predictor_open_vocabulary(predictor));
     const tr_vocabulary *vocabulary = predictor->vocabulary;
     size_t length = strlen(prompt);
-    *count = tr_vocabulary_tokens(vocabulary, prompt, length);
+    int32_t *tokens;
+    TR_TRY(tr_vocabulary_encode_all(vocabulary, prompt, length, &tokens, count));
+    *out = tokens;
     if (*count == 0) return tr_fail(TR_EINVAL, "the prompt is empty; give at least one token to go on from");
     if (*count > TR_TOKENS_MAX)
         return tr_fail(TR_EINVAL, "the prompt has %lld tokens; at most %d are taken", (long long)*count,
                        TR_TOKENS_MAX);
-    int32_t *tokens = tr_alloc((size_t)*count, sizeof *tokens);
-    if (!tokens) return TR_ENOMEM;
-    tr_vocabulary_encode(vocabulary, prompt, length, *count, tokens);
     int64_t unknown = find_unknown(vocabulary, prompt, tokens, *count);
-    *out = tokens;
     if (unknown < 0) return TR_OK;
     size_t begin = tr_vocabulary_reach(vocabulary, prompt, length, unknown);
     size_t end = tr_vocabulary_reach(vocabulary, prompt, length, unknown + 1);

@@ -15,12 +15,40 @@ tr_status tr_predictor_open_vocabulary(tr_predictor *predictor)
     return tr_vocabulary_read(predictor->job->state, &predictor->vocabulary, &classes);
 }
 
+/* Subwords follow each other without a gap. */
+static tr_status subword_spans(const tr_predictor *predictor, const char *text, size_t length, int64_t room,
+                               size_t *begin, size_t *end, int64_t *count)
+{
+    const tr_bpe *bpe = tr_vocabulary_bpe(predictor->vocabulary);
+    int32_t *tokens;
+    size_t at = 0, size;
+    if (tr_bpe_composes(bpe))
+        return tr_fail(
+            TR_EUNSUPPORTED,
+            "the tokenizer of \"%s\" brings texts into normalization form C, so that tokens have no place "
+            "in the text as it is",
+            predictor->path);
+    TR_TRY(tr_bpe_encode(bpe, text, length, &tokens, count));
+    for (int64_t i = 0; i < *count && i < room; i++, at += size) {
+        tr_bpe_token(bpe, tokens[i], &size);
+        begin[i] = at;
+        end[i] = at + size;
+    }
+    tr_free(tokens);
+    return TR_OK;
+}
+
 tr_status tr_predictor_tokens(tr_predictor *predictor, const char *text, int64_t room, size_t *begin,
                               size_t *end, int64_t *count, int64_t *taken)
 {
     TR_TRY(tr_predictor_check_features(predictor, TR_FEATURE_TOKENS));
     TR_TRY(tr_predictor_open_vocabulary(predictor));
     size_t length = strlen(text);
+    if (tr_vocabulary_bpe(predictor->vocabulary)) {
+        TR_TRY(subword_spans(predictor, text, length, room, begin, end, count));
+        if (taken) *taken = *count;
+        return TR_OK;
+    }
     *count = tr_vocabulary_spans(predictor->vocabulary, text, length, room, begin, end);
     if (taken) *taken = tr_vocabulary_length(predictor->vocabulary, text, length);
     return TR_OK;

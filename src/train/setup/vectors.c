@@ -99,6 +99,13 @@ static tr_status read_text(const char *path, const struct tr_load *file,
             "row for each token",
             path);
     TR_TRY(tr_vocabulary_read(wanted->state, &reading.vocabulary, &classes));
+    if (tr_vocabulary_bpe(reading.vocabulary)) {
+        tr_vocabulary_destroy(&reading.vocabulary);
+        return tr_fail(TR_EINVAL,
+                       "%s: vectors by word, and the data have subwords; give an array .npy with a row "
+                       "for each token",
+                       path);
+    }
     reading.seen = tr_alloc_zero((size_t)wanted->words, sizeof *reading.seen);
     reading.row = tr_alloc((size_t)wanted->width, sizeof *reading.row);
     tr_status status = reading.seen && reading.row ? TR_OK : TR_ENOMEM;

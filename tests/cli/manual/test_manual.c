@@ -20,14 +20,34 @@
 static const char page_path[] = TRIREME_SOURCE_DIR "/docs/reference/command.md";
 static const char marker[] = "`test_cli_manual --update` writes it. -->\n\n";
 
-static const char *const commands[][3] = {
-    {"train"},          {"launch"},       {"compare"},         {"plan"},
-    {"sweep"},          {"eval"},         {"predict"},         {"generate"},
-    {"inspect"},        {"export"},       {"import"},          {"report"},
-    {"diff"},           {"verify"},       {"receipt"},         {"data", "list"},
-    {"data", "verify"}, {"data", "show"}, {"data", "convert"}, {"data", "fetch"},
-    {"data", "cache"},  {"models"},       {"devices"},         {"completion"},
-    {"version"},        {"help"}};
+static const char *const commands[][3] = {{"train"},
+                                          {"launch"},
+                                          {"compare"},
+                                          {"plan"},
+                                          {"sweep"},
+                                          {"eval"},
+                                          {"predict"},
+                                          {"generate"},
+                                          {"inspect"},
+                                          {"export"},
+                                          {"import"},
+                                          {"report"},
+                                          {"diff"},
+                                          {"verify"},
+                                          {"receipt"},
+                                          {"data", "list"},
+                                          {"data", "verify"},
+                                          {"data", "show"},
+                                          {"data", "convert"},
+                                          {"data", "fetch"},
+                                          {"data", "cache"},
+                                          {"data", "tokenizer"},
+                                          {"data", "tokens"},
+                                          {"models"},
+                                          {"devices"},
+                                          {"completion"},
+                                          {"version"},
+                                          {"help"}};
 
 /* What the generated part should be. Free with tr_free(). */
 static char *reference(void)
