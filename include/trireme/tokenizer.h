@@ -34,9 +34,9 @@ struct tr_tokenizer_settings {
     int32_t tokens;             /* in all: 256 bytes, special ones, and what pairs merge to; at most 2^20 */
     int64_t least;              /* pairs that occur less often are not merged, >= 1 */
     const char *const *special; /* texts that are one token each, numbered from 0; [special_count] */
-    int32_t special_count;
-    const char *const *paths; /* files of text, plain or gzip; [path_count] */
-    int32_t path_count;
+    int32_t special_count;      /* 0: none */
+    const char *const *paths;   /* files of text, plain or gzip; [path_count] */
+    int32_t path_count;         /* at least 1 */
 };
 #define TR_TOKENIZER_SETTINGS_INIT                                                                           \
     {                                                                                                        \

@@ -17,7 +17,7 @@ struct piece {
     uint32_t length, hash;
 };
 
-struct place {
+struct occurrence {
     int32_t piece, next; /* -1: the last */
 };
 
@@ -48,7 +48,7 @@ struct tr_bpe_trainer {
     int32_t pairs;
     int32_t *pair_slot;
     uint32_t pair_slots;
-    struct place *place;
+    struct occurrence *place;
     int32_t places;
     struct waiting *heap;
     int64_t waiting;
@@ -231,7 +231,7 @@ static tr_status change_pair(tr_bpe_trainer *trainer, int32_t left, int32_t righ
         if (trainer->places == INT32_MAX ||
             !tr_grow(&trainer->place, trainer->places, sizeof *trainer->place))
             return TR_ENOMEM;
-        trainer->place[trainer->places] = (struct place){piece, pair->places};
+        trainer->place[trainer->places] = (struct occurrence){piece, pair->places};
         pair->places = trainer->places++;
     }
     if (pair->stamp == trainer->bpe->merges) return TR_OK;
