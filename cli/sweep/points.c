@@ -129,7 +129,7 @@ tr_status cli_sweep_axes(const struct tr_string_list *set, bool ranges, struct c
 
 /* ---- points ---- */
 
-tr_status cli_sweep_add(struct cli_sweep_plan *plan, char *const *value, int64_t seed,
+tr_status cli_sweep_add(struct cli_sweep_plan *plan, char *const *value, int64_t seed, int32_t fold,
                         struct cli_sweep_point **out)
 {
     if (plan->count == plan->room) {
@@ -140,7 +140,8 @@ tr_status cli_sweep_add(struct cli_sweep_plan *plan, char *const *value, int64_t
         plan->room = room;
     }
     struct cli_sweep_point *point = &plan->points[plan->count];
-    *point = (struct cli_sweep_point){.seed = seed, .loss = NAN, .accuracy = NAN, .seconds = NAN};
+    *point = (struct cli_sweep_point){
+        .seed = seed, .fold = fold, .loss = NAN, .accuracy = NAN, .figure = NAN, .seconds = NAN};
     plan->count++;
     for (int a = 0; a < plan->axes; a++)
         if (!(point->value[a] = tr_strdup(value[a]))) return TR_ENOMEM;
@@ -154,18 +155,23 @@ void cli_sweep_name(const struct cli_sweep_plan *plan, const struct cli_sweep_po
     for (int a = 0; a < plan->axes; a++)
         tr_text_addf(text, "%s%s=%s", a ? " " : "", plan->axis[a].path, point->value[a]);
     if (point->seed >= 0) tr_text_addf(text, "%sseed=%" PRId64, plan->axes ? " " : "", point->seed);
-    if (plan->axes == 0 && point->seed < 0) tr_text_add(text, "as the file says");
+    bool empty = plan->axes == 0 && point->seed < 0;
+    if (point->fold > 0) tr_text_addf(text, "%sfold=%" PRId32, empty ? "" : " ", point->fold);
+    if (empty && point->fold == 0) tr_text_add(text, "as the file says");
 }
 
-/* The same values with every seed. */
+/* The same values with every seed, of every fold. */
 static tr_status add_seeds(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan,
                            char *const *value)
 {
     int64_t first = orders->seed >= 0 ? orders->seed : orders->seeds > 1 ? 1 : -1;
     for (int64_t i = 0; i < orders->seeds; i++) {
-        struct cli_sweep_point *point;
-        TR_TRY(cli_sweep_add(plan, value, first < 0 ? -1 : first + i, &point));
-        point->wanted = true;
+        int32_t fold = orders->folds > 0 ? 1 : 0;
+        do {
+            struct cli_sweep_point *point;
+            TR_TRY(cli_sweep_add(plan, value, first < 0 ? -1 : first + i, fold, &point));
+            point->wanted = true;
+        } while (++fold <= orders->folds);
     }
     return TR_OK;
 }
@@ -228,11 +234,29 @@ static tr_status add_drawn(const struct cli_sweep_orders *orders, struct cli_swe
     return TR_OK; /* there are no more */
 }
 
+/* The settings of the split, which are the same for all points, but for the fold. */
+static tr_status add_split(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan)
+{
+    char text[64];
+    if (orders->split_seed >= 0) {
+        snprintf(text, sizeof text, "data.split_seed=%" PRId64, orders->split_seed);
+        TR_TRY(add_fixed(plan, text));
+    }
+    if (orders->folds == 0) return TR_OK;
+    for (int a = 0; a < plan->axes; a++)
+        if (strcmp(plan->axis[a].path, "data.fold") == 0)
+            return tr_fail(TR_EINVAL, "--folds runs every fold; leave --set data.fold out");
+    snprintf(text, sizeof text, "data.folds=%" PRId32, orders->folds);
+    TR_TRY(add_fixed(plan, "data.validation_split=0"));
+    return add_fixed(plan, text);
+}
+
 tr_status cli_sweep_plan(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan)
 {
-    *plan = (struct cli_sweep_plan){.seeds = orders->seeds};
+    *plan = (struct cli_sweep_plan){.seeds = orders->seeds, .folds = orders->folds};
     TR_TRY(cli_sweep_axes(orders->set, orders->random > 0, plan));
-    double points = (double)orders->seeds;
+    TR_TRY(add_split(orders, plan));
+    double points = (double)orders->seeds * (orders->folds > 0 ? orders->folds : 1);
     for (int a = 0; a < plan->axes && orders->random == 0; a++) points *= plan->axis[a].count;
     if (orders->random > 0) points *= (double)orders->random;
     if (points > CLI_SWEEP_POINTS)

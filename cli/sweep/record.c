@@ -2,8 +2,9 @@
  *
  *     {"sweep": 1, "model": PATH, "model_digest": SHA-256 of the file, "settings": [those of all points],
  *      "fields": [paths of the axes],
- *      "points": [{"directory": "point-0001", "values": [of the axes], "seed": 1 (-1: the file's), "state":
- * "done", "loss": 0.1, "accuracy": 0.9, "set": "test", "seconds": 1.5, "step": 100, "hash": ..., "failure":
+ *      "points": [{"directory": "point-0001", "values": [of the axes], "seed": 1 (-1: the file's), "fold": 1
+ * (0: there are none), "state": "done", "loss": 0.1, "accuracy": 0.9, "set": "test", "seconds": 1.5, "step":
+ * 100, "hash": ..., "failure":
  * ""}]}
  */
 #include "cli/sweep/sweep.h"
@@ -25,8 +26,8 @@ static const char *const states[] = {"waiting", "done", "failed"};
 
 /* ---- writing ---- */
 
-static void write_point(struct tr_json_writer *json, const struct cli_sweep_plan *plan,
-                        const struct cli_sweep_point *point)
+static void write_point(struct tr_json_writer *json, const struct cli_sweep_orders *orders,
+                        const struct cli_sweep_plan *plan, const struct cli_sweep_point *point)
 {
     tr_json_open_object(json, NULL);
     tr_json_text(json, "directory", point->directory);
@@ -34,9 +35,11 @@ static void write_point(struct tr_json_writer *json, const struct cli_sweep_plan
     for (int a = 0; a < plan->axes; a++) tr_json_text(json, NULL, point->value[a]);
     tr_json_close_array(json);
     tr_json_integer(json, "seed", point->seed);
+    if (point->fold > 0) tr_json_integer(json, "fold", point->fold);
     tr_json_text(json, "state", states[point->state]);
     tr_json_double(json, "loss", point->loss);
     tr_json_double(json, "accuracy", point->accuracy);
+    if (cli_sweep_has_figure(orders)) tr_json_double(json, orders->by, point->figure);
     tr_json_text(json, "set", point->set);
     tr_json_double(json, "seconds", point->seconds);
     tr_json_integer(json, "step", point->step);
@@ -61,7 +64,7 @@ tr_status cli_sweep_write_record(const struct cli_sweep_orders *orders, const st
     for (int a = 0; a < plan->axes; a++) tr_json_text(&json, NULL, plan->axis[a].path);
     tr_json_close_array(&json);
     tr_json_open_array(&json, "points");
-    for (int i = 0; i < plan->count; i++) write_point(&json, plan, &plan->points[i]);
+    for (int i = 0; i < plan->count; i++) write_point(&json, orders, plan, &plan->points[i]);
     tr_json_close_array(&json);
     tr_status status = tr_json_finish(&json, &text);
     if (status == TR_OK) {
@@ -109,9 +112,9 @@ static tr_status check_head(const struct cli_sweep_orders *orders, const struct 
 }
 
 static bool same_point(const struct cli_sweep_plan *plan, const struct cli_sweep_point *point,
-                       const struct tr_json_value *values, int64_t seed)
+                       const struct tr_json_value *values, int64_t seed, int64_t fold)
 {
-    return point->seed == seed && same_texts(values, point->value, plan->axes);
+    return point->seed == seed && point->fold == fold && same_texts(values, point->value, plan->axes);
 }
 
 /* The point of the plan that a member tells of, added where it is of an earlier sweep. */
@@ -120,23 +123,24 @@ static tr_status find_point(struct cli_sweep_plan *plan, const char *path, const
 {
     const struct tr_json_value *values;
     char *value[CLI_SWEEP_AXES];
-    int64_t seed;
+    int64_t seed, fold = tr_json_integer_or(object, "fold", 0);
     int axes = 0;
     TR_TRY(tr_json_get_array(object, path, "values", &values));
     TR_TRY(tr_json_get_integer(object, path, "seed", -1, INT64_MAX, &seed));
     for (const struct tr_json_value *at = values->first; at; at = at->next)
         if (axes < CLI_SWEEP_AXES && at->kind == TR_JSON_TEXT) value[axes++] = (char *)(uintptr_t)at->text;
+    if (fold < 0 || fold > INT32_MAX) return tr_fail(TR_EFORMAT, "%s: a point has no number of a fold", path);
     if (axes != plan->axes || values->count != axes)
         return tr_fail(TR_EFORMAT,
                        "%s: a point has not one value for each field; remove the file to begin anew", path);
     for (int i = 0; i < plan->count; i++) {
         *out = &plan->points[i];
-        if (same_point(plan, *out, values, seed)) return TR_OK;
+        if (same_point(plan, *out, values, seed, fold)) return TR_OK;
     }
     if (plan->count >= 2 * CLI_SWEEP_POINTS)
         return tr_fail(TR_EFORMAT, "%s has more than %d points; choose another directory by --out", path,
                        CLI_SWEEP_POINTS);
-    return cli_sweep_add(plan, value, seed, out);
+    return cli_sweep_add(plan, value, seed, (int32_t)fold, out);
 }
 
 /* A directory's name is used in commands: nothing but what this program writes. */
@@ -146,7 +150,8 @@ static bool is_directory_name(const char *name)
     return digits >= 4 && digits <= 9 && name[6 + digits] == '\0';
 }
 
-static tr_status take_point(struct cli_sweep_plan *plan, const char *path, const struct tr_json_value *object)
+static tr_status take_point(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan,
+                            const char *path, const struct tr_json_value *object)
 {
     struct cli_sweep_point *point;
     const char *directory, *state = tr_json_text_or_empty(object, "state");
@@ -161,6 +166,7 @@ static tr_status take_point(struct cli_sweep_plan *plan, const char *path, const
     point->state = strcmp(state, states[CLI_SWEEP_DONE]) == 0 ? CLI_SWEEP_DONE : CLI_SWEEP_FAILED;
     point->loss = tr_json_number_or_nan(object, "loss");
     point->accuracy = tr_json_number_or_nan(object, "accuracy");
+    point->figure = tr_json_number_or_nan(object, orders->by);
     point->seconds = tr_json_number_or_nan(object, "seconds");
     point->step = tr_json_integer_or(object, "step", 0);
     snprintf(point->set, sizeof point->set, "%s", tr_json_text_or_empty(object, "set"));
@@ -180,7 +186,7 @@ static tr_status take_record(const struct cli_sweep_orders *orders, struct cli_s
     if (status == TR_OK) status = tr_json_get_array(root, path, "points", &points);
     if (status == TR_OK)
         for (const struct tr_json_value *at = points->first; at && status == TR_OK; at = at->next)
-            status = take_point(plan, path, at);
+            status = take_point(orders, plan, path, at);
     tr_json_destroy(&document);
     return status;
 }

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
+#include "job/file/monitor.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,6 +19,7 @@
 struct slot {
     struct cli_child child;
     struct cli_sweep_point *point; /* NULL: nothing runs here */
+    const char *by;                /* the figure that judges */
     bool judged;                   /* there was an evaluation on validation data */
     int64_t step, steps;
 };
@@ -52,17 +54,30 @@ static void make_training(const struct sweep *sweep, const struct cli_sweep_poin
         cli_arguments_add(arguments, "--set=%s", plan->fixed.item[i]);
     for (int a = 0; a < plan->axes; a++)
         cli_arguments_add(arguments, "--set=%s=%s", plan->axis[a].path, point->value[a]);
+    if (point->fold > 0) cli_arguments_add(arguments, "--set=data.fold=%" PRId32, point->fold);
+}
+
+/* The figure that judges, of an event: beside loss and accuracy, or among the metrics of an evaluation. */
+static double figure_of(const char *by, const struct tr_json_value *object)
+{
+    const struct tr_json_value *metrics = tr_json_find(object, "metrics");
+    double own = tr_json_number_or_nan(object, by);
+    return isnan(own) && metrics ? tr_json_number_or_nan(metrics, by) : own;
 }
 
 /* Takes figures over, unless those known are of better standing: validation, then other data, then steps. */
 static void take_figures(struct slot *slot, const struct tr_json_value *object, const char *set)
 {
     struct cli_sweep_point *point = slot->point;
-    double loss = tr_json_number_or_nan(object, "loss");
+    double loss = tr_json_number_or_nan(object, "loss"), figure = figure_of(slot->by, object);
     bool judges = strcmp(set, "validation") == 0;
-    if (slot->judged && (!judges || !(loss < point->loss))) return;
+    bool better = isnan(point->figure)
+                      ? !isnan(figure)
+                      : tr_monitor_cost(slot->by, figure) < tr_monitor_cost(slot->by, point->figure);
+    if (slot->judged && !(judges && better)) return;
     if (!judges && strcmp(set, "train") == 0 && strcmp(point->set, "test") == 0) return;
     slot->judged |= judges;
+    point->figure = figure;
     point->loss = loss;
     point->accuracy = tr_json_number_or_nan(object, "accuracy");
     snprintf(point->set, sizeof point->set, "%s", set);
@@ -87,7 +102,7 @@ static void hear(void *user, const struct tr_json_value *object)
 static void forget(struct cli_sweep_point *point)
 {
     point->state = CLI_SWEEP_WAITING;
-    point->loss = point->accuracy = point->seconds = NAN;
+    point->loss = point->accuracy = point->figure = point->seconds = NAN;
     point->set[0] = point->hash[0] = point->failure[0] = '\0';
     point->step = 0;
 }
@@ -101,6 +116,8 @@ static void tell(struct sweep *sweep, const struct cli_sweep_point *point)
     if (point->state == CLI_SWEEP_DONE) {
         tr_text_addf(&text, ": loss %.4g", point->loss);
         if (!isnan(point->accuracy)) tr_text_addf(&text, ", accuracy %.4f", point->accuracy);
+        if (cli_sweep_has_figure(sweep->orders))
+            tr_text_addf(&text, ", %s %.4f", sweep->orders->by, point->figure);
         tr_text_addf(&text, " on %s, %s", point->set, tr_text_from_seconds(point->seconds, seconds));
     } else {
         tr_text_addf(&text, ": FAILED: %s", point->failure);
@@ -146,7 +163,7 @@ static void start(struct sweep *sweep, struct slot *slot, struct cli_sweep_point
     struct cli_arguments arguments = {0};
     char *out = tr_path_join(sweep->orders->out, point->directory);
     forget(point);
-    *slot = (struct slot){.child = {.hear = hear, .user = slot}, .point = point};
+    *slot = (struct slot){.child = {.hear = hear, .user = slot}, .point = point, .by = sweep->orders->by};
     tr_status status = out ? TR_OK : TR_ENOMEM;
     if (status == TR_OK) {
         make_training(sweep, point, out, &arguments);

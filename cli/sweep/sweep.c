@@ -11,6 +11,8 @@
 #include "base/fail.h"
 #include "base/files/file.h"
 #include "base/files/ops.h"
+#include "base/options/config.h"
+#include "job/file/monitor.h"
 #include "trireme/trireme.h"
 
 #include <inttypes.h>
@@ -27,11 +29,9 @@ struct options {
     char *model, *out;
     struct tr_string_list set;
     int64_t seeds, seed, random;
-    int32_t workers, threads, by;
+    int32_t workers, threads, folds;
+    char *by;
 };
-
-static const struct tr_choice figures[] = {
-    {"loss", 0, "the lowest loss"}, {"accuracy", 1, "the highest accuracy"}, {NULL, 0, NULL}};
 
 #define AT(field) offsetof(struct options, field)
 static const struct tr_option table[] = {
@@ -75,13 +75,22 @@ static const struct tr_option table[] = {
      .letter = 'w'},
     CLI_OPTION_THREADS(struct options,
                        "threads, divided evenly among the runs at a time; 0: one per processor"),
+    {.key = "folds",
+     .type = TR_OPTION_INT32,
+     .offset = AT(folds),
+     .fallback = "0",
+     .least = 0,
+     .most = 1000,
+     .help = "cross-validation: cut the training data into N parts, and run each point N times, with another "
+             "part as validation data each time; 0: as the model file says"},
     {.key = "by",
-     .type = TR_OPTION_CHOICE,
+     .type = TR_OPTION_STRING,
      .offset = AT(by),
-     .fallback = "loss",
-     .choices = figures,
-     .help = "measure of the best point: in its best evaluation on validation data, or without those in the "
-             "last one on test data"},
+     .fallback = "",
+     .help = "figure of the best point: loss, accuracy, or a metric as f1 or rmse, in its best evaluation on "
+             "validation data, or without those in the last one on test data; default: train.monitor of the "
+             "model file, else loss",
+     .value_name = "FIGURE"},
     {.key = "out",
      .type = TR_OPTION_STRING,
      .offset = AT(out),
@@ -119,6 +128,57 @@ static tr_status default_directory(const struct options *options, char **out)
     return status;
 }
 
+/* The value of a field of the model file, or of the settings of all points, which come after it; "" where
+   neither has it. `model` is borrowed. */
+static const char *field_of(const tr_config *model, const struct tr_string_list *set, const char *section,
+                            const char *key)
+{
+    const tr_config *node = model ? tr_config_get(tr_config_get(model, section), key) : NULL;
+    const char *value = node && tr_config_kind(node) == TR_CONFIG_SCALAR ? tr_config_text(node) : "";
+    size_t length = strlen(section);
+    for (int32_t i = 0; i < set->count; i++) {
+        const char *at = set->item[i];
+        if (strncmp(at, section, length) != 0 || at[length] != '.') continue;
+        at += length + 1;
+        if (strncmp(at, key, strlen(key)) == 0 && at[strlen(key)] == '=') value = at + strlen(key) + 1;
+    }
+    return value;
+}
+
+static bool has_axis(const struct tr_string_list *set, const char *path)
+{
+    for (int32_t i = 0; i < set->count; i++)
+        if (strncmp(set->item[i], path, strlen(path)) == 0 && set->item[i][strlen(path)] == '=') return true;
+    return false;
+}
+
+/* The seed of the split where points have several seeds of their own: all are judged on the same rows. */
+static void choose_split(const struct options *options, const tr_config *model,
+                         struct cli_sweep_orders *orders)
+{
+    double share = 0;
+    int64_t folds = options->folds, seed;
+    tr_text_double(field_of(model, &options->set, "data", "validation_split"), &share);
+    if (folds == 0) tr_text_int64(field_of(model, &options->set, "data", "folds"), &folds);
+    const tr_config *own = model ? tr_config_get(model, "seed") : NULL;
+    bool several = options->seeds > 1 || has_axis(&options->set, "seed"),
+         given = *field_of(model, &options->set, "data", "split_seed") != '\0';
+    if (tr_text_int64(own && tr_config_kind(own) == TR_CONFIG_SCALAR ? tr_config_text(own) : "1", &seed) ||
+        options->seeds > 1)
+        seed = 1;
+    if (options->seed >= 0) seed = options->seed;
+    orders->split_seed = several && !given && (share > 0 || folds > 0) ? seed : -1;
+}
+
+static void choose_figure(const struct options *options, const tr_config *model,
+                          struct cli_sweep_orders *orders)
+{
+    const char *monitor = field_of(model, &options->set, "train", "monitor"), *by = options->by ? options->by
+                                                                                    : *monitor  ? monitor
+                                                                                                : NULL;
+    snprintf(orders->by, sizeof orders->by, "%s", tr_monitor_figure(by));
+}
+
 static tr_status read_orders(const struct options *options, const char *out, struct cli_sweep_orders *orders)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -131,9 +191,17 @@ static tr_status read_orders(const struct options *options, const char *out, str
         .random = options->random,
         .workers = options->workers,
         .threads = threads > options->workers ? threads / options->workers : 1,
-        .by_accuracy = options->by == 1,
+        .folds = options->folds,
         .out = out,
     };
+    if (options->folds == 1)
+        return tr_fail(TR_EINVAL, "--folds 1 leaves nothing to train on; give 2 or more");
+    tr_config *model = NULL;
+    TR_TRY(tr_config_read(options->model, &model));
+    choose_split(options, model, orders);
+    choose_figure(options, model, orders);
+    tr_config_destroy(&model);
+    TR_TRY(tr_monitor_check_name("--by", options->by ? options->by : orders->by));
     return digest_model(options->model, orders->digest);
 }
 
@@ -141,7 +209,7 @@ static tr_status read_orders(const struct options *options, const char *out, str
  */
 static tr_status check_points(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan)
 {
-    const char **set = tr_alloc((size_t)plan->fixed.count + CLI_SWEEP_AXES, sizeof *set);
+    const char **set = tr_alloc((size_t)plan->fixed.count + CLI_SWEEP_AXES + 1, sizeof *set);
     tr_status status = set ? TR_OK : TR_ENOMEM;
     bool some = false;
     for (int i = 0; i < plan->count && set && !some; i++) {
@@ -155,6 +223,9 @@ static tr_status check_points(const struct cli_sweep_orders *orders, const struc
             own[a] = tr_format("%s=%s", plan->axis[a].path, plan->points[i].value[a]);
             set[count++] = own[a] ? own[a] : "";
         }
+        char fold[32];
+        snprintf(fold, sizeof fold, "data.fold=%" PRId32, plan->points[i].fold);
+        if (plan->points[i].fold > 0) set[count++] = fold;
         settings.model = orders->model;
         settings.set = set;
         settings.set_count = count;
@@ -228,7 +299,7 @@ static tr_status sum_up(const struct cli_sweep_orders *orders, const struct cli_
     TR_TRY(cli_sweep_rank(orders, plan, &order, &count));
     tr_status status = cli_sweep_table(orders, plan, order, count, &text);
     if (status == TR_OK) status = cli_screen_text(screen, text);
-    if (status == TR_OK) status = cli_sweep_csv(plan, order, count, &text);
+    if (status == TR_OK) status = cli_sweep_csv(orders, plan, order, count, &text);
     if (status == TR_OK) status = write_file(orders, "sweep.csv", text);
     if (status == TR_OK) status = write_page(orders, plan, order, count);
     if (status == TR_OK) say_best(orders, plan, order, count, screen);
@@ -311,8 +382,9 @@ const struct cli_command cli_sweep = {
              "the result of each and the best, with means over seeds, a table (sweep.csv) and a page "
              "(report.html). A run that fails is reported; the others go on. Ctrl-C saves the current runs; "
              "the same command continues them, and with more values or seeds it runs the new ones. "
-             "Validation data (data.validation_split) are evaluated every train.evaluate_every steps. Each "
-             "seed draws its own validation rows, so compare values by their means over seeds.",
+             "Validation data (data.validation_split) are evaluated every train.evaluate_every steps; all "
+             "points have the same validation rows, whatever their seed. With --folds each is run with every "
+             "part of the training data as validation data; the table then has the means over folds.",
     CLI_OPTIONS(table, struct options),
     .model = offsetof(struct options, model),
     .run = run,

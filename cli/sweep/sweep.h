@@ -28,12 +28,13 @@ enum cli_sweep_state {
 struct cli_sweep_point {
     char *value[CLI_SWEEP_AXES]; /* of each axis; owned */
     int64_t seed;                /* -1: that of the model file */
+    int32_t fold;                /* from 1; 0: the sweep has no folds */
     char directory[32];          /* "point-0001", below the sweep's */
     bool wanted;                 /* of this sweep, rather than of an earlier one in the directory */
     enum cli_sweep_state state;
     /* Of the best evaluation on validation data where there was any, else of the last one, else of the last
-       step reported. NaN where nothing is known. */
-    double loss, accuracy;
+       step reported. NaN where nothing is known. `figure`: the one that the sweep is judged by. */
+    double loss, accuracy, figure;
     char set[16]; /* "validation", "test", "train" */
     double seconds;
     int64_t step;
@@ -57,6 +58,7 @@ struct cli_sweep_plan {
     struct cli_sweep_point *points;
     int count, room;
     int64_t seeds;
+    int32_t folds;
 };
 
 /* Strings and lists are borrowed. */
@@ -65,8 +67,10 @@ struct cli_sweep_orders {
     const struct tr_string_list *set; /* "optimizer.rate=1e-4,1e-3", with several values or one */
     int64_t seeds, seed;              /* how many, and the first; -1: 1, or, of one, that of the file */
     int64_t random;                   /* points to draw; 0: the whole grid */
+    int32_t folds;                    /* of the training data, each in turn for validation; 0: none */
+    int64_t split_seed;               /* that all points choose validation data with; -1: each its own */
     int workers, threads;             /* runs at a time, and threads of each */
-    bool by_accuracy;                 /* what is best has the highest accuracy, not the lowest loss */
+    char by[32];                      /* the figure that says which is best: "loss", "f1" */
     const char *out;                  /* the sweep's directory */
     char digest[TR_SHA256_TEXT];      /* of the model file */
 };
@@ -81,8 +85,10 @@ tr_status cli_sweep_axes(const struct tr_string_list *set, bool ranges, struct c
 void cli_sweep_name(const struct cli_sweep_plan *plan, const struct cli_sweep_point *point,
                     struct tr_text *text);
 /* Adds a point with copies of the values, of which NULL is none. TR_ENOMEM. */
-tr_status cli_sweep_add(struct cli_sweep_plan *plan, char *const *value, int64_t seed,
+tr_status cli_sweep_add(struct cli_sweep_plan *plan, char *const *value, int64_t seed, int32_t fold,
                         struct cli_sweep_point **out);
+/* Whether the figure that judges has a column of its own. */
+bool cli_sweep_has_figure(const struct cli_sweep_orders *orders);
 
 /* Takes over what sweep.json says of the points, where there is one, and gives the others directories. Points
    that are in the file alone stay in the plan, unwanted. TR_EMISMATCH where it is of another model file,
@@ -105,6 +111,7 @@ tr_status cli_sweep_rank(const struct cli_sweep_orders *orders, const struct cli
 tr_status cli_sweep_table(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
                           const int *order, int count, char **out);
 /* The same as comma-separated values. */
-tr_status cli_sweep_csv(const struct cli_sweep_plan *plan, const int *order, int count, char **out);
+tr_status cli_sweep_csv(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
+                        const int *order, int count, char **out);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/text/text.h"
 
 #include <stdio.h>
+#include <string.h>
 
 tr_status cli_facts_begin(struct cli_facts *facts, const tr_trainer *trainer)
 {
@@ -46,6 +47,12 @@ static int64_t examples_until(const struct tr_train_info *info, int64_t steps)
     if (per_epoch > info->train_examples) per_epoch = info->train_examples;
     int64_t rest = steps % info->steps_per_epoch * info->batch;
     return steps / info->steps_per_epoch * per_epoch + (rest < per_epoch ? rest : per_epoch);
+}
+
+bool cli_facts_monitors(const struct tr_train_info *info)
+{
+    return strcmp(info->monitor, "loss") != 0 && strcmp(info->monitor, "accuracy") != 0 &&
+           strcmp(info->monitor, "perplexity") != 0;
 }
 
 double cli_facts_speed(const struct cli_facts *facts)

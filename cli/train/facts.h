@@ -22,6 +22,9 @@ void cli_facts_release(struct cli_facts *facts);
 /* Remembers what the summary needs. */
 void cli_facts_take(struct cli_facts *facts, const struct tr_train_event *event);
 
+/* Whether the run is judged by another figure than those that are told anyway, loss and accuracy. */
+bool cli_facts_monitors(const struct tr_train_info *info);
+
 /* Examples a second over the whole run so far. */
 double cli_facts_speed(const struct cli_facts *facts);
 /* Of a run that is at `event`; negative while nothing can be said. */

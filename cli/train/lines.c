@@ -127,6 +127,9 @@ void cli_line_evaluation(struct cli_screen *screen, const struct cli_facts *fact
     struct tr_text text = TR_TEXT_INIT;
     add_step(&text, event);
     add_loss(facts, &text, event);
+    for (int i = 0; event->metrics && i < event->metrics->count && cli_facts_monitors(&facts->info); i++)
+        if (strcmp(event->metrics->metric[i].name, facts->info.monitor) == 0)
+            tr_text_addf(&text, "  %s %.4f", facts->info.monitor, event->metrics->metric[i].value);
     tr_text_addf(&text, "  on %s (%s examples)", event->name, tr_text_from_count(event->examples, figure));
     if (event->best) tr_text_add(&text, ", the best so far");
     cli_line_put(screen, &text);

@@ -27,6 +27,7 @@ static void put_best(struct cli_screen *screen, const struct cli_facts *facts,
     struct tr_text text = TR_TEXT_INIT;
     if (now->best_step < 0) return;
     tr_text_addf(&text, "%-12sstep %s, ", "best", tr_text_from_count(now->best_step, step));
+    if (cli_facts_monitors(now)) tr_text_addf(&text, "%s %.4f, ", now->monitor, now->best_monitor);
     if (now->classification) tr_text_addf(&text, "accuracy %.4f, ", now->best_accuracy);
     tr_text_addf(&text, "loss %s on %s (%s/" TR_CHECKPOINT_BEST ")", cli_figure(now->best_loss, figure),
                  now->best_set, facts->out);

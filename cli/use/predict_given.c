@@ -65,17 +65,31 @@ static tr_status make_room(struct work *work)
 
 /* ---- reading ---- */
 
+static int32_t names_of(const void *predictor, int32_t column)
+{
+    return tr_predictor_category_count(predictor, column);
+}
+
+static tr_status find_name(const void *predictor, int32_t column, const char *name, float *value)
+{
+    return tr_predictor_category(predictor, column, name, value);
+}
+
 /* Of standard input the first line may name the columns. *names: it does. */
 static tr_status read_values(struct work *work, int64_t i, float *values, bool *names)
 {
     const struct cli_input_line *line = &work->line[i];
     struct tr_lines lines = tr_lines_of(work->given->name, line->text, strlen(line->text));
-    bool first = work->separator == 0;
+    bool first = work->separator == 0, named = false;
+    const struct tr_csv_namer own = {names_of, find_name, work->predict->predictor};
+    for (int32_t c = 0; c < work->predict->info.floats; c++)
+        named |= names_of(work->predict->predictor, c) > 0;
+    const struct tr_csv_namer *namer = named ? &own : NULL;
     tr_lines_next(&lines);
     lines.number = line->number + 1;
     if (first) work->separator = tr_csv_guess(lines.line, lines.length);
-    *names = first && work->given->may_name && tr_csv_is_names(&lines, work->separator);
-    return *names ? TR_OK : tr_csv_values(&lines, work->separator, work->predict->info.floats, values);
+    *names = first && work->given->may_name && tr_csv_is_names(&lines, work->separator, namer);
+    return *names ? TR_OK : tr_csv_values(&lines, work->separator, work->predict->info.floats, namer, values);
 }
 
 static tr_status read_examples(struct work *work)

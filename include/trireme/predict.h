@@ -69,13 +69,13 @@ struct tr_predict_info {
     const char *checkpoint; /* path that was loaded, "(memory)", or "(trainer)" */
     const char *skipped;    /* newer checkpoints that are damaged and were passed over, a line each; "" */
     const char *hash;       /* of the parameters */
-    int64_t step;                            /* steps that were done */
+    int64_t step;           /* steps that were done */
     enum tr_feature_kind features;           /* that the network takes */
-    int32_t height, width, channels, floats; /* of the input; 0 where they mean nothing; `floats` is also 0
-                                                where several sources make an example */
+    int32_t height, width, channels, floats; /* of an example as it is given; 0 where they mean nothing;
+                                                `floats` is also 0 where several sources make an example */
     int32_t outputs;                         /* classes, or values */
     bool classification;                     /* outputs are the probabilities of classes */
-    const char *const *class_names; /* [outputs], or NULL */
+    const char *const *class_names;          /* [outputs], or NULL */
     bool accuracy; /* answers are right or wrong: classes, or yes and no for each output, whose `output` below
                       is the probability of yes */
     bool of_tokens;      /* outputs are of every token, and exp of the loss is a perplexity */
@@ -87,6 +87,18 @@ struct tr_predict_info {
 #define TR_PREDICT_INFO_INIT TR_SIZED_INIT(struct tr_predict_info)
 /* Facts about a predictor. TR_EINVAL without a size. Local. */
 TR_API tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_info *info);
+
+/* The names of a column of names, which an example has in the place of a number: how many the training data
+   have, 0 where the column is of numbers. Columns count from 0, and there are `floats` of the info. Local. */
+TR_API int32_t tr_predictor_category_count(const tr_predictor *predictor, int32_t column);
+/* One of them, by its number from 0; NULL where there is no such. Borrowed until the predictor is destroyed.
+ */
+TR_API const char *tr_predictor_category_name(const tr_predictor *predictor, int32_t column, int32_t index);
+/* The number that stands for a name among the floats of an example: its own, or -1 for a name that the
+   training data do not have, which is none of them for the network. TR_EINVAL for such a name where the data
+   of the job say `unknown: stop`; TR_ENOTFOUND for a column of numbers. Local. */
+TR_API tr_status tr_predictor_category(const tr_predictor *predictor, int32_t column, const char *name,
+                                       float *value);
 
 /* One of the losses of a network, and the outputs that are its; those of the next one follow. */
 struct tr_predict_head {
@@ -148,7 +160,7 @@ TR_API tr_status tr_predictor_run(tr_predictor *predictor, const tr_source *sour
 /* Examples in memory, of the kind that the network takes, in the forms of tr_predictor_image(), _floats() and
    _text(); the other pointers are NULL. */
 struct tr_examples {
-    size_t size; /* sizeof(struct tr_examples) */
+    size_t size;              /* sizeof(struct tr_examples) */
     int64_t count;            /* examples */
     const uint8_t *images;    /* [count][height][width][channels] */
     const float *floats;      /* [count][floats] */

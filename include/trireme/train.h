@@ -54,10 +54,10 @@ struct tr_train_settings {
     size_t size;            /* sizeof(struct tr_train_settings), for later versions */
     const char *model;      /* path of a model file; NULL with `resume`: the checkpoint's own */
     const char *const *set; /* [set_count] overrides, "optimizer.rate=1e-3" */
-    int set_count;       /* of `set` */
-    const char *device;  /* "cpu", "ref" or "opencl", see tr_devices(); "opencl:1": the second of them;
-                            "cpu,opencl":  ranks take them in turn */
-    int threads;         /* 0: one per core the process may use */
+    int set_count;          /* of `set` */
+    const char *device;     /* "cpu", "ref" or "opencl", see tr_devices(); "opencl:1": the second of them;
+                               "cpu,opencl":  ranks take them in turn */
+    int threads;            /* 0: one per core the process may use */
     const char *isa;     /* NULL: the best that the machine has; "avx512", "avx2", "neon", "plain", "sse2" */
     const char *out;     /* directory of checkpoints; NULL: none are written */
     const char *resume;  /* a checkpoint, or a directory of checkpoints whose newest good one is taken; NULL:
@@ -65,8 +65,8 @@ struct tr_train_settings {
     bool resume_changed; /* go on although the settings differ from those of the checkpoint: the hash will
                             differ, too */
     bool has_seed;       /* `seed` counts */
-    uint64_t seed;         /* in place of the model file's, with has_seed */
-    int64_t steps;         /* in place of the model file's steps or epochs, if > 0; see `epochs` */
+    uint64_t seed;       /* in place of the model file's, with has_seed */
+    int64_t steps;       /* in place of the model file's steps or epochs, if > 0; see `epochs` */
     const char *transport; /* NULL or "none": this process alone; "mpi": one of the processes that mpirun or
                               SLURM started, which share the job; "local:" and the value of the variable
                               TRIREME_LOCAL: one of those that `trireme launch` started on this host, or a
@@ -125,10 +125,10 @@ struct tr_train_settings {
     const char *model_name; /* what messages call it, "NAME:3:5"; NULL: "model" */
     const char *directory;  /* where relative paths in it begin; NULL: the current one */
     const struct tr_named_source
-        *data; /* [data_count] from the program's memory, see trireme/arrays.h; with the
-                  names "train", "validation" and "test" they are these sets where the
-                  model file names none. Sources and names are borrowed until the trainer
-                  is destroyed. Each process of a job gives its own, with equal contents */
+        *data;                 /* [data_count] from the program's memory, see trireme/arrays.h; with the
+                                  names "train", "validation" and "test" they are these sets where the
+                                  model file names none. Sources and names are borrowed until the trainer
+                                  is destroyed. Each process of a job gives its own, with equal contents */
     int data_count;            /* of `data` */
     struct tr_run_state state; /* goes on from a checkpoint in memory, in the place of `resume`; of several
                               processes the first one's counts, and the others get it from there */
@@ -137,17 +137,18 @@ struct tr_train_settings {
                       it waits for other processes to join or to get as far: TR_EINTERRUPTED, and nothing
                       is left behind. The others get TR_EPEER with these words. NULL: none */
     struct tr_run_state from_state; /* what to begin with as by `from`, in memory, in the place of it */
-    const char *replay; /* directory of an asynchronous run, or its log: the same updates are computed again in
-                           their order, to the same weights, by this process or shared by several, whatever
-                           `strategy` says. Without a model file the run's own is taken, from its newest
-                           checkpoint. Begins before the first step; not with `resume`. NULL: a run of its own */
+    const char
+        *replay;  /* directory of an asynchronous run, or its log: the same updates are computed again in
+                     their order, to the same weights, by this process or shared by several, whatever
+                     `strategy` says. Without a model file the run's own is taken, from its newest
+                     checkpoint. Begins before the first step; not with `resume`. NULL: a run of its own */
     bool receipt; /* keep a receipt of the run, as train.receipt of the model file does; one that goes on from
                      a checkpoint with a receipt keeps it in any case */
-    const char *schedule; /* file with such a log as text, written by hand or by `trireme log`: this job is trained by
-                             its order of updates. NULL: none */
-    uint64_t simulate_delays; /* the order of updates follows from random delays of simulate_workers workers under the
-                                 job's asynchronous strategy, with `slow` by their numbers, the same on every
-                                 machine; 0: not */
+    const char *schedule; /* file with such a log as text, written by hand or by `trireme log`: this job is
+                             trained by its order of updates. NULL: none */
+    uint64_t simulate_delays; /* the order of updates follows from random delays of simulate_workers workers
+                                 under the job's asynchronous strategy, with `slow` by their numbers, the same
+                                 on every machine; 0: not */
     int simulate_workers;     /* 0: 4 */
 };
 #ifdef __cplusplus
@@ -195,18 +196,18 @@ struct tr_train_info {
     const char *settings;        /* that decide the weights, in YAML */
     const char *digest;          /* SHA-256 of them */
     const char *tensorboard;     /* directory of event files, or "" */
-    uint64_t seed;       /* that initial values, order and dropout follow from */
-    int64_t parameters;  /* numbers that the network learns; running statistics are none of them */
-    int64_t kept;        /* of these, those that this process keeps */
-    int64_t memory;      /* bytes of device memory of this process */
+    uint64_t seed;               /* that initial values, order and dropout follow from */
+    int64_t parameters;          /* numbers that the network learns; running statistics are none of them */
+    int64_t kept;                /* of these, those that this process keeps */
+    int64_t memory;              /* bytes of device memory of this process */
     int64_t host_memory; /* bytes of the host's that all its processes take for parameters, moments, passes */
     int64_t data_memory; /* bytes of unpacked data, which they share */
     int64_t free_memory; /* bytes that were free for both; INT64_MAX: not known */
     int host_processes;  /* of the job, on this host */
     int64_t train_examples, test_examples; /* test_examples is 0 without test data */
-    int64_t batch, microbatches;    /* examples of a step, and the parts that it is computed in */
-    int64_t steps, steps_per_epoch; /* to do in all, and in one pass over the training data */
-    int64_t step;   /* steps done */
+    int64_t batch, microbatches;           /* examples of a step, and the parts that it is computed in */
+    int64_t steps, steps_per_epoch;        /* to do in all, and in one pass over the training data */
+    int64_t step;                          /* steps done */
     double seconds; /* that the steps of the last run took, without evaluation and saving */
     /* Where the job keeps the best evaluation of `evaluate_every`: steps done then (-1: none yet), its
        figures, and the data ("validation"). Its weights are in `out`/checkpoint-best. */
@@ -226,6 +227,8 @@ struct tr_train_info {
         *start; /* what parameters began with in the place of initial values, a line for each file; or "" */
     double tokens_per_example; /* where losses are of tokens: labels of a training example, on average; else
                                   NaN */
+    const char *monitor;       /* the figure that says which evaluation is better: "loss", "f1" */
+    double best_monitor;       /* that figure of the best evaluation; NaN: there is none */
 };
 #define TR_TRAIN_INFO_INIT TR_SIZED_INIT(struct tr_train_info)
 /* The present facts about a trainer. TR_EINVAL without a size; errors of data that are not open yet. Local.
@@ -234,7 +237,7 @@ TR_API tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info
 
 /* The role of a process in a job; strings are borrowed until the trainer is destroyed. */
 struct tr_train_placement {
-    size_t size; /* sizeof(struct tr_train_placement) */
+    size_t size;                              /* sizeof(struct tr_train_placement) */
     const char *host;                         /* that it runs on */
     const char *role;                         /* "worker", "server", "stage" */
     const char *device;                       /* that computes: "cpu (avx512, 2 threads)" */
@@ -265,11 +268,11 @@ enum tr_train_event_kind {
 
 /* Something that happened in a run. Members that the kind does not name are 0, NaN or "". */
 struct tr_train_event {
-    size_t size; /* sizeof(struct tr_train_event); for a listener that of the library's */
+    size_t size;                   /* sizeof(struct tr_train_event); for a listener that of the library's */
     enum tr_train_event_kind kind; /* what happened */
-    int64_t step;               /* steps done */
-    int64_t steps;              /* to do in all */
-    double epoch;               /* epochs done, with fraction */
+    int64_t step;                  /* steps done */
+    int64_t steps;                 /* to do in all */
+    double epoch;                  /* epochs done, with fraction */
     double loss;                /* mean over the global batch of this step, with label smoothing where the job
                                    has it, or over the evaluated set, always without */
     double accuracy;            /* share of correct classes, 0..1, likewise */
@@ -322,7 +325,7 @@ struct tr_train_rank {
 
 /* The activity of all processes in a run. Begin with TR_TRAIN_STATISTICS_INIT. */
 struct tr_train_statistics {
-    size_t size; /* sizeof(struct tr_train_statistics) */
+    size_t size;                      /* sizeof(struct tr_train_statistics) */
     int ranks;                        /* processes that share the job */
     const struct tr_train_rank *rank; /* [ranks] */
     int64_t steps;                    /* of the run */
@@ -330,7 +333,7 @@ struct tr_train_statistics {
     const int64_t *staleness; /* [staleness_bins]: gradients by the number of updates that they missed; the
                                  last takes the rest */
     int staleness_bins;       /* of `staleness` */
-    int64_t dropped; /* gradients that came too late */
+    int64_t dropped;          /* gradients that came too late */
 };
 #define TR_TRAIN_STATISTICS_INIT TR_SIZED_INIT(struct tr_train_statistics)
 /* The activity of all processes in the last run that ended well or was stopped, given on rank 0; elsewhere
@@ -381,10 +384,10 @@ TR_API tr_status tr_trainer_hash(tr_trainer *trainer, char hex[65]);
 #define TR_PARAMETER_DIMENSIONS 4
 /* A parameter of the network, which it learns or, like running statistics, keeps. */
 struct tr_parameter_info {
-    size_t size;      /* sizeof(struct tr_parameter_info) */
-    const char *name; /* "conv1.weights"; borrowed until the trainer is destroyed */
-    int64_t count;    /* floats */
-    int32_t dimensions; /* of `shape` */
+    size_t size;                            /* sizeof(struct tr_parameter_info) */
+    const char *name;                       /* "conv1.weights"; borrowed until the trainer is destroyed */
+    int64_t count;                          /* floats */
+    int32_t dimensions;                     /* of `shape` */
     int64_t shape[TR_PARAMETER_DIMENSIONS]; /* the last dimension is closest in memory */
 };
 #define TR_PARAMETER_INFO_INIT TR_SIZED_INIT(struct tr_parameter_info)

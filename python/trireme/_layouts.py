@@ -586,6 +586,8 @@ class tr_train_info(Structure):
         ("end_microbatch", c_int64),
         ("start", c_char_p),
         ("tokens_per_example", c_double),
+        ("monitor", c_char_p),
+        ("best_monitor", c_double),
     ]
 
 
@@ -709,6 +711,9 @@ FUNCTIONS = {
     "tr_predictor_create": (c_int, [POINTER(tr_predict_settings), POINTER(c_void_p)]),
     "tr_predictor_destroy": (None, [POINTER(c_void_p)]),
     "tr_predictor_info": (c_int, [c_void_p, POINTER(tr_predict_info)]),
+    "tr_predictor_category_count": (c_int32, [c_void_p, c_int32]),
+    "tr_predictor_category_name": (c_char_p, [c_void_p, c_int32, c_int32]),
+    "tr_predictor_category": (c_int, [c_void_p, c_int32, c_char_p, POINTER(c_float)]),
     "tr_predictor_head": (c_int, [c_void_p, c_int32, POINTER(tr_predict_head)]),
     "tr_predictor_image": (c_int, [c_void_p, POINTER(c_uint8), POINTER(c_float)]),
     "tr_predictor_floats": (c_int, [c_void_p, POINTER(c_float), POINTER(c_float)]),

@@ -101,6 +101,7 @@ class Network:
         self.classification: bool = info.classification
         self.inputs = _inputs_of(info)
         self._has_accuracy: bool = info.accuracy
+        self._columns: int = info.floats
         self.heads = [self._head(number) for number in range(info.heads)]
         self.class_names: list[str] | None = (
             [info.class_names[i].decode("utf-8", "replace") for i in range(info.outputs)] if info.class_names else None
@@ -154,9 +155,34 @@ class Network:
         if not self._handle:
             raise ValueError("the network is closed")
 
+    def _frame(self, frame: Any) -> Any:
+        """A frame whose columns of names are the numbers that stand for them; others stay as they are."""
+        counts = [lib.tr_predictor_category_count(self._handle, column) for column in range(self._columns)]
+        if not any(counts) or frame.shape[1] != self._columns:
+            return frame
+        rows = np.empty(frame.shape, np.float64)
+        for column, count in enumerate(counts):
+            values = frame.iloc[:, column]
+            if not count:
+                rows[:, column] = values.to_numpy(dtype=np.float64, na_value=np.nan)
+                continue
+            known: dict[Any, float] = {}
+            for row, (value, missing) in enumerate(zip(values, values.isna())):
+                if missing:
+                    rows[row, column] = np.nan
+                    continue
+                if value not in known:
+                    number = ctypes.c_float()
+                    check(lib.tr_predictor_category(self._handle, column, str(value).encode(), ctypes.byref(number)))
+                    known[value] = number.value
+                rows[row, column] = known[value]
+        return rows
+
     def _view(self, x: Any, y: Any = None, class_names: Sequence[str] | None = None) -> ctypes.c_void_p:
         self._check_open()
         view = ctypes.c_void_p()
+        if hasattr(x, "iloc") and len(x.shape) == 2:
+            x = self._frame(x)
         if not isinstance(x, Mapping) or hasattr(x, "iloc"):
             with Examples(x, y, class_names).open() as source:
                 check(lib.tr_predictor_view(self._handle, source.handle, ctypes.byref(view)))
@@ -183,7 +209,8 @@ class Network:
         Parameters
         ----------
         x : array
-            as for `train`; a list of strings for a network that reads text; a dict for one that takes several inputs
+            as for `train`; a list of strings for a network that reads text; a dict for one that takes several inputs; a
+            frame of pandas whose columns are those of the table, with strings where `categories` has names
 
         Returns
         -------

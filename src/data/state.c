@@ -82,8 +82,10 @@ tr_status tr_state_next(struct tr_state_reader *reader, const char **line, size_
 tr_status tr_state_end(const struct tr_state_reader *reader)
 {
     if (reader->line != reader->lines) return refuse(reader, "has more lines than were expected");
-    bool names = reader->at && strcmp(reader->kind, TR_STATE_CLASSES) != 0 &&
-                 tr_state_is(reader->at, TR_STATE_CLASSES);
+    bool last = strcmp(reader->kind, TR_STATE_CATEGORIES) == 0,
+         classes = reader->at && tr_state_is(reader->at, TR_STATE_CLASSES),
+         categories = reader->at && tr_state_is(reader->at, TR_STATE_CATEGORIES),
+         names = !last && (categories || (classes && strcmp(reader->kind, TR_STATE_CLASSES) != 0));
     if (reader->at && *reader->at != 0 && !names)
         return refuse(reader, "has more lines than its first line says");
     return TR_OK;

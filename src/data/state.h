@@ -5,7 +5,8 @@
  *     ...
  *
  * Names of classes by which labels are written may follow as a second part of the same form, of the kind
- * TR_STATE_CLASSES (data/images/class_names.h).
+ * TR_STATE_CLASSES (data/images/class_names.h), and those of columns as a last one
+ * (data/tables/categories.h).
  *
  * It is kept in files beside a model, so it is as hostile as any file when read. Lines contain no line feed
  * and no NUL and end with a line feed each.
@@ -15,7 +16,8 @@
 
 #include "base/text/text.h"
 
-#define TR_STATE_CLASSES "classes"
+#define TR_STATE_CLASSES    "classes"
+#define TR_STATE_CATEGORIES "categories"
 
 /* Where reading stands. */
 struct tr_state_reader {
@@ -34,7 +36,7 @@ bool tr_state_is(const char *text, const char *kind);
 const char *tr_state_part(const char *text, const char *kind);
 /* The next line, without its line feed, borrowed from the text. TR_EFORMAT when there is none. */
 tr_status tr_state_next(struct tr_state_reader *reader, const char **line, size_t *length);
-/* TR_EFORMAT unless all lines were read and nothing follows but a part of names of classes. */
+/* TR_EFORMAT unless all lines were read and nothing follows but a part of names. */
 tr_status tr_state_end(const struct tr_state_reader *reader);
 
 /* Adds the first line. */

@@ -258,11 +258,15 @@ static tr_status trace_image(struct recorder *recorder, const struct tr_op_load_
     return tr_device_load_images(&recorder->head, &op);
 }
 
-static tr_status trace_scaling(struct recorder *recorder, const struct tr_scaling *scaling, int from, int to)
+static tr_status trace_scaling(struct recorder *recorder, const struct tr_intake_part *part, int from, int to)
 {
+    const struct tr_scaling *scaling = &part->scaling;
     const struct tr_trace *trace = recorder->trace;
     const struct tr_op_standardize op = {
+        .columns = tr_scaling_columns(scaling),
         .width = scaling->count,
+        .categories = scaling->categories.columns > 0 ? &scaling->categories : NULL,
+        .fill = part->fill,
         .mean = scaling->mean,
         .deviation = scaling->deviation,
         .x = address_of(trace, from),
@@ -280,7 +284,7 @@ static tr_status trace_intake(struct recorder *recorder, const struct tr_intake 
         if (part->stored.rank == 3)
             TR_TRY(trace_image(recorder, &part->images, from, to));
         else if (part->scaling.count > 0)
-            TR_TRY(trace_scaling(recorder, &part->scaling, from, to));
+            TR_TRY(trace_scaling(recorder, part, from, to));
     }
     return TR_OK;
 }

@@ -21,10 +21,13 @@
 enum tr_traced_kind { TR_DEVICE_OPS(TR_TRACED_KIND) TR_TRACED_standardize, TR_TRACED_KINDS };
 #undef TR_TRACED_KIND
 
-/* What no device does: numbers of the data become those of the network (data/tables/scaling.h). */
+/* What no device does: values of the data become numbers of the network (data/tables/scaling.h). What is
+   missing is filled in, names become numbers, and these are standardized. */
 struct tr_op_standardize {
-    int64_t width;
-    const double *mean, *deviation; /* [width] */
+    int64_t columns, width;
+    const struct tr_categories *categories; /* of the columns, NULL: all are numbers */
+    const float *fill;                      /* [columns], NULL: nothing is filled in */
+    const double *mean, *deviation;         /* [width] */
     const float *x;
     float *y;
 };

@@ -4,6 +4,7 @@
 #include "base/numbers/hash.h"
 #include "data/tables/join.h"
 #include "job/file/input.h"
+#include "job/file/monitor.h"
 #include "job/file/override.h"
 #include "job/file/settings.h"
 #include "job/file/warmup.h"
@@ -31,6 +32,33 @@ static tr_status read_sections(struct tr_job *job)
 
 /* ---- the run ---- */
 
+/* The validation data are named, a fraction, or a fold. */
+static tr_status check_split(const struct tr_job *job)
+{
+    const struct tr_data_options *data = &job->data;
+    const tr_config *node = job->file.data;
+    bool named = data->validation && tr_config_kind(data->validation) != TR_CONFIG_NULL;
+    if (named && tr_data_is_split(data))
+        return tr_config_fail(TR_EINVAL, data->validation,
+                              "there are validation data and a %s; give one of them",
+                              data->folds > 0 ? "number of folds" : "validation_split");
+    if (data->folds > 0 && data->validation_split > 0)
+        return tr_config_fail(TR_EINVAL, node, "there are folds and a validation_split; give one of them");
+    if (data->folds == 1)
+        return tr_config_fail(TR_EINVAL, node, "folds: 1 leaves nothing to train on; give 2 or more");
+    if (data->folds == 0 && data->fold > 1)
+        return tr_config_fail(TR_EINVAL, node,
+                              "fold: %" PRId32 " is one of folds, and there are none; set folds", data->fold);
+    if (data->folds > 0 && data->fold > data->folds)
+        return tr_config_fail(TR_EINVAL, node, "fold %" PRId32 " of %" PRId32 "; give 1 to %" PRId32,
+                              data->fold, data->folds, data->folds);
+    if (!tr_data_is_split(data) && (data->split != TR_SPLIT_RANDOM || data->split_seed >= 0))
+        return tr_config_fail(TR_EINVAL, node,
+                              "%s is of a split, and there is none; set validation_split or folds",
+                              data->split_seed >= 0 ? "split_seed" : "split: stratified");
+    return TR_OK;
+}
+
 /* What is wrong with the run whatever the data are. */
 static tr_status check_run(struct tr_job *job)
 {
@@ -50,10 +78,11 @@ static tr_status check_run(struct tr_job *job)
                               train->sampling_shares.count > 0
                                   ? "sampling_shares are given, but sampling is not shares; set it"
                                   : "sampling: shares needs sampling_shares, one number for each class");
-    if (job->data.validation_split > 0 && job->data.validation &&
-        tr_config_kind(job->data.validation) != TR_CONFIG_NULL)
-        return tr_config_fail(TR_EINVAL, job->data.validation,
-                              "there are validation data and a validation_split; give one of them");
+    TR_TRY(check_split(job));
+    if (train->monitor && train->evaluate_every == 0)
+        return tr_config_fail(TR_EINVAL, node,
+                              "monitor: %s is a figure of evaluations on the way; set train.evaluate_every",
+                              train->monitor);
     if ((train->steps > 0) == (train->epochs > 0))
         return tr_config_fail(
             TR_EINVAL, node,
@@ -120,6 +149,7 @@ static tr_status complete(struct tr_job *job)
 {
     TR_TRY(check_run(job));
     TR_TRY(resolve_run(job));
+    TR_TRY(tr_monitor_check(job));
     TR_TRY(tr_warmup_shrink(job));
     TR_TRY(tr_optimizer_read(job->file.optimizer, job->train.steps, &job->optimizer));
     return make_digest(job);

@@ -30,7 +30,7 @@ tr_status tr_data_set_find(const char *name, enum tr_data_set *set)
 /* Whether the set is a part of the training data. */
 static bool is_split_off(const struct tr_job *job, enum tr_data_set set)
 {
-    return set == TR_SET_VALIDATION && job->data.validation_split > 0;
+    return set == TR_SET_VALIDATION && tr_data_is_split(&job->data);
 }
 
 const tr_config *tr_job_set_node(const struct tr_job *job, enum tr_data_set set)
@@ -49,16 +49,24 @@ tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, con
                              tr_source **out)
 {
     const tr_config *node = tr_job_set_node(job, set);
+    const struct tr_data_options *data = &job->data;
     if (!node)
         return tr_fail(TR_ENOTFOUND, "the model file names no %s data; add data.%s", tr_data_set_names[set],
                        tr_data_set_names[set]);
     if (!state) state = job->state;
     TR_TRY(job->outline ? tr_source_outline_config(node, job->file.directory, state, job->store, out)
                         : tr_source_open_config(node, job->file.directory, state, job->store, (int)set, out));
-    if (job->data.validation_split == 0 || set == TR_SET_TEST) return TR_OK;
+    if (!tr_data_is_split(data) || set == TR_SET_TEST) return TR_OK;
     tr_source *whole = *out, *first;
     *out = NULL;
-    TR_TRY(tr_split_first(whole, (uint64_t)job->file.seed, job->data.validation_split, &first));
+    const struct tr_split split = {
+        .seed = (uint64_t)(data->split_seed >= 0 ? data->split_seed : job->file.seed),
+        .share = data->validation_split,
+        .folds = data->folds,
+        .fold = data->fold,
+        .stratified = data->split == TR_SPLIT_STRATIFIED,
+    };
+    TR_TRY(tr_split_first(whole, &split, &first));
     *out = first;
     if (set == TR_SET_TRAIN) return TR_OK;
     tr_status status = tr_split_second(first, out);

@@ -15,6 +15,10 @@ static const struct tr_choice kinds[] = {
     {"step", TR_SCHEDULE_STEP, "multiplies by `factor` at each milestone"},
     {"cosine", TR_SCHEDULE_COSINE, "falls to `final` along half a cosine"},
     {"one_cycle", TR_SCHEDULE_ONE_CYCLE, "rises from `start` to the full rate, then falls to `final`"},
+    {"linear", TR_SCHEDULE_LINEAR, "falls to `final` along a straight line"},
+    {"cosine_restarts", TR_SCHEDULE_RESTARTS,
+     "falls to `final` along half a cosine in `every` steps, and again from the full rate, each time in "
+     "`growth` times as many"},
     {"plateau", TR_SCHEDULE_PLATEAU,
      "multiplies by `factor` after more than `patience` evaluations without a better loss"},
     {0}};
@@ -49,8 +53,18 @@ const struct tr_option tr_schedule_options[] = {
      .offset = FIELD(every),
      .least = 1,
      .most = INFINITY,
-     .only = BIT(EXPONENTIAL),
-     .help = "steps in which the rate is multiplied by `decay` once"},
+     .only = BIT(EXPONENTIAL) | BIT(RESTARTS),
+     .help =
+         "steps in which the rate is multiplied by `decay` once; for `cosine_restarts` those of the first "
+         "period"},
+    {.key = "growth",
+     .type = TR_OPTION_INT64,
+     .offset = FIELD(growth),
+     .fallback = "1",
+     .least = 1,
+     .most = 1000,
+     .only = BIT(RESTARTS),
+     .help = "steps of a period over those of the period in front of it"},
     {.key = "staircase",
      .type = TR_OPTION_BOOL,
      .offset = FIELD(staircase),
@@ -79,7 +93,7 @@ const struct tr_option tr_schedule_options[] = {
      .fallback = "0",
      .least = 0,
      .most = INFINITY,
-     .only = BIT(COSINE) | BIT(ONE_CYCLE),
+     .only = BIT(COSINE) | BIT(LINEAR) | BIT(ONE_CYCLE),
      .help = "step at which `final` is reached; 0: the length of the training"},
     {.key = "final",
      .type = TR_OPTION_DOUBLE,
@@ -87,8 +101,8 @@ const struct tr_option tr_schedule_options[] = {
      .fallback = "0",
      .least = 0,
      .most = INFINITY,
-     .only = BIT(COSINE) | BIT(ONE_CYCLE) | BIT(PLATEAU),
-     .help = "factor at the end; for `plateau` the minimum"},
+     .only = BIT(COSINE) | BIT(LINEAR) | BIT(RESTARTS) | BIT(ONE_CYCLE) | BIT(PLATEAU),
+     .help = "factor at the end, of each period with `cosine_restarts`; for `plateau` the minimum"},
     {.key = "start",
      .type = TR_OPTION_DOUBLE,
      .offset = FIELD(start),
@@ -138,7 +152,8 @@ const struct tr_option tr_schedule_options[] = {
      .fallback = "0",
      .least = 0,
      .most = INFINITY,
-     .only = BIT(CONSTANT) | BIT(EXPONENTIAL) | BIT(STEP) | BIT(COSINE) | BIT(PLATEAU),
+     .only = BIT(CONSTANT) | BIT(EXPONENTIAL) | BIT(STEP) | BIT(COSINE) | BIT(LINEAR) | BIT(RESTARTS) |
+             BIT(PLATEAU),
      .help = "steps of a linear rise, multiplied with the rest; the last of them has the full rate"},
 };
 const int32_t tr_schedule_option_count = TR_OPTION_COUNT(tr_schedule_options);
@@ -158,7 +173,8 @@ static tr_status check(const tr_config *node, const struct tr_schedule *schedule
     if (schedule->kind == TR_SCHEDULE_PLATEAU && schedule->factor >= 1)
         return tr_config_fail(TR_EINVAL, node, "a factor of %g does not lower the rate; give one below 1",
                               schedule->factor);
-    if (schedule->kind == TR_SCHEDULE_COSINE && schedule->warmup >= schedule->steps)
+    bool ends = schedule->kind == TR_SCHEDULE_COSINE || schedule->kind == TR_SCHEDULE_LINEAR;
+    if (ends && schedule->warmup >= schedule->steps)
         return tr_config_fail(TR_EINVAL, node,
                               "a warm-up of %lld steps leaves nothing of %lld steps; set "
                               "optimizer.schedule.warmup to %lld or less, or train more than %lld steps",
@@ -173,7 +189,8 @@ tr_status tr_schedule_read(const tr_config *node, int64_t training_steps, struct
     TR_TRY(tr_options_defaults(tr_schedule_options, tr_schedule_option_count, out));
     TR_TRY(tr_options_read(tr_schedule_options, tr_schedule_option_count, node, "schedule", out));
     /* The others know no end: a longer run of theirs begins like a shorter one and has the same settings. */
-    bool ends = out->kind == TR_SCHEDULE_COSINE || out->kind == TR_SCHEDULE_ONE_CYCLE;
+    bool ends = out->kind == TR_SCHEDULE_COSINE || out->kind == TR_SCHEDULE_LINEAR ||
+                out->kind == TR_SCHEDULE_ONE_CYCLE;
     if (ends && out->steps == 0) out->steps = training_steps;
     out->plateau = (struct tr_plateau){.factor = 1, .best = INFINITY};
     if (out->form == TR_ONE_CYCLE_PYTORCH && !tr_config_get(node, "final")) out->final = out->start * 1e-4;
@@ -186,6 +203,18 @@ tr_status tr_schedule_read(const tr_config *node, int64_t training_steps, struct
 static double ease(double x)
 {
     return x <= 0 ? 0 : x >= 1 ? 1 : (1 - tr_cos(PI * x)) / 2;
+}
+
+/* The part of its period that is over at `step` steps behind the warm-up. */
+static double part_of_period(const struct tr_schedule *schedule, int64_t step)
+{
+    int64_t period = schedule->every, at = step;
+    if (schedule->growth == 1) at %= period;
+    while (at >= period) {
+        at -= period;
+        if (__builtin_mul_overflow(period, schedule->growth, &period)) break;
+    }
+    return (double)at / (double)period;
 }
 
 static double base_factor(const struct tr_schedule *schedule, int64_t step)
@@ -205,6 +234,14 @@ static double base_factor(const struct tr_schedule *schedule, int64_t step)
     case TR_SCHEDULE_COSINE: {
         double warmup = (double)schedule->warmup;
         return 1 + (schedule->final - 1) * ease(((double)step - warmup) / (length - warmup));
+    }
+    case TR_SCHEDULE_LINEAR: {
+        double warmup = (double)schedule->warmup, x = ((double)step - warmup) / (length - warmup);
+        return 1 + (schedule->final - 1) * (x <= 0 ? 0 : x >= 1 ? 1 : x);
+    }
+    case TR_SCHEDULE_RESTARTS: {
+        if (step < schedule->warmup) return 1;
+        return 1 + (schedule->final - 1) * ease(part_of_period(schedule, step - schedule->warmup));
     }
     case TR_SCHEDULE_ONE_CYCLE: {
         double top = schedule->rise * length, now = (double)step;
@@ -235,12 +272,13 @@ double tr_schedule_rate(const struct tr_schedule *schedule, double base, int64_t
     return schedule->is_given ? schedule->given : base * tr_schedule_factor(schedule, step);
 }
 
-bool tr_schedule_evaluated(struct tr_schedule *schedule, double loss)
+bool tr_schedule_evaluated(struct tr_schedule *schedule, double cost)
 {
     struct tr_plateau *plateau = &schedule->plateau;
     if (schedule->kind != TR_SCHEDULE_PLATEAU) return false;
-    if (loss < plateau->best * (1 - schedule->threshold)) {
-        plateau->best = loss;
+    double part = plateau->best < 0 ? 1 + schedule->threshold : 1 - schedule->threshold;
+    if (cost < plateau->best * part) {
+        plateau->best = cost;
         plateau->worse = 0;
         return false;
     }

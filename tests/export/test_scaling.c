@@ -2,6 +2,7 @@
  * predictor and to what is exported alike. */
 #include "export/program.h"
 #include "io/proto/onnx.pb-c.h"
+#include "trireme/arrays.h"
 #include "support/training.h"
 
 #include "base/text/text.h"
@@ -239,6 +240,111 @@ static void nothing_is_scaled_that_was_not(void **state)
     onnx__model_proto__free_unpacked(model, NULL);
 }
 
+/* ---- names and gaps ---- */
+
+enum { NAMED = 5 };
+static const char *const named[NAMED] = {"red,1.5,7", "\"dark */ blue\",NA,9", ",2,8", "green,0.25,",
+                                         "pink,3,5"};
+/* The same as a caller gives it: dark blue, green and red in the order of their bytes. */
+static const float given[NAMED][COLUMNS] = {
+    {2, 1.5f, 7}, {0, NAN, 9}, {NAN, 2, 8}, {1, 0.25f, NAN}, {-1, 3, 5}};
+
+static void begin_named(void)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    struct job job;
+    struct outcome outcome;
+    static const char model[] = "name: columns\n"
+                                "data: {train: {csv: {path: named.csv, label: value, categories: 0, missing: "
+                                "mean, standardize: true}}}\n"
+                                "layers: [{dense: {units: 4, activation: tanh}}, {dense: 1}]\n"
+                                "loss: mean_squared_error\n"
+                                "optimizer: {rule: adam, rate: 0.1}\n"
+                                "train: {batch: 20, steps: 20, log_every: 0}\n";
+    char *bytes;
+    for (int i = 0; i < ROWS; i++) tr_text_addf(&text, "%s,%d\n", named[i % 4], i % 4);
+    must_train(tr_text_finish(&text, &bytes));
+    must_train(tr_file_write_atomic(NULL, in_scratch("named.csv"), bytes, strlen(bytes)));
+    tr_text_free(bytes);
+    const char *path = in_scratch("named.yaml");
+    must_train(tr_file_write_atomic(NULL, path, model, sizeof model - 1));
+    job_begin(&job, path);
+    job.settings.out = scratch_join(run, scratch, "named");
+    must_train(tr_file_remove(NULL, run));
+    job_outcome(&job, &outcome);
+    if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
+}
+
+static void names_and_gaps_enter_everywhere(void **state)
+{
+    (void)state;
+    begin_named();
+    tr_predictor *own = predictor();
+    struct tr_predict_info info = TR_PREDICT_INFO_INIT;
+    float answer[NAMED], value;
+    must_train(tr_predictor_info(own, &info));
+    assert_int_equal(info.floats, COLUMNS);
+    assert_int_equal(tr_predictor_category_count(own, 0), 3);
+    assert_int_equal(tr_predictor_category_count(own, 1), 0);
+    assert_int_equal(tr_predictor_category_count(own, 3), 0);
+    assert_int_equal(tr_predictor_category_count(own, -1), 0);
+    assert_string_equal(tr_predictor_category_name(own, 0, 1), "green");
+    assert_null(tr_predictor_category_name(own, 0, 3));
+    must_train(tr_predictor_category(own, 0, "red", &value));
+    assert_true(value == 2);
+    must_train(tr_predictor_category(own, 0, "pink", &value));
+    assert_true(value == -1);
+    assert_int_equal(tr_predictor_category(own, 1, "red", &value), TR_ENOTFOUND);
+    for (int i = 0; i < NAMED; i++) must_train(tr_predictor_floats(own, given[i], &answer[i]));
+    assert_true(answer[0] != answer[4]);
+
+    /* Rows in memory as a data set, gaps and all. */
+    float seen[NAMED];
+    struct tr_arrays arrays = TR_ARRAYS_INIT;
+    tr_source *source = NULL, *view = NULL;
+    arrays.features = (struct tr_array){
+        .data = given, .type = TR_ARRAY_FLOAT32, .dimensions = 2, .shape = {NAMED, COLUMNS}};
+    must_train(tr_source_from_arrays(&arrays, &source));
+    must_train(tr_predictor_view(own, source, &view));
+    must_train(tr_predictor_source(own, view, 0, NAMED, seen));
+    assert_memory_equal(seen, answer, sizeof seen);
+    tr_source_close(&view);
+    tr_source_close(&source);
+    tr_predictor_destroy(&own);
+
+    const char *path = in_scratch("named.c");
+    const char *text = export_as("c", path);
+    assert_non_null(strstr(text, "0 dark __ blue, 1 green, 2 red; -1 is none of them. */"));
+    for (const char *const *compiler = program_compilers(); *compiler; compiler++) {
+        void *program = program_open(*compiler, path);
+        void (*predict)(void) = program_function(program, "net_predict");
+        for (int i = 0; i < NAMED; i++) {
+            float output, workspace[64];
+            ((predict_values *)predict)(given[i], &output, workspace);
+            if (memcmp(&output, &answer[i], sizeof output) != 0)
+                fail_msg("%s: %a instead of %a for row %d", *compiler, (double)output, (double)answer[i], i);
+        }
+        program_close(program);
+    }
+
+    text = export_as("torch", in_scratch("named.py"));
+    assert_non_null(strstr(text, "torch.isnan(values)"));
+    assert_non_null(strstr(text, "names = {0: [b\"dark */ blue\", b\"green\", b\"red\"]}"));
+
+    static const char *const operations[] = {"IsNaN", "Where", "Gather", "Equal", "Cast", "Equal",
+                                             "Where", "Sub",   "Sub",    "Div",   "Gemm"};
+    struct tr_file_content content;
+    path = in_scratch("named.onnx");
+    export_as("onnx", path);
+    must_train(tr_file_read(path, 1 << 20, &content));
+    Onnx__ModelProto *model = onnx__model_proto__unpack(NULL, content.size, (const uint8_t *)content.data);
+    tr_file_content_free(&content);
+    assert_non_null(model);
+    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
+        assert_string_equal(model->graph->node[i]->op_type, operations[i]);
+    onnx__model_proto__free_unpacked(model, NULL);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -264,6 +370,7 @@ int main(void)
         cmocka_unit_test(graphs_take_rows_as_they_are),
         cmocka_unit_test(modules_prepare_rows),
         cmocka_unit_test(nothing_is_scaled_that_was_not),
+        cmocka_unit_test(names_and_gaps_enter_everywhere),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

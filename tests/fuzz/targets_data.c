@@ -57,6 +57,8 @@ void fuzz_csv(const uint8_t *data, size_t size)
         "{csv: {path: %s, label: name, missing: mean, standardize: true, on_bad_record: skip, max_bad: 1}}",
         "{csv: {path: %s, missing: skip, skip_columns: [1], on_bad_record: skip, max_bad: 1}}",
         "{csv: {path: %s, missing: constant, missing_value: -1, on_bad_record: skip, max_bad: 1}}",
+        "{csv: {path: %s, categories: [0], missing: mean, standardize: true, on_bad_record: skip, max_bad: "
+        "1}}",
     };
     read_one(formats, LENGTH(formats), data, size);
 }
@@ -273,9 +275,12 @@ void fuzz_state(const uint8_t *data, size_t size)
     static const char named_csv[] = "a,b,c\n1,-2.5,x\n3,,y\n5,6,x\n";
     static const char named_text[] = "a funny film\tgood\nreassembled\tbad\n";
     struct fuzz_input input = {data, size};
-    unsigned way = fuzz_choice(&input, 6);
+    unsigned way = fuzz_choice(&input, 7);
     char *state = fuzz_string(input), description[384];
-    if (way == 5)
+    if (way == 6)
+        snprintf(description, sizeof description, "{csv: {path: %s, categories: [0, 1], missing: mean}}",
+                 fuzz_file(0, named_csv, sizeof named_csv - 1));
+    else if (way == 5)
         snprintf(description, sizeof description,
                  "{join: {sources: {left: {csv: {path: %s, label: none}}, right: {csv: {path: %s}}}}}",
                  fuzz_file(0, csv, sizeof csv - 1), fuzz_file(1, named_csv, sizeof named_csv - 1));

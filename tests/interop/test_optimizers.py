@@ -72,6 +72,12 @@ same("rmsprop-decay", "{rule: rmsprop, rate: 0.003, l2: 0.01, l2_biases: true}",
 same("adagrad", "{rule: adagrad, rate: 0.05}", lambda net: OPTIM.Adagrad(net.parameters(), lr=0.05))
 same("adagrad-decay", "{rule: adagrad, rate: 0.05, l2: 0.01, l2_biases: true, epsilon: 1e-8}",
      lambda net: OPTIM.Adagrad(net.parameters(), lr=0.05, weight_decay=0.01, eps=1e-8))
+same("restarts", "{rule: sgd, rate: 0.3, schedule: {kind: cosine_restarts, every: 7, growth: 2, final: 0.1}}",
+     lambda net: OPTIM.SGD(net.parameters(), lr=0.3),
+     lambda rule: OPTIM.lr_scheduler.CosineAnnealingWarmRestarts(rule, T_0=7, T_mult=2, eta_min=0.03))
+same("linear", "{rule: sgd, rate: 0.3, schedule: {kind: linear, final: 0.2}}",
+     lambda net: OPTIM.SGD(net.parameters(), lr=0.3),
+     lambda rule: OPTIM.lr_scheduler.LinearLR(rule, start_factor=1, end_factor=0.2, total_iters=STEPS))
 same("one-cycle", "{rule: sgd, rate: 0.3, schedule: {kind: one_cycle, form: pytorch}}",
      lambda net: OPTIM.SGD(net.parameters(), lr=0.3),
      lambda rule: OPTIM.lr_scheduler.OneCycleLR(rule, max_lr=0.3, total_steps=STEPS, cycle_momentum=False))

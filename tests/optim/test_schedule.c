@@ -58,6 +58,26 @@ static double warm_cosine(double step)
     return (1 + cos(M_PI * x)) / 2 * fmin((step + 1) / 50, 1);
 }
 
+static double warm_line(double step)
+{
+    double x = fmin(fmax((step - 50) / (1000 - 50), 0), 1);
+    return (1 - 0.8 * x) * fmin((step + 1) / 50, 1);
+}
+
+/* torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(T_0=30, T_mult=2, eta_min=0.1), rate 1: periods begin
+   at 30 (2^k - 1). */
+static double restarts(double step)
+{
+    double k = floor(log2(step / 30 + 1)), begin = 30 * (exp2(k) - 1);
+    return 0.1 + 0.9 * (1 + cos(M_PI * (step - begin) / (30 * exp2(k)))) / 2;
+}
+
+static double warm_restarts(double step)
+{
+    double x = step < 10 ? 0 : fmod(step - 10, 70) / 70;
+    return (1 + cos(M_PI * x)) / 2 * fmin((step + 1) / 10, 1);
+}
+
 static double one_cycle(double step)
 {
     double top = 0.25 * 800;
@@ -108,6 +128,9 @@ static void factors_follow_their_closed_forms(void **state)
         {"{kind: cosine, final: 0.1}", cosine},
         {"{kind: cosine, final: 0.1, steps: 1000}", cosine},
         {"{kind: cosine, warmup: 50}", warm_cosine},
+        {"{kind: linear, warmup: 50, final: 0.2}", warm_line},
+        {"{kind: cosine_restarts, every: 30, growth: 2, final: 0.1}", restarts},
+        {"{kind: cosine_restarts, every: 70, warmup: 10}", warm_restarts},
         {"{kind: one_cycle, steps: 800, rise: 0.25, final: 0.001}", one_cycle},
         {"{kind: one_cycle, steps: 800, form: pytorch}", pytorch_cycle},
         {"{kind: one_cycle, form: pytorch, start: 0.5, rise: 0.5, final: 0.1}", pytorch_cycle_to_a_tenth},
@@ -162,6 +185,14 @@ static void plateaus_lower_the_rate(void **state)
         assert_true(tr_schedule_factor(&schedule, 50) == seen[i].factor);
         assert_true(tr_schedule_factor(&schedule, 1) == seen[i].factor / 2);
     }
+    /* What should be great comes as its negative: better is above 1.1 of the best. */
+    schedule = schedule_of("{kind: plateau, factor: 0.5, patience: 0, threshold: 0.1}", 100);
+    static const double greater[] = {0.5, 0.54, 0.56, 0.6};
+    static const double factors[] = {1, 0.5, 0.5, 0.25};
+    for (int i = 0; i < 4; i++) {
+        tr_schedule_evaluated(&schedule, -greater[i]);
+        assert_true(schedule.plateau.factor == factors[i]);
+    }
     schedule = schedule_of("plateau", 100);
     assert_true(schedule.patience == 10 && schedule.threshold == 1e-4 && schedule.factor == 0.1);
     schedule = schedule_of("cosine", 100);
@@ -174,17 +205,27 @@ static void bad_schedules_are_refused(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"linear",
-         "s.yaml:1:1: \"linear\" is none of constant, exponential, step, cosine, one_cycle, plateau"},
-        {"cosin", "s.yaml:1:1: \"cosin\" is none of constant, exponential, step, cosine, one_cycle, plateau; "
-                  "did you mean "
-                  "\"cosine\"?"},
+        {"triangle", "s.yaml:1:1: \"triangle\" is none of constant, exponential, step, cosine, one_cycle, "
+                     "linear, cosine_restarts, plateau"},
+        {"cosin", "s.yaml:1:1: \"cosin\" is none of constant, exponential, step, cosine, one_cycle, linear, "
+                  "cosine_restarts, plateau; did you mean \"cosine\"?"},
+        {"CosineAnnealingWarmRestarts",
+         "s.yaml:1:1: \"CosineAnnealingWarmRestarts\" is none of constant, exponential, step, cosine, "
+         "one_cycle, linear, cosine_restarts, plateau; did you mean \"cosine_restarts\"?"},
+        {"cosine_restarts",
+         "s.yaml:1:1: \"every\" is missing (steps in which the rate is multiplied by `decay` "
+         "once; for `cosine_restarts` those of the first period)"},
+        {"{kind: linear, warmup: 100}",
+         "s.yaml:1:1: a warm-up of 100 steps leaves nothing of 100 steps; set "
+         "optimizer.schedule.warmup to 99 or less, or train more than 100 steps"},
         {"exponential", "s.yaml:1:1: \"decay\" is missing (factor per `every` steps)"},
         {"{kind: exponential, decay: 0.5}",
-         "s.yaml:1:1: \"every\" is missing (steps in which the rate is multiplied by `decay` once)"},
+         "s.yaml:1:1: \"every\" is missing (steps in which the rate is multiplied by `decay` once; for "
+         "`cosine_restarts` those of the first period)"},
         {"{kind: exponential, decay: 1.5, every: 1}",
          "s.yaml:1:28: decay: 1.5 is out of range; allowed: > 0 and <= 1 (factor per `every` steps)"},
-        {"{kind: cosine, every: 5}", "s.yaml:1:16: every: \"every\" belongs to kind: exponential only"},
+        {"{kind: cosine, every: 5}",
+         "s.yaml:1:16: every: \"every\" belongs to kind: exponential, cosine_restarts only"},
         {"{kind: step}", "s.yaml:1:1: \"milestones\" is missing (ascending steps; at each the rate is "
                          "multiplied by `factor`)"},
         {"{kind: step, milestones: []}", "s.yaml:1:1: \"milestones\" is empty; name at least one step"},
@@ -200,7 +241,7 @@ static void bad_schedules_are_refused(void **state)
         {"{kind: step, milestones: 5, patience: 3}",
          "s.yaml:1:29: patience: \"patience\" belongs to kind: plateau only"},
         {"{kind: one_cycle, warmup: 5}", "s.yaml:1:19: warmup: \"warmup\" belongs to kind: constant, "
-                                         "exponential, step, cosine, plateau only"},
+                                         "exponential, step, cosine, linear, cosine_restarts, plateau only"},
         {"{kind: one_cycle, rise: 1}", "s.yaml:1:25: rise: 1 is out of range; allowed: > 0 and < 1 (fraction "
                                        "of `steps` in which the rate rises)"},
     };

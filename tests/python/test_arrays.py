@@ -6,6 +6,8 @@ exceptions for what makes no examples.
 import ctypes
 import importlib.util
 import mmap
+import os
+import tempfile
 
 import numpy as np
 
@@ -121,6 +123,30 @@ def test_pandas():
     raises(TypeError, lambda: trireme.train(MODEL, mixed, y), "x", "'city'")
     raises(ValueError, lambda: trireme.train(MODEL, frame, names.where(names != "dog")), "labels: example", "has none")
     assert len(trireme.train(MODEL, x, y).history.to_pandas()) == len(trireme.train(MODEL, x, y).history)
+
+
+def test_names():
+    """A frame with strings is what the table was: a network with categories takes it, unknown names and gaps included."""
+    if not has("pandas"):
+        return
+    import pandas
+
+    with tempfile.TemporaryDirectory() as place:
+        table = os.path.join(place, "birds.csv")
+        islands = np.array(["Dream", "Biscoe", "Tor, \u00e9"])[np.arange(60) % 3]
+        frame = pandas.DataFrame({"mass": np.arange(60) % 7 * 1.5, "island": islands})
+        frame.assign(kind=np.arange(60) % 3).to_csv(table, index=False)
+        source = f"{{csv: {{path: {table}, categories: island, missing: mean, standardize: true}}}}"
+        run = trireme.train(MODEL.replace("layers:", f"data: {{train: {source}}}\nlayers:"))
+        gaps = pandas.DataFrame({"mass": [1.5, None, 3], "island": ["Dream", "Mars", None]})
+        gaps.assign(kind=0).to_csv(os.path.join(place, "gaps.csv"), index=False)
+        for strings in (frame, frame.astype({"island": "category"}), frame.astype({"island": "string"})):
+            rows = run.predict(strings)
+            assert rows.shape == (60, 3) and np.array_equal(rows[:3], run.predict(frame.iloc[:3]))
+        numbers = np.array([1.0, 0, 2])[np.arange(60) % 3]  # in the order of their bytes: Biscoe, Dream, Tor
+        assert np.array_equal(run.predict(frame), run.predict(np.stack([frame["mass"], numbers], 1)))
+        numbers = np.array([[1.5, 1], [np.nan, -1], [3, np.nan]])
+        assert np.array_equal(run.predict(gaps), run.predict(numbers))
 
 
 def arrow_tables():

@@ -429,6 +429,151 @@ static void test_plateau(void **state)
     assert_non_null(strstr(ranks[0].outcome.message, "follows evaluations"));
 }
 
+/* ---- the figure that judges ---- */
+
+/* What evaluations say of one figure, and which is the best by it. */
+struct judged {
+    const char *name;
+    double sign; /* -1: the more the better */
+    int64_t step, evaluations;
+    double best, loss;
+    int told;
+};
+
+static int judge(void *user, const struct tr_train_event *event)
+{
+    struct judged *judged = user;
+    double value = strcmp(judged->name, "loss") == 0       ? event->loss
+                   : strcmp(judged->name, "accuracy") == 0 ? event->accuracy
+                                                           : NAN;
+    if (event->kind != TR_EVENT_EVALUATION) return 0;
+    for (int i = 0; i < event->metrics->count; i++)
+        if (strcmp(event->metrics->metric[i].name, judged->name) == 0)
+            value = event->metrics->metric[i].value;
+    if (isnan(value)) fail_msg("an evaluation has no %s", judged->name);
+    judged->evaluations++;
+    judged->told += event->best;
+    double cost = judged->sign * value;
+    if (judged->step >= 0 && (cost > judged->best || (cost == judged->best && event->loss >= judged->loss)))
+        return 0;
+    judged->step = event->step;
+    judged->best = cost;
+    judged->loss = event->loss;
+    return 0;
+}
+
+/* Every figure that may judge is measured, and keeps the evaluation that is the best by it. */
+static void test_monitors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *monitor, *name;
+        double sign;
+        const char *loss;
+    } cases[] = {{"loss", "loss", 1, "softmax_cross_entropy"},
+                 {"accuracy", "accuracy", -1, "softmax_cross_entropy"},
+                 {"macro_f1", "f1", -1, "softmax_cross_entropy"},
+                 {"precision", "precision", -1, "softmax_cross_entropy"},
+                 {"recall", "recall", -1, "softmax_cross_entropy"},
+                 {"roc_auc", "roc_auc", -1, "softmax_cross_entropy"},
+                 {"perplexity", "perplexity", 1, "softmax_cross_entropy"},
+                 {"top_1", "top_1", -1, "softmax_cross_entropy"},
+                 {"rmse", "rmse", 1, "huber"},
+                 {"mae", "mae", 1, "huber"},
+                 {"r2", "r2", -1, "huber"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char monitor[64];
+        bool values = strcmp(cases[i].loss, "huber") == 0;
+        snprintf(monitor, sizeof monitor, "train.monitor=%s", cases[i].monitor);
+        const char *set[] = {monitor,
+                             "train.evaluate_every=1",
+                             "data.validation_split=0.25",
+                             "train.top_k=1",
+                             "optimizer={rule: momentum, rate: 0.5}",
+                             values ? "data.train={csv: {path: points.csv, label: value, label_columns: [y], "
+                                      "skip_columns: [where]}}"
+                                    : "train.steps=30",
+                             values ? "layers.head.units=1" : "train.steps=30",
+                             values ? "loss=huber" : "train.steps=30",
+                             NULL};
+        struct job job;
+        struct judged judged = {cases[i].name, cases[i].sign, -1, 0, 0, 0, 0};
+        struct tr_train_info info = TR_TRAIN_INFO_INIT;
+        points_job(&job, set);
+        tr_trainer *trainer = job_trainer(&job);
+        must_train(tr_trainer_run(trainer, judge, &judged));
+        must_train(tr_trainer_info(trainer, &info));
+        if (info.best_step != judged.step || info.best_monitor != judged.sign * judged.best)
+            fail_msg("%s: step %lld with %g, not %lld with %g", cases[i].monitor, (long long)info.best_step,
+                     info.best_monitor, (long long)judged.step, judged.sign * judged.best);
+        assert_string_equal(info.monitor, cases[i].name);
+        assert_true(judged.told >= 1);
+        assert_int_equal(judged.evaluations, 30);
+        tr_trainer_destroy(&trainer);
+    }
+}
+
+static void test_bad_monitors(void **state)
+{
+    (void)state;
+    struct outcome outcome = OUTCOME("train.monitor=f1");
+    assert_int_equal(outcome.status, TR_EINVAL);
+    assert_non_null(strstr(outcome.message, "set train.evaluate_every"));
+    outcome = OUTCOME("train.monitor=f2", "train.evaluate_every=5", "data.validation_split=0.2");
+    assert_int_equal(outcome.status, TR_EINVAL);
+    assert_non_null(strstr(outcome.message,
+                           "\"f2\" is none of loss, accuracy, precision, recall, f1, roc_auc, "
+                           "perplexity; did you mean \"f1\"?"));
+    outcome = OUTCOME("train.monitor=macro_loss", "train.evaluate_every=5", "data.validation_split=0.2");
+    assert_int_equal(outcome.status, TR_EINVAL);
+    outcome = OUTCOME("train.monitor=f1", "train.evaluate_every=5");
+    assert_int_equal(outcome.status, TR_EINVAL);
+    assert_non_null(strstr(outcome.message, "name data to evaluate"));
+}
+
+/* The rate follows the figure, so the job is another one; else the figure changes no bit. */
+static void test_a_monitor_and_hashes(void **state)
+{
+    (void)state;
+    struct outcome plain = OUTCOME("data.validation_split=0.25", "train.evaluate_every=1");
+    struct outcome monitored =
+        OUTCOME("data.validation_split=0.25", "train.evaluate_every=1", "train.monitor=f1");
+    assert_string_equal(plain.hash, monitored.hash);
+    expect_one_hash("a plateau by the f1",
+                    (const char *const[]){"optimizer={rule: sgd, rate: 0.3, schedule: {kind: plateau, "
+                                          "patience: 0, factor: 0.5, threshold: 0.05}}",
+                                          "data.validation_split=0.2", "train.evaluate_every=2",
+                                          "train.monitor=macro_f1", NULL});
+    expect_one_hash("a stratified fold",
+                    (const char *const[]){"data.folds=4", "data.fold=2", "data.split=stratified", NULL});
+}
+
+/* Points of other seeds have the same validation rows where they have one split_seed. */
+static void test_split_seeds(void **state)
+{
+    (void)state;
+    struct outcome own = OUTCOME("data.validation_split=0.25"),
+                   same = OUTCOME("data.validation_split=0.25", "data.split_seed=1"),
+                   other = OUTCOME("data.validation_split=0.25", "data.split_seed=2");
+    assert_string_equal(own.hash, same.hash); /* the job's seed is 1 */
+    assert_string_not_equal(own.hash, other.hash);
+    static const struct {
+        const char *set[3], *message;
+    } bad[] = {{{"data.folds=1"}, "folds: 1 leaves nothing to train on"},
+               {{"data.folds=3", "data.fold=4"}, "fold 4 of 3; give 1 to 3"},
+               {{"data.fold=2"}, "fold: 2 is one of folds, and there are none"},
+               {{"data.folds=3", "data.validation_split=0.1"}, "there are folds and a validation_split"},
+               {{"data.split=stratified"}, "split: stratified is of a split, and there is none"},
+               {{"data.split_seed=3"}, "split_seed is of a split, and there is none"},
+               {{"data.folds=3", "data.validation={csv: {path: points.csv}}"},
+                "there are validation data and a number of folds"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct outcome outcome = points_outcome(bad[i].set);
+        assert_int_equal(outcome.status, TR_EINVAL);
+        if (!strstr(outcome.message, bad[i].message)) fail_msg("%s", outcome.message);
+    }
+}
+
 /* ---- pages ---- */
 
 static int count_in(const char *text, const char *part)
@@ -712,6 +857,10 @@ int main(void)
         cmocka_unit_test(test_one_hash),
         cmocka_unit_test(test_validation_split),
         cmocka_unit_test(test_plateau),
+        cmocka_unit_test(test_monitors),
+        cmocka_unit_test(test_bad_monitors),
+        cmocka_unit_test(test_a_monitor_and_hashes),
+        cmocka_unit_test(test_split_seeds),
         cmocka_unit_test(test_pages),
         cmocka_unit_test(test_sampling),
         cmocka_unit_test(test_from_another_run),

@@ -54,23 +54,46 @@ struct view {
 
 /* ---- reading ---- */
 
+/* `numbers` as they are given; of names a gap is none of them. */
 static tr_status fill_gaps(const struct view *view, int64_t index, float *numbers)
 {
-    for (int32_t i = 0; i < view->base.info.floats; i++) {
-        if (!isnan(numbers[i])) continue;
+    const struct tr_categories *categories = &view->scaling.categories;
+    int32_t place = -1;
+    for (int32_t i = 0; i < view->kept->info.floats; i++) {
+        bool names = categories->columns > 0 && categories->names[i].count > 0;
+        place += names ? categories->names[i].count : 1;
+        if (!isnan(numbers[i]) || (names && view->missing != TR_MISSING_STOP)) continue;
         if (view->missing == TR_MISSING_STOP)
             return tr_fail(TR_EFORMAT,
                            "number %" PRId32 " of example %" PRId64
                            " is NaN; correct it, or set missing: mean or constant",
                            i, index);
-        numbers[i] = view->missing == TR_MISSING_MEAN ? (float)view->scaling.fill[i] : view->missing_value;
+        numbers[i] =
+            view->missing == TR_MISSING_MEAN ? (float)view->scaling.fill[place] : view->missing_value;
     }
     return TR_OK;
+}
+
+/* Where columns of names become more numbers than are given. */
+static tr_status read_names(const struct view *view, int64_t index, float *features, int64_t *length,
+                            void *label)
+{
+    float few[64], *given = few;
+    const int32_t columns = view->kept->info.floats;
+    if (columns > 64 && !(given = tr_alloc((size_t)columns, sizeof *given))) return TR_ENOMEM;
+    tr_status status = tr_kept_read(view->kept, index, given, length, label);
+    if (status == TR_OK && view->kept->gaps) status = fill_gaps(view, index, given);
+    if (status == TR_OK) tr_scaling_apply(&view->scaling, 1, given, features);
+    *length = view->base.info.floats;
+    if (given != few) tr_free(given);
+    return status;
 }
 
 static tr_status view_read(const tr_source *base, int64_t index, void *features, int64_t *length, void *label)
 {
     const struct view *view = (const struct view *)base;
+    if (features && view->scaling.categories.columns > 0)
+        return read_names(view, index, features, length, label);
     TR_TRY(tr_kept_read(view->kept, index, features, length, label));
     if (!features || !view->changes) return TR_OK;
     if (view->kept->gaps) TR_TRY(fill_gaps(view, index, features));
@@ -153,11 +176,12 @@ static tr_status take_scaling(struct view *view, const struct tr_memory_options 
                               int32_t *classes)
 {
     TR_TRY(tr_scaling_read(state, &view->scaling, classes));
-    if (view->scaling.count != view->base.info.floats)
+    if (tr_scaling_columns(&view->scaling) != view->base.info.floats)
         return tr_fail(TR_EMISMATCH,
                        "the data \"%s\" have %" PRId32
                        " numbers an example, the model was trained with %" PRId32 "; give the same features",
-                       options->name, view->base.info.floats, view->scaling.count);
+                       options->name, view->base.info.floats, tr_scaling_columns(&view->scaling));
+    view->base.info.floats = view->scaling.count;
     if (options->missing == TR_MISSING_MEAN && !view->scaling.fill)
         return tr_fail(TR_EMISMATCH,
                        "the data \"%s\": missing: mean takes the means of the training data, which were read "
@@ -201,7 +225,7 @@ static tr_status fill(struct view *view, const struct tr_memory_options *options
     }
     TR_TRY(settle_classes(view, options->name, classes));
     if (view->kept->gaps && options->missing == TR_MISSING_STOP && !view->kept->read) {
-        float *row = tr_alloc((size_t)info->floats, sizeof *row);
+        float *row = tr_alloc((size_t)view->kept->info.floats, sizeof *row);
         tr_status status = row ? TR_OK : TR_ENOMEM;
         for (int64_t i = 0; status == TR_OK && i < info->count; i++) status = filled_row(view, i, row);
         tr_free(row);

@@ -11,23 +11,27 @@
 struct whole {
     tr_source *source;
     tr_rng_key key;
-    int64_t first_count; /* examples of the first part */
-    int users;           /* parts that are open */
+    int64_t begin, end; /* positions of the second part; the first one has all others */
+    int64_t *example;   /* [count] of each position, the second part's in a row; NULL: by the key */
+    int users;          /* parts that are open */
 };
 
 struct part {
     tr_source base;
     struct tr_source_class class; /* the whole's, but for what is below */
     struct whole *whole;
-    int64_t begin; /* position of its first example */
+    bool second;
 };
 
 static int64_t index_of(const tr_source *base, int64_t index)
 {
     const struct part *part = (const struct part *)base;
     const struct whole *whole = part->whole;
-    uint64_t count = (uint64_t)whole->source->info.count, position = (uint64_t)(part->begin + index);
-    return (int64_t)tr_rng_permute(whole->key, 0, count, position);
+    int64_t position = part->second           ? whole->begin + index
+                       : index < whole->begin ? index
+                                              : index + whole->end - whole->begin;
+    if (whole->example) return whole->example[position];
+    return (int64_t)tr_rng_permute(whole->key, 0, (uint64_t)whole->source->info.count, (uint64_t)position);
 }
 
 static tr_status part_read(const tr_source *base, int64_t index, void *features, int64_t *length, void *label)
@@ -81,6 +85,7 @@ static void release(struct whole *whole)
 {
     if (__atomic_sub_fetch(&whole->users, 1, __ATOMIC_ACQ_REL) > 0) return;
     tr_source_close(&whole->source);
+    tr_free(whole->example);
     tr_free(whole);
 }
 
@@ -92,9 +97,10 @@ static void part_destroy(tr_source *base)
 }
 
 /* Counts as a user of the whole on success. */
-static tr_status make_part(struct whole *whole, int64_t begin, int64_t end, tr_source **out)
+static tr_status make_part(struct whole *whole, bool second, tr_source **out)
 {
     const tr_source *source = whole->source;
+    int64_t own = whole->end - whole->begin;
     struct part *part = tr_alloc_zero(1, sizeof *part);
     if (!part) return TR_ENOMEM;
     part->class = *source->class;
@@ -109,10 +115,10 @@ static tr_status make_part(struct whole *whole, int64_t begin, int64_t end, tr_s
     if (source->class->state) part->class.state = part_state;
     if (source->class->show) part->class.show = part_show;
     part->whole = whole;
-    part->begin = begin;
+    part->second = second;
     part->base.class = &part->class;
     part->base.info = source->info;
-    part->base.info.count = end - begin;
+    part->base.info.count = second ? own : source->info.count - own;
     part->base.parts = source->parts;
     part->base.state_name = source->state_name;
     __atomic_add_fetch(&whole->users, 1, __ATOMIC_RELAXED);
@@ -120,24 +126,92 @@ static tr_status make_part(struct whole *whole, int64_t begin, int64_t end, tr_s
     return TR_OK;
 }
 
-tr_status tr_split_first(tr_source *source, uint64_t seed, double share, tr_source **out)
+/* ---- which examples ---- */
+
+/* Where the second part lies among positions. */
+static tr_status place_parts(struct whole *whole, const struct tr_split *split)
 {
-    int64_t count = source->info.count, second = (int64_t)((double)count * share + 0.5);
-    struct whole *whole = tr_alloc_zero(1, sizeof *whole);
-    tr_status status = whole ? TR_OK : TR_ENOMEM;
-    if (status == TR_OK && count < 2)
-        status = tr_fail(TR_EINVAL, "%" PRId64 " examples cannot be split; give at least 2", count);
+    int64_t count = whole->source->info.count, second = (int64_t)((double)count * split->share + 0.5);
+    if (count < 2) return tr_fail(TR_EINVAL, "%" PRId64 " examples cannot be split; give at least 2", count);
+    if (split->folds > count)
+        return tr_fail(TR_EINVAL, "%" PRId64 " examples cannot be cut into %" PRId32 " folds", count,
+                       split->folds);
     if (second < 1) second = 1;
     if (second > count - 1) second = count - 1;
-    if (status == TR_OK) {
-        *whole = (struct whole){source, tr_rng_key_make(seed, TR_RNG_SPLIT), count - second, 0};
-        status = make_part(whole, 0, count - second, out);
+    whole->begin = split->folds > 0 ? count * (split->fold - 1) / split->folds : count - second;
+    whole->end = split->folds > 0 ? count * split->fold / split->folds : count;
+    return TR_OK;
+}
+
+/* The classes of examples by their positions, and how many examples are of lower classes than each. */
+static tr_status read_classes(const struct whole *whole, int32_t *label, int64_t *lower)
+{
+    const tr_source *source = whole->source;
+    int64_t count = source->info.count, length, sum = 0;
+    for (int64_t p = 0; p < count; p++) {
+        int64_t example = (int64_t)tr_rng_permute(whole->key, 0, (uint64_t)count, (uint64_t)p);
+        TR_TRY(source->class->read(source, example, NULL, &length, &label[p]));
+        lower[label[p]]++;
     }
-    if (status != TR_OK) {
+    for (int32_t c = 0; c < source->info.classes; c++) {
+        int64_t own = lower[c];
+        lower[c] = sum;
+        sum += own;
+    }
+    return TR_OK;
+}
+
+static bool is_in_second(const struct whole *whole, const struct tr_split *split, int64_t number)
+{
+    int64_t count = whole->source->info.count, second = whole->end - whole->begin;
+    if (split->folds > 0) return number % split->folds == split->fold - 1;
+    __extension__ typedef __int128 wide;
+    return (wide)(number + 1) * second / count != (wide)number * second / count;
+}
+
+/* Lists the examples of the first part and then those of the second, by class. */
+static tr_status stratify(struct whole *whole, const struct tr_split *split)
+{
+    const struct tr_source_info *info = &whole->source->info;
+    if (info->labels != TR_LABEL_CLASS)
+        return tr_fail(TR_EINVAL, "the split is stratified, but the training data have no classes; set "
+                                  "data.split: random");
+    int32_t *label = tr_alloc((size_t)info->count, sizeof *label);
+    int64_t *number = tr_alloc_zero((size_t)info->classes, sizeof *number), firsts = 0, seconds = 0;
+    whole->example = tr_alloc((size_t)info->count, sizeof *whole->example);
+    tr_status status = label && number && whole->example ? TR_OK : TR_ENOMEM;
+    if (status == TR_OK) status = read_classes(whole, label, number);
+    for (int64_t p = 0; p < info->count && status == TR_OK; p++) {
+        bool second = is_in_second(whole, split, number[label[p]]++);
+        int64_t at = second ? info->count - ++seconds : firsts++;
+        whole->example[at] = (int64_t)tr_rng_permute(whole->key, 0, (uint64_t)info->count, (uint64_t)p);
+    }
+    /* The second part was listed from its end. */
+    for (int64_t low = firsts, high = info->count - 1; low < high && status == TR_OK; low++, high--) {
+        int64_t kept = whole->example[low];
+        whole->example[low] = whole->example[high];
+        whole->example[high] = kept;
+    }
+    whole->begin = firsts;
+    whole->end = info->count;
+    tr_free(number);
+    tr_free(label);
+    return status;
+}
+
+tr_status tr_split_first(tr_source *source, const struct tr_split *split, tr_source **out)
+{
+    struct whole *whole = tr_alloc_zero(1, sizeof *whole);
+    if (!whole) {
         tr_source_close(&source);
-        tr_free(whole);
-        return status;
+        return TR_ENOMEM;
     }
+    *whole = (struct whole){.source = source, .key = tr_rng_key_make(split->seed, TR_RNG_SPLIT), .users = 1};
+    tr_status status = place_parts(whole, split);
+    if (status == TR_OK && split->stratified) status = stratify(whole, split);
+    if (status == TR_OK) status = make_part(whole, false, out);
+    release(whole); /* the part is its user */
+    if (status != TR_OK) return status;
     /* Changes of the files, and memory, are told of once. */
     (*out)->files = source->files;
     (*out)->unpacked = source->unpacked;
@@ -147,6 +221,5 @@ tr_status tr_split_first(tr_source *source, uint64_t seed, double share, tr_sour
 
 tr_status tr_split_second(const tr_source *first, tr_source **out)
 {
-    struct whole *whole = ((const struct part *)first)->whole;
-    return make_part(whole, whole->first_count, whole->source->info.count, out);
+    return make_part(((const struct part *)first)->whole, true, out);
 }

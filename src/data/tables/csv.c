@@ -36,6 +36,11 @@ static const struct tr_choice label_uses[] = {
      .help = "a name, even if it looks like a number; classes are numbered in the order of their names"},
     {.name = NULL},
 };
+static const struct tr_choice unknowns[] = {
+    {.name = "zeros", .value = TR_CSV_UNKNOWN_ZEROS, .help = "none of the names: zeros for all of them"},
+    {.name = "stop", .value = TR_CSV_UNKNOWN_STOP, .help = "error with line and column"},
+    {.name = NULL},
+};
 static const struct tr_choice gaps[] = {TR_MISSING_CHOICES("column", TR_MISSING_SKIPS), {.name = NULL}};
 
 #define FIELD(name) .offset = offsetof(struct tr_csv_options, name)
@@ -74,13 +79,26 @@ static const struct tr_option csv_options[] = {
      FIELD(skip_columns),
      .fallback = "",
      .help = "columns that are left out, by name or number from 0; they need not hold numbers"},
+    {.key = "categories",
+     .type = TR_OPTION_STRING_LIST,
+     FIELD(categories),
+     .fallback = "",
+     .help = "feature columns that hold names, by name or number from 0: each becomes as many numbers as the "
+             "training data have names there, 1 for the row's own and 0 for all others"},
+    {.key = "unknown",
+     .type = TR_OPTION_CHOICE,
+     FIELD(unknown),
+     .fallback = "zeros",
+     .choices = unknowns,
+     .help = "for `categories`: a name that the training data do not have"},
     TR_OPTION_CLASSES(struct tr_csv_options, TR_CSV_CLASSES_MAX),
     {.key = "missing",
      .type = TR_OPTION_CHOICE,
      FIELD(missing),
      .fallback = "stop",
      .choices = gaps,
-     .help = "replacement of a missing feature: a field that is empty, ?, NA, N/A, NaN, null or None"},
+     .help = "replacement of a missing feature: a field that is empty, ?, NA, N/A, NaN, null or None; of "
+             "`categories` mean and constant say none of the names"},
     {.key = "missing_value",
      .type = TR_OPTION_DOUBLE,
      FIELD(missing_value),
@@ -90,13 +108,18 @@ static const struct tr_option csv_options[] = {
      .type = TR_OPTION_BOOL,
      FIELD(standardize),
      .fallback = "false",
-     .help = "shift and scale each feature to mean 0 and deviation 1 over the training data"},
+     .help =
+         "shift and scale each feature, but for `categories`, to mean 0 and deviation 1 over the training "
+         "data"},
     TR_OPTIONS_BAD(struct tr_csv_options),
 };
 
+#define FLOATS_MOST (1 << 20)
+
 struct csv_source {
     tr_source base;
-    float *features; /* [count][floats] */
+    int32_t columns; /* of features */
+    float *features; /* [count][columns]: scaled numbers, and numbers of names */
     int32_t *label;  /* [count], classes */
     float *values;   /* [count][values] */
     struct tr_scaling scaling;
@@ -108,8 +131,11 @@ static tr_status csv_read(const tr_source *base, int64_t index, void *features, 
     const struct csv_source *source = (const struct csv_source *)base;
     const struct tr_source_info *info = &base->info;
     *length = info->floats;
-    if (features)
-        memcpy(features, source->features + index * info->floats, (size_t)info->floats * sizeof(float));
+    const float *row = source->features + index * source->columns;
+    if (features && source->scaling.categories.columns > 0)
+        tr_categories_expand(&source->scaling.categories, row, features);
+    else if (features)
+        memcpy(features, row, (size_t)info->floats * sizeof(float));
     if (label && source->label) *(int32_t *)label = source->label[index];
     if (label && source->values) {
         memcpy(label, source->values + index * info->values, (size_t)info->values * sizeof(float));
@@ -121,7 +147,14 @@ static tr_status csv_digest(const tr_source *base, tr_sha256 *hash)
 {
     const struct csv_source *source = (const struct csv_source *)base;
     size_t count = (size_t)base->info.count;
-    tr_sha256_add(hash, source->features, count * (size_t)base->info.floats * sizeof(float));
+    tr_sha256_add(hash, source->features, count * (size_t)source->columns * sizeof(float));
+    if (source->scaling.categories.columns > 0) {
+        struct tr_text text = TR_TEXT_INIT;
+        tr_categories_write(&source->scaling.categories, &text);
+        if (text.failed) return TR_ENOMEM;
+        tr_sha256_add(hash, text.bytes, text.length);
+        tr_text_release(&text);
+    }
     if (source->label) tr_sha256_add(hash, source->label, count * sizeof *source->label);
     if (source->values)
         tr_sha256_add(hash, source->values, count * (size_t)base->info.values * sizeof(float));
@@ -137,6 +170,7 @@ static tr_status csv_state(const tr_source *base, char **out)
     tr_text_add(&text, columns);
     tr_free(columns);
     tr_class_names_write(&source->names, &text);
+    tr_categories_write(&source->scaling.categories, &text);
     return tr_text_finish(&text, out);
 }
 
@@ -233,9 +267,43 @@ static tr_status load(struct tr_csv_table *table, struct csv_source *source)
 static tr_status row_of(void *user, int64_t index, float *to)
 {
     const struct csv_source *source = user;
-    const size_t floats = (size_t)source->base.info.floats;
-    memcpy(to, source->features + (size_t)index * floats, floats * sizeof *to);
+    const float *row = source->features + (size_t)index * (size_t)source->columns;
+    if (source->scaling.categories.columns > 0)
+        tr_categories_expand(&source->scaling.categories, row, to);
+    else
+        memcpy(to, row, (size_t)source->columns * sizeof *to);
     return TR_OK;
+}
+
+/* What is done to the numbers of a row, each with its place among the numbers towards the network. */
+typedef void (*number_change)(const struct csv_source *source, float *number, int32_t place, const void *how);
+
+static void change_numbers(struct csv_source *source, number_change change, const void *how)
+{
+    const struct tr_categories *categories = &source->scaling.categories;
+    for (int64_t row = 0; row < source->base.info.count; row++) {
+        float *features = source->features + row * source->columns;
+        int32_t place = 0;
+        for (int32_t i = 0; i < source->columns; i++) {
+            bool names = categories->columns > 0 && categories->names[i].count > 0;
+            if (!names) change(source, &features[i], place, how);
+            place += categories->columns > 0 ? tr_category_width(categories, i) : 1;
+        }
+    }
+}
+
+static void fill_number(const struct csv_source *source, float *number, int32_t place, const void *how)
+{
+    const struct tr_csv_options *options = how;
+    bool mean = options->missing == TR_MISSING_MEAN;
+    if (isnan(*number)) *number = (float)(mean ? source->scaling.fill[place] : options->missing_value);
+}
+
+static void scale_number(const struct csv_source *source, float *number, int32_t place, const void *how)
+{
+    const struct tr_scaling *scaling = &source->scaling;
+    (void)how;
+    *number = (float)(((double)*number - scaling->mean[place]) / scaling->deviation[place]);
 }
 
 /* With `trained`, means are those of the training data. */
@@ -252,12 +320,7 @@ static tr_status fill_gaps(const struct tr_csv_table *table, bool trained, struc
             "%s: missing: mean takes the means of the training data, which were read without; set it "
             "for data.train too",
             table->path);
-    for (int64_t row = 0; row < info->count; row++) {
-        float *features = source->features + row * info->floats;
-        for (int32_t i = 0; i < info->floats; i++)
-            if (isnan(features[i]))
-                features[i] = (float)(mean ? source->scaling.fill[i] : options->missing_value);
-    }
+    change_numbers(source, fill_number, options);
     return TR_OK;
 }
 
@@ -269,7 +332,6 @@ static tr_status settle_names(struct tr_csv_table *table, const char *state)
     int label = table->options->label;
     if (label != TR_CSV_CLASS && label != TR_CSV_NAME) return TR_OK;
     if (state) TR_TRY(tr_class_names_read(state, &table->names));
-    table->collects = !state;
     table->named = label == TR_CSV_NAME || table->names.count > 0 || (!state && tr_csv_has_names(table));
     if (!table->named || !state || table->names.count > 0) return TR_OK;
     return tr_fail(
@@ -299,11 +361,54 @@ static tr_status take_names(struct tr_csv_table *table, struct csv_source *sourc
 static tr_status read_state(const char *state, const char *path, struct csv_source *source, int32_t *classes)
 {
     TR_TRY(tr_scaling_read(state, &source->scaling, classes));
-    if (source->scaling.count == source->base.info.floats) return TR_OK;
+    int32_t trained = tr_scaling_columns(&source->scaling);
+    if (trained == source->columns) return TR_OK;
     return tr_fail(TR_EMISMATCH,
                    "%s has %" PRId32 " features, the model was trained with %" PRId32
                    "; give a table with the same columns",
-                   path, source->base.info.floats, source->scaling.count);
+                   path, source->columns, trained);
+}
+
+/* ---- categories ---- */
+
+/* The names of the training data, whose columns of names are the same. */
+static tr_status take_categories(struct tr_csv_table *table, const struct csv_source *source)
+{
+    const struct tr_categories *trained = &source->scaling.categories;
+    for (int32_t f = 0; f < table->features; f++) {
+        bool was = trained->columns > 0 && trained->names[f].count > 0,
+             is = table->is_category && table->is_category[f];
+        if (was != is)
+            return tr_fail(TR_EMISMATCH,
+                           "%s: feature %" PRId32
+                           " (counted from 0, without labels) is %s, the model was trained "
+                           "with %s there; give the same categories as for data.train",
+                           table->path, f, is ? "of names" : "a number", was ? "names" : "numbers");
+    }
+    tr_categories_release(&table->categories);
+    return tr_categories_copy(trained, &table->categories);
+}
+
+/* The names that were collected go to the source, which has numbers for each from now on. */
+static tr_status settle_categories(struct tr_csv_table *table, struct csv_source *source)
+{
+    struct tr_categories *categories = &table->categories;
+    int64_t width = source->columns;
+    for (int32_t f = 0; f < categories->columns; f++)
+        if (table->is_category[f] && categories->names[f].count == 0)
+            return tr_fail(TR_EFORMAT,
+                           "%s: feature %" PRId32
+                           " (counted from 0, without labels) has no name in any row; leave "
+                           "its column out by skip_columns",
+                           table->path, f);
+    if (categories->columns > 0) width = tr_categories_width(categories);
+    if (width > FLOATS_MOST)
+        return tr_fail(TR_EFORMAT,
+                       "%s: the names of its categories make %" PRId64 " numbers a row; at most %d can be",
+                       table->path, width, FLOATS_MOST);
+    source->base.info.floats = (int32_t)width;
+    TR_TRY(tr_scaling_create((int32_t)width, &source->scaling));
+    return tr_categories_copy(categories, &source->scaling.categories);
 }
 
 /* ---- opening ---- */
@@ -311,8 +416,8 @@ static tr_status read_state(const char *state, const char *path, struct csv_sour
 static tr_status allocate(struct csv_source *source)
 {
     const struct tr_source_info *info = &source->base.info;
-    size_t count = (size_t)info->count, floats = (size_t)info->floats, values = (size_t)info->values;
-    source->features = tr_alloc_aligned(count, floats * sizeof(float));
+    size_t count = (size_t)info->count, columns = (size_t)source->columns, values = (size_t)info->values;
+    source->features = tr_alloc_aligned(count, columns * sizeof(float));
     if (info->labels == TR_LABEL_CLASS) source->label = tr_alloc(count, sizeof *source->label);
     if (info->labels == TR_LABEL_VALUES) source->values = tr_alloc(count, values * sizeof(float));
     bool labels = info->labels == TR_LABEL_NONE || source->label || source->values;
@@ -327,11 +432,10 @@ static tr_status fill(struct tr_csv_table *table, const char *state, struct csv_
     int32_t largest = 0;
     int64_t left_out;
     info->features = TR_FEATURE_FLOATS;
-    info->floats = table->features;
-    if (state)
-        TR_TRY(read_state(state, table->path, source, &table->classes));
-    else
-        TR_TRY(tr_scaling_create(info->floats, &source->scaling));
+    source->columns = table->features;
+    table->collects = !state;
+    if (state) TR_TRY(read_state(state, table->path, source, &table->classes));
+    if (state) TR_TRY(take_categories(table, source));
     if (options->classes > 0) table->classes = options->classes;
 
     TR_TRY(settle_names(table, state));
@@ -344,12 +448,15 @@ static tr_status fill(struct tr_csv_table *table, const char *state, struct csv_
     info->classes = info->labels != TR_LABEL_CLASS ? 0 : table->classes > 0 ? table->classes : largest + 1;
     info->values = info->labels == TR_LABEL_VALUES ? table->labels : 0;
     TR_TRY(take_names(table, source));
+    if (!state) TR_TRY(settle_categories(table, source));
+    info->floats = source->scaling.count;
     TR_TRY(allocate(source));
     TR_TRY(load(table, source));
     TR_TRY(fill_gaps(table, state != NULL, source));
     if (!state && options->standardize)
         TR_TRY(tr_scaling_measure(&source->scaling, info->count, row_of, source));
-    tr_scaling_apply(&source->scaling, info->count, source->features, source->features);
+    tr_scaling_keep_names(&source->scaling);
+    change_numbers(source, scale_number, NULL);
     return TR_OK;
 }
 
@@ -382,7 +489,7 @@ static tr_status csv_files(const void *options, const char *directory, struct tr
 
 const struct tr_source_format tr_source_format_csv = {
     .name = "csv",
-    .help = "tables of numbers as text, with classes (numbers or names) or values as labels",
+    .help = "tables of numbers and names as text, with classes (numbers or names) or values as labels",
     .options = csv_options,
     .option_count = TR_OPTION_COUNT(csv_options),
     .options_size = sizeof(struct tr_csv_options),

@@ -52,13 +52,19 @@ static int32_t plain_label_column(const struct tr_csv_table *table)
     return number >= 0 && number < table->columns ? (int32_t)number : -1;
 }
 
-static bool is_skipped_by_number(const struct tr_csv_table *table, int32_t column)
+static bool is_listed_by_number(const struct tr_string_list *list, int32_t column)
 {
-    const struct tr_string_list *skipped = &table->options->skip_columns;
     int64_t number;
-    for (int32_t i = 0; i < skipped->count; i++)
-        if (!tr_text_int64(skipped->item[i], &number) && number == column) return true;
+    for (int32_t i = 0; i < list->count; i++)
+        if (!tr_text_int64(list->item[i], &number) && number == column) return true;
     return false;
+}
+
+/* Whether options that name columns by number allow the column to hold no number. */
+static bool is_no_number_by_number(const struct tr_csv_table *table, int32_t column)
+{
+    return is_listed_by_number(&table->options->skip_columns, column) ||
+           is_listed_by_number(&table->options->categories, column);
 }
 
 /* A field that is no number makes the first line a header; but not the class alone, which may be a name.
@@ -71,7 +77,7 @@ static void guess_header(struct tr_csv_table *table, const struct tr_lines *line
         bool gap = table->options->missing != TR_MISSING_STOP && tr_csv_is_missing(table->fields[i]);
         if (is_number(table->fields[i]))
             numbers++;
-        else if (name < 0 && i != label && !gap && !is_skipped_by_number(table, i))
+        else if (name < 0 && i != label && !gap && !is_no_number_by_number(table, i))
             name = i;
     }
     /* Nothing but a label and gaps tells no row from a header. */
@@ -104,7 +110,9 @@ static tr_status read_first_line(struct tr_csv_table *table)
     table->row = tr_alloc(columns, sizeof *table->row);
     table->is_label = tr_alloc_zero(columns, sizeof *table->is_label);
     table->is_skipped = tr_alloc_zero(columns, sizeof *table->is_skipped);
-    if (!table->fields || !table->row || !table->is_label || !table->is_skipped) return TR_ENOMEM;
+    table->feature = tr_alloc_zero(columns, sizeof *table->feature);
+    if (!table->fields || !table->row || !table->is_label || !table->is_skipped || !table->feature)
+        return TR_ENOMEM;
     TR_TRY(tr_csv_split(&lines, table->separator, table->fields, table->columns, &table->columns));
     table->header = table->options->header == TR_CSV_HEADER_YES;
     if (table->options->header == TR_CSV_HEADER_AUTO) guess_header(table, &lines);
@@ -194,6 +202,28 @@ static tr_status find_skipped(struct tr_csv_table *table)
                    table->path, table->columns, table->labels);
 }
 
+/* Those that hold names. */
+static tr_status find_categories(struct tr_csv_table *table)
+{
+    const struct tr_string_list *given = &table->options->categories;
+    int32_t features = 0;
+    for (int32_t i = 0; i < table->columns; i++)
+        table->feature[i] = table->is_label[i] || table->is_skipped[i] ? -1 : features++;
+    if (given->count == 0) return TR_OK;
+    table->is_category = tr_alloc_zero((size_t)features + 1, sizeof *table->is_category);
+    if (!table->is_category) return TR_ENOMEM;
+    TR_TRY(tr_categories_create(features, &table->categories));
+    for (int32_t i = 0; i < given->count; i++) {
+        int32_t column = 0;
+        TR_TRY(find_column(table, "category", given->item[i], &column));
+        if (table->feature[column] < 0)
+            return tr_fail(TR_EINVAL, "%s: column \"%s\" of categories is %s; name features there",
+                           table->path, given->item[i], table->is_label[column] ? "the label" : "skipped");
+        table->is_category[table->feature[column]] = true;
+    }
+    return TR_OK;
+}
+
 /* ---- rows ---- */
 
 static tr_status check_class(const struct tr_csv_table *table, const struct tr_lines *lines, const char *at,
@@ -243,7 +273,10 @@ static const char *advice(const struct tr_csv_table *table, struct tr_csv_field 
                "with a tab and the class behind";
     if (is_label && letters && table->options->label == TR_CSV_CLASS)
         return "; the labels of other rows are: correct it, or set label: name where all are names";
-    return letters ? "; write numbers, or leave the column out by skip_columns" : "";
+    return letters && !is_label
+               ? "; write numbers, name the column in categories, or leave it out by skip_columns"
+           : letters ? "; write numbers"
+                     : "";
 }
 
 static tr_status fail_field(const struct tr_csv_table *table, const struct tr_lines *lines, int32_t i,
@@ -276,6 +309,27 @@ static tr_status read_name(struct tr_csv_table *table, const struct tr_lines *li
     return status;
 }
 
+/* A feature that is a name becomes its number, -1 for none that is known; while names are collected, 0. */
+static tr_status read_category(struct tr_csv_table *table, const struct tr_lines *lines, int32_t i)
+{
+    struct tr_csv_field field = table->fields[i];
+    struct tr_class_names *names = &table->categories.names[table->feature[i]];
+    table->row[i] = 0;
+    if (table->collects) {
+        if (names->count == TR_CLASS_NAMES_MAX && tr_class_names_find(names, field.at, field.length) < 0)
+            return tr_lines_fail(lines, field.at,
+                                 "field %" PRId32
+                                 ": its column has more than %d names, too many for categories; "
+                                 "leave it out by skip_columns",
+                                 i, TR_CLASS_NAMES_MAX);
+        tr_status status = tr_class_names_add(names, field.at, field.length);
+        return status == TR_EFORMAT ? tr_lines_fail(lines, field.at, "%s", tr_error_message()) : status;
+    }
+    table->row[i] = (double)tr_category_find(&table->categories, table->feature[i], field.at, field.length);
+    if (table->row[i] >= 0 || table->options->unknown == TR_CSV_UNKNOWN_ZEROS) return TR_OK;
+    return fail_field(table, lines, i, "is no name of the training data; set unknown: zeros, or correct it");
+}
+
 /* Field `i` of the current line. */
 static tr_status read_field(struct tr_csv_table *table, const struct tr_lines *lines, int32_t i)
 {
@@ -290,6 +344,9 @@ static tr_status read_field(struct tr_csv_table *table, const struct tr_lines *l
     if (table->is_label[i] && table->named)
         return tr_csv_is_missing(field) ? fail_field(table, lines, i, "is missing")
                                         : read_name(table, lines, i);
+    if (table->is_category && !table->is_label[i] && table->is_category[table->feature[i]])
+        return tr_csv_is_missing(field) ? fail_field(table, lines, i, "is missing")
+                                        : read_category(table, lines, i);
     const char *wrong = tr_csv_number(field, &table->row[i]);
     if (!wrong && fabs(table->row[i]) > (double)FLT_MAX) wrong = "is too large for a float";
     if (wrong) return fail_field(table, lines, i, wrong);
@@ -325,7 +382,8 @@ tr_status tr_csv_table_open(const char *path, const struct tr_csv_options *optio
     TR_TRY(tr_load_lines(path, &table->file));
     TR_TRY(read_first_line(table));
     TR_TRY(find_labels(table));
-    return find_skipped(table);
+    TR_TRY(find_skipped(table));
+    return find_categories(table);
 }
 
 void tr_csv_table_release(struct tr_csv_table *table)
@@ -334,5 +392,8 @@ void tr_csv_table_release(struct tr_csv_table *table)
     tr_free(table->fields);
     tr_free(table->is_label);
     tr_free(table->is_skipped);
+    tr_free(table->is_category);
+    tr_free(table->feature);
+    tr_categories_release(&table->categories);
     tr_free(table->file.data);
 }

@@ -1,11 +1,12 @@
-/* A table as text: its columns and its rows. Features are numbers, a class may be a name.
+/* A table as text: its columns and its rows. Features are numbers, or names where options say so; a class may
+ * be a name.
  *
  * Rows are walked with tr_csv_next(), any number of times; a row is good or bad the same way in every walk.
  */
 #ifndef TR_DATA_CSV_TABLE_H
 #define TR_DATA_CSV_TABLE_H
 
-#include "data/images/class_names.h"
+#include "data/tables/categories.h"
 #include "data/tables/csv_fields.h"
 #include "data/tables/missing.h"
 
@@ -14,12 +15,15 @@
 enum tr_csv_label { TR_CSV_CLASS, TR_CSV_VALUE, TR_CSV_NONE, TR_CSV_NAME };
 enum tr_csv_header { TR_CSV_HEADER_AUTO, TR_CSV_HEADER_YES, TR_CSV_HEADER_NO };
 
+enum tr_csv_unknown { TR_CSV_UNKNOWN_ZEROS, TR_CSV_UNKNOWN_STOP };
+
 struct tr_csv_options {
     char *path;
     int separator; /* a character; 0: guessed */
     int header;    /* enum tr_csv_header */
     int label;     /* enum tr_csv_label */
-    struct tr_string_list label_columns, skip_columns;
+    struct tr_string_list label_columns, skip_columns, categories;
+    int unknown; /* enum tr_csv_unknown */
     int32_t classes;
     int missing; /* enum tr_missing */
     double missing_value;
@@ -37,15 +41,19 @@ struct tr_csv_table {
     int32_t columns;
     bool *is_label;              /* [columns] */
     bool *is_skipped;            /* [columns] */
+    int32_t *feature;            /* [columns] its number among the features; -1: it is none */
     int32_t labels;              /* label columns */
     int32_t features;            /* columns that are neither labels nor skipped */
     bool named;                  /* the label is a name; set by the caller, as are the next two */
     bool collects;               /* names of the rows that are read are added to those known */
     struct tr_class_names names; /* owned by the caller */
     int32_t classes;             /* class labels are below this; 0: not known yet. Set by the caller */
+    bool *is_category;           /* [features]: of names */
+    struct tr_categories
+        categories;              /* [features] their names, where some are; known or collected as `names` */
     struct tr_csv_field *fields; /* [columns], of the current line */
-    double *row;                 /* [columns], of the current line; NaN: a feature that is missing */
-    bool gaps; /* the current line misses a feature, or, where such rows are skipped, its label */
+    double *row; /* [columns], of the current line; NaN: a feature that is missing; of names their numbers */
+    bool gaps;   /* the current line misses a feature, or, where such rows are skipped, its label */
 };
 
 /* Loads the file and settles its columns. `path` and `options` are borrowed while the table is in use.

@@ -32,6 +32,7 @@ void tr_scaling_release(struct tr_scaling *scaling)
     tr_free(scaling->mean);
     tr_free(scaling->deviation);
     tr_free(scaling->fill);
+    tr_categories_release(&scaling->categories);
     *scaling = (struct tr_scaling){0};
 }
 
@@ -92,6 +93,12 @@ tr_status tr_scaling_read(const char *state, struct tr_scaling *out, int32_t *cl
         return tr_fail(TR_EFORMAT, "scaling.txt:1: %" PRId64 " columns are too many", reader.lines);
     TR_TRY(tr_scaling_create((int32_t)reader.lines, out));
     tr_status status = read_lines(&reader, out);
+    if (status == TR_OK) status = tr_categories_read(state, &out->categories);
+    if (status == TR_OK && out->categories.columns > 0 && tr_categories_width(&out->categories) != out->count)
+        status = tr_fail(TR_EFORMAT,
+                         "scaling.txt is of %" PRId32 " numbers, its categories make %" PRId64
+                         "; take the file that was saved with the model",
+                         out->count, tr_categories_width(&out->categories));
     if (status != TR_OK) tr_scaling_release(out);
     *classes = reader.classes;
     return status;
@@ -113,16 +120,39 @@ tr_status tr_scaling_write(const struct tr_scaling *scaling, int32_t classes, ch
 
 bool tr_scaling_is_plain(const struct tr_scaling *scaling)
 {
+    if (scaling->categories.columns > 0) return false;
     for (int32_t i = 0; i < scaling->count; i++)
         if (scaling->mean[i] != 0 || scaling->deviation[i] != 1) return false;
     return true;
 }
 
+void tr_scaling_keep_names(struct tr_scaling *scaling)
+{
+    const struct tr_categories *categories = &scaling->categories;
+    int32_t i = 0;
+    for (int32_t c = 0; c < categories->columns; c++) {
+        int32_t end = i + tr_category_width(categories, c);
+        for (; categories->names[c].count > 0 && i < end; i++) {
+            scaling->mean[i] = 0;
+            scaling->deviation[i] = 1;
+        }
+        i = end;
+    }
+}
+
 void tr_scaling_apply(const struct tr_scaling *scaling, int64_t rows, const float *from, float *to)
 {
-    for (int64_t row = 0; row < rows; row++, from += scaling->count, to += scaling->count)
+    const struct tr_categories *categories = &scaling->categories;
+    for (int64_t row = 0; row < rows; row++, to += scaling->count) {
+        const float *whole = from;
+        if (categories->columns > 0) {
+            tr_categories_expand(categories, from, to);
+            whole = to;
+        }
         for (int32_t i = 0; i < scaling->count; i++)
-            to[i] = (float)(((double)from[i] - scaling->mean[i]) / scaling->deviation[i]);
+            to[i] = (float)(((double)whole[i] - scaling->mean[i]) / scaling->deviation[i]);
+        from += tr_scaling_columns(scaling);
+    }
 }
 
 /* ---- measuring ---- */

@@ -8,23 +8,30 @@
 #ifndef TR_DATA_SCALING_H
 #define TR_DATA_SCALING_H
 
-#include "trireme/status.h"
+#include "data/tables/categories.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct tr_scaling {
-    int32_t count; /* columns; 0: nothing is scaled */
+    int32_t count; /* numbers towards the network; 0: nothing is scaled */
     double *mean, *deviation;
-    double *fill; /* [count], or NULL: nothing is filled in */
+    double *fill;                    /* [count], or NULL: nothing is filled in */
+    struct tr_categories categories; /* what columns of names become, first of all */
 };
+
+/* The numbers of a row as it is given. */
+static inline int32_t tr_scaling_columns(const struct tr_scaling *scaling)
+{
+    return scaling->categories.columns > 0 ? scaling->categories.columns : scaling->count;
+}
 
 /* Room for `count` columns that are left as they are. Returned, free with tr_scaling_release(). TR_ENOMEM. */
 tr_status tr_scaling_create(int32_t count, struct tr_scaling *out);
-/* Reads the state; *classes is the number that stands in its head. Returned likewise. TR_EMISMATCH for the
-   state of another kind of data, TR_EFORMAT, TR_ENOMEM. */
+/* Reads the state, categories included; *classes is the number that stands in its head. Returned likewise.
+   TR_EMISMATCH for the state of another kind of data, TR_EFORMAT, TR_ENOMEM. */
 tr_status tr_scaling_read(const char *state, struct tr_scaling *out, int32_t *classes);
-/* The state as text. Returned, free with tr_free(). TR_ENOMEM. */
+/* The state as text, without categories. Returned, free with tr_free(). TR_ENOMEM. */
 tr_status tr_scaling_write(const struct tr_scaling *scaling, int32_t classes, char **out);
 /* Room for what is filled in, zeros. TR_ENOMEM. */
 tr_status tr_scaling_add_fill(struct tr_scaling *scaling);
@@ -43,7 +50,9 @@ tr_status tr_scaling_measure(struct tr_scaling *scaling, int64_t rows, tr_scalin
 
 /* Whether all columns are left as they are. */
 bool tr_scaling_is_plain(const struct tr_scaling *scaling);
-/* Scales rows [rows][count]; `to` may be `from`. */
+/* Sets mean and deviation of what names became so that they stay as they are. */
+void tr_scaling_keep_names(struct tr_scaling *scaling);
+/* Scales rows [rows][columns] to [rows][count]; `to` may be `from` where no columns are names. */
 void tr_scaling_apply(const struct tr_scaling *scaling, int64_t rows, const float *from, float *to);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -360,9 +361,67 @@ void tr_c_write_doubles(struct tr_text *text, const char *name, int64_t count, c
     tr_text_add(text, "\n    };\n");
 }
 
+/* A name, as far as it can stand in a comment. */
+static void add_name(struct tr_text *text, const char *name)
+{
+    for (; *name; name++) {
+        bool plain = (unsigned char)*name >= ' ' && (unsigned char)*name < 127 && *name != '*' &&
+                     *name != '?' && *name != '\\' && *name != '/';
+        tr_text_addf(text, "%c", plain ? *name : '_');
+    }
+}
+
+/* The numbers that stand for names, as a comment, and how many each column has. */
+static void write_names(struct tr_text *text, const struct tr_op_standardize *op)
+{
+    for (int32_t c = 0; op->categories && c < op->columns; c++) {
+        const struct tr_class_names *names = &op->categories->names[c];
+        if (names->count == 0) continue;
+        tr_text_addf(text, "    /* Value %" PRId32 " stands for a name:", c);
+        for (int32_t i = 0; i < names->count; i++) {
+            tr_text_addf(text, "%s%" PRId32 " ", i ? ", " : i % 8 ? " " : "\n       ", i);
+            add_name(text, names->name[i]);
+        }
+        tr_text_add(text, "; -1 is none of them. */\n");
+    }
+    tr_text_addf(text, "    static const int32_t names[%" PRId64 "] = {", op->columns);
+    for (int32_t c = 0; c < op->columns; c++)
+        tr_text_addf(text, "%s%" PRId32 ",", c % 16 ? " " : "\n        ",
+                     op->categories ? op->categories->names[c].count : 0);
+    tr_text_add(text, "\n    };\n");
+}
+
+static void write_fill(struct tr_text *text, const struct tr_op_standardize *op)
+{
+    tr_text_addf(text, "    static const float fill[%" PRId64 "] = {", op->columns);
+    for (int64_t c = 0; c < op->columns; c++) {
+        char number[TR_C_CONSTANT] = "-1.0f"; /* a name that is missing is none of them */
+        if (op->fill && !isnan(op->fill[c])) tr_c_constant(op->fill[c], number);
+        tr_text_addf(text, "%s%s,", c % 4 ? " " : "\n        ", number);
+    }
+    tr_text_add(text, "\n    };\n");
+}
+
+/* Where nothing is filled in, a number that is missing stays so. */
+static tr_status write_prepare(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_standardize *op = &traced->as.standardize;
+    tr_text_add(&network->body, "    {\n");
+    write_names(&network->body, op);
+    if (op->fill) write_fill(&network->body, op);
+    tr_c_write_doubles(&network->body, "mean", op->width, op->mean);
+    tr_c_write_doubles(&network->body, "deviation", op->width, op->deviation);
+    TR_C_BEGIN(prepare);
+    tr_text_addf(&network->body, "%" PRId64 ", names, %s, mean, deviation, %s, %s);\n", op->columns,
+                 op->fill ? "fill" : TR_C_VALUE(op->x), TR_C_VALUE(op->x), TR_C_VALUE(op->y));
+    tr_text_add(&network->body, "    }\n");
+    return TR_OK;
+}
+
 static tr_status write_standardize(struct tr_c_network *network, const struct tr_traced *traced)
 {
     const struct tr_op_standardize *op = &traced->as.standardize;
+    if (op->categories || op->fill) return write_prepare(network, traced);
     tr_text_add(&network->body, "    {\n");
     tr_c_write_doubles(&network->body, "mean", op->width, op->mean);
     tr_c_write_doubles(&network->body, "deviation", op->width, op->deviation);

@@ -23,6 +23,7 @@
     X(sum)                                                                                                   \
     X(window)                                                                                                \
     X(standardize)                                                                                           \
+    X(prepare)                                                                                               \
     X(pixels)                                                                                                \
     X(chain)                                                                                                 \
     X(dense)                                                                                                 \

@@ -1,10 +1,12 @@
 /* How examples enter an ONNX graph: images cut, scaled and shifted, numbers standardized. */
 #include "export/onnx/graph.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 
 #include <float.h>
 #include <inttypes.h>
+#include <math.h>
 
 /* The middle part; black around it where it is larger than the image. */
 static struct tr_onnx_name cut_image(struct tr_onnx_graph *graph, const struct tr_op_load_images *op,
@@ -83,6 +85,48 @@ static struct tr_onnx_name per_column(struct tr_onnx_graph *graph, const char *w
     return name;
 }
 
+/* Names become numbers: each column as often as it has numbers, compared with theirs where they are of names.
+ */
+static struct tr_onnx_name spread(struct tr_onnx_graph *graph, const struct tr_op_standardize *op,
+                                  const char *x)
+{
+    const int64_t size[2] = {1, op->width};
+    struct tr_onnx_name numbers = tr_onnx_local(graph, "numbers"), named = tr_onnx_local(graph, "named");
+    float *number = tr_onnx_floats(graph->onnx, numbers.text, 2, size),
+          *name = tr_onnx_floats(graph->onnx, named.text, 2, size);
+    int64_t *column = tr_alloc((size_t)op->width, sizeof *column), at = 0;
+    for (int32_t c = 0; number && name && column && c < op->columns; c++) {
+        int32_t names = op->categories->names[c].count, width = tr_category_width(op->categories, c);
+        for (int32_t i = 0; i < width; i++, at++) {
+            column[at] = c;
+            number[at] = (float)i;
+            name[at] = names > 0;
+        }
+    }
+    struct tr_onnx_name columns = {""};
+    if (at == op->width) columns = tr_onnx_local_integers(graph, "columns", op->width, column);
+    tr_free(column);
+    struct tr_onnx_name all = tr_onnx_emit(graph, "Gather", 2, x, columns.text);
+    tr_onnx_attribute_integer(graph->onnx, "axis", 1);
+    struct tr_onnx_name equal = tr_onnx_emit(graph, "Equal", 2, all.text, numbers.text);
+    struct tr_onnx_name own = tr_onnx_emit(graph, "Cast", 1, equal.text);
+    tr_onnx_attribute_integer(graph->onnx, "to", TR_ONNX_FLOAT);
+    struct tr_onnx_name one = tr_onnx_local_number(graph, "one", 1);
+    struct tr_onnx_name is_named = tr_onnx_emit(graph, "Equal", 2, named.text, one.text);
+    return tr_onnx_emit(graph, "Where", 3, is_named.text, own.text, all.text);
+}
+
+/* What is missing is filled in; a name that is missing is none of them. */
+static struct tr_onnx_name fill_in(struct tr_onnx_graph *graph, const struct tr_op_standardize *op,
+                                   const char *x)
+{
+    struct tr_onnx_name fill = tr_onnx_local(graph, "fill");
+    float *data = tr_onnx_floats(graph->onnx, fill.text, 2, (const int64_t[]){1, op->columns});
+    for (int64_t c = 0; data && c < op->columns; c++) data[c] = isnan(op->fill[c]) ? -1 : op->fill[c];
+    struct tr_onnx_name missing = tr_onnx_emit(graph, "IsNaN", 1, x);
+    return tr_onnx_emit(graph, "Where", 3, missing.text, fill.text, x);
+}
+
 /* Runtimes compute in floats, and some in nothing else: a column that is far from 0 for its width keeps its
    digits, since the mean is taken away in two parts. */
 tr_status tr_onnx_translate_standardize(struct tr_onnx_graph *graph, const struct tr_traced *traced)
@@ -93,6 +137,9 @@ tr_status tr_onnx_translate_standardize(struct tr_onnx_graph *graph, const struc
         if ((float)op->deviation[i] < FLT_MIN || (float)op->deviation[i] > FLT_MAX)
             return tr_fail(TR_EUNSUPPORTED, "the deviation %g of column %" PRId64 " is no float of ONNX",
                            op->deviation[i], i);
+    if (op->fill) y.name = fill_in(graph, op, y.name.text);
+    if (op->categories) y.name = spread(graph, op, y.name.text);
+    y.width = op->width;
     struct tr_onnx_name mean = per_column(graph, "mean", op->width, op->mean, false);
     struct tr_onnx_name rest = per_column(graph, "rest_of_mean", op->width, op->mean, true);
     struct tr_onnx_name deviation = per_column(graph, "deviation", op->width, op->deviation, false);

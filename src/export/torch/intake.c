@@ -2,6 +2,7 @@
 #include "export/torch/layers.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,6 +56,55 @@ static void add_image(struct tr_text *text, const struct tr_intake_part *part,
     tr_text_add(text, "\n");
 }
 
+/* Sets the argument: what is missing is filled in, and a name that is missing is none of them. */
+static void add_fill(struct tr_text *text, const struct tr_intake_part *part, const char *argument)
+{
+    char number[TR_TEXT_NUMBER_SIZE];
+    tr_text_add(text, "        fill = torch.tensor([");
+    for (int64_t c = 0; c < part->stored.size[0]; c++)
+        tr_text_addf(text, "%s%s", c ? ", " : "",
+                     isnan(part->fill[c]) ? "-1" : tr_text_from_float(part->fill[c], number));
+    tr_text_addf(text, "], dtype=torch.float32, device=%s.device)\n", argument);
+    tr_text_addf(text, "        %s = torch.where(torch.isnan(%s), fill, %s.to(torch.float32))\n", argument,
+                 argument, argument);
+}
+
+/* A name as a string of Python in ASCII. */
+static void add_string(struct tr_text *text, const char *name)
+{
+    tr_text_add(text, "\"");
+    for (; *name; name++) {
+        unsigned char byte = (unsigned char)*name;
+        bool plain = byte >= ' ' && byte < 127 && byte != '"' && byte != '\\';
+        tr_text_addf(text, plain ? "%c" : "\\x%02x", byte);
+    }
+    tr_text_add(text, "\"");
+}
+
+/* Sets the argument: a column of names, each given by its number, becomes a number for each. */
+static void add_names(struct tr_text *text, const struct tr_categories *categories, const char *argument)
+{
+    tr_text_add(text, "        # The names that numbers stand for, in UTF-8; -1 is none of them.\n"
+                      "        names = {");
+    const char *comma = "";
+    for (int32_t c = 0; c < categories->columns; c++) {
+        const struct tr_class_names *names = &categories->names[c];
+        if (names->count == 0) continue;
+        tr_text_addf(text, "%s%" PRId32 ": [", comma, c);
+        for (int32_t i = 0; i < names->count; i++) {
+            tr_text_add(text, i ? ", b" : "b");
+            add_string(text, names->name[i]);
+        }
+        tr_text_add(text, "]");
+        comma = ", ";
+    }
+    tr_text_addf(
+        text,
+        "}\n        %s = torch.cat([(%s[:, c:c + 1] == torch.arange(len(names[c]), device=%s.device)).to("
+        "%s.dtype)\n            if c in names else %s[:, c:c + 1] for c in range(%" PRId32 ")], 1)\n",
+        argument, argument, argument, argument, argument, categories->columns);
+}
+
 /* Sets x. */
 static void add_numbers(struct tr_text *text, const struct tr_intake_part *part, const char *argument)
 {
@@ -63,6 +113,8 @@ static void add_numbers(struct tr_text *text, const struct tr_intake_part *part,
         tr_text_addf(text, "        x = %s.to(torch.float32)\n", argument);
         return;
     }
+    if (part->fill) add_fill(text, part, argument);
+    if (scaling->categories.columns > 0) add_names(text, &scaling->categories, argument);
     add_doubles(text, "mean", scaling->count, scaling->mean, argument);
     add_doubles(text, "deviation", scaling->count, scaling->deviation, argument);
     tr_text_addf(text, "        x = ((%s.to(torch.float64) - mean) / deviation).to(torch.float32)\n",
@@ -76,7 +128,8 @@ struct argument {
 
 static struct argument argument_of(const struct tr_intake *intake, int32_t i)
 {
-    static const char *const taken[] = {"x", "parts", "mean", "deviation", "torch", "nn", "F"};
+    static const char *const taken[] = {"x",     "parts", "mean", "deviation", "fill",
+                                        "names", "torch", "nn",   "F"};
     const char *name = intake->part[i].name;
     bool usable = tr_torch_is_identifier(name);
     struct argument argument;

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "data/tables/join.h"
 #include "data/state.h"
+#include "job/feed/columns.h"
 #include "job/file/input.h"
 
 #include <inttypes.h>
@@ -53,6 +54,12 @@ tr_status tr_job_scaling(const struct tr_job *job, struct tr_scaling *out)
     return scaling_of(job->state, tr_shape_count(&job->stored), out);
 }
 
+/* Names are given as a number each. */
+static void give_columns(struct tr_intake_part *part)
+{
+    if (part->scaling.categories.columns > 0) part->stored.size[0] = part->scaling.categories.columns;
+}
+
 static tr_status enter_source(const struct tr_job *job, const struct tr_shape *wanted,
                               struct tr_intake_part *part)
 {
@@ -64,7 +71,21 @@ static tr_status enter_source(const struct tr_job *job, const struct tr_shape *w
     TR_TRY(tr_join_state_of(job->state, part->name, &state));
     tr_status status = scaling_of(state, tr_shape_count(&part->stored), &part->scaling);
     tr_free(state);
+    give_columns(part);
     return status == TR_OK ? TR_OK : tr_fail_in(status, "source \"%s\"", part->name);
+}
+
+/* What is filled in; where that is all, nothing is scaled. */
+static tr_status take_fill(const struct tr_job *job, struct tr_intake_part *part)
+{
+    struct tr_job_columns columns;
+    tr_status status = tr_job_columns_read(job, &columns);
+    if (status == TR_OK && columns.fill && part->scaling.count == 0)
+        status = tr_scaling_create(columns.count, &part->scaling);
+    part->fill = columns.fill;
+    columns.fill = NULL;
+    tr_job_columns_release(&columns);
+    return status;
 }
 
 tr_status tr_job_intake(const struct tr_job *job, struct tr_intake *out)
@@ -83,13 +104,20 @@ tr_status tr_job_intake(const struct tr_job *job, struct tr_intake *out)
     struct tr_intake_part *part = &out->part[out->count++];
     part->name = "";
     part->stored = job->stored;
-    if (job->features == TR_FEATURE_FLOATS) return tr_job_scaling(job, &part->scaling);
+    if (job->features == TR_FEATURE_FLOATS) {
+        TR_TRY(tr_job_scaling(job, &part->scaling));
+        give_columns(part);
+        return take_fill(job, part);
+    }
     tr_intake_of_image(&job->input, job->stored.size, job->model->input.size, &part->images);
     return TR_OK;
 }
 
 void tr_intake_release(struct tr_intake *intake)
 {
-    for (int i = 0; i < TR_SOURCE_PARTS; i++) tr_scaling_release(&intake->part[i].scaling);
+    for (int i = 0; i < TR_SOURCE_PARTS; i++) {
+        tr_scaling_release(&intake->part[i].scaling);
+        tr_free(intake->part[i].fill);
+    }
     *intake = (struct tr_intake){0};
 }

@@ -7,11 +7,12 @@
 /* One source of an example: an image, or numbers. */
 struct tr_intake_part {
     const char *name;       /* of joined data, borrowed from the job; else "" */
-    struct tr_shape stored; /* as the data set has it: [height, width, channels], or [numbers] */
+    struct tr_shape stored; /* as it is given: [height, width, channels], or [columns] */
     /* Of an image: the middle part of it and nothing drawn at random; all is set but the pointers, the rows
        and the numbers of examples. */
     struct tr_op_load_images images;
     struct tr_scaling scaling; /* of numbers; empty where they stay as they are */
+    float *fill; /* [columns] of numbers that are missing, NaN for names; NULL: nothing is filled in */
 };
 
 /* The sources in the order in which the network takes them, images first; none where examples are texts. */

@@ -11,7 +11,7 @@ static const struct tr_choice last_batches[] = {
 };
 
 static const struct tr_choice keep_bests[] = {
-    {"auto", TR_KEEP_BEST_AUTO, "with `patience` or `until_accuracy`"},
+    {"auto", TR_KEEP_BEST_AUTO, "with `patience`, `until_accuracy` or `monitor`"},
     {"always", TR_KEEP_BEST_ALWAYS, NULL},
     {"never", TR_KEEP_BEST_NEVER, NULL},
     {NULL, 0},
@@ -23,6 +23,12 @@ static const struct tr_choice samplings[] = {
     {"shares", TR_SAMPLING_SHARES,
      "drawn with replacement, the classes in the proportion of `sampling_shares`"},
     {NULL, 0},
+};
+
+static const struct tr_choice splits[] = {
+    {"random", TR_SPLIT_RANDOM, "drawn from all"},
+    {"stratified", TR_SPLIT_STRATIFIED, "drawn so that both parts have the same share of every class"},
+    {NULL, 0, NULL},
 };
 
 static const struct tr_choice policies[] = {
@@ -62,8 +68,8 @@ const struct tr_option tr_train_option_table[] = {
      "steps between digests of the state in a receipt, which has one for each checkpoint, too; 0: only "
      "those"},
     {"keep_best", TR_OPTION_CHOICE, AT(keep_best), "auto", 0, 0, keep_bests,
-     "whether the checkpoint of the best evaluation is kept as `checkpoint-best`: the highest accuracy with "
-     "`until_accuracy`, else the lowest loss"},
+     "whether the checkpoint of the best evaluation is kept as `checkpoint-best`: by `monitor` where it is "
+     "given, the highest accuracy with `until_accuracy`, else the lowest loss"},
     {"shuffle", TR_OPTION_BOOL, AT(shuffle), "true", 0, 0, NULL,
      "a new order of the examples in every epoch"},
     {"last_batch", TR_OPTION_CHOICE, AT(last_batch), "keep", 0, 0, last_batches,
@@ -75,7 +81,11 @@ const struct tr_option tr_train_option_table[] = {
     {"until_accuracy", TR_OPTION_DOUBLE, AT(until_accuracy), "0", 0, 1, NULL,
      "stop once an evaluation reaches this accuracy; 0: never"},
     {"patience", TR_OPTION_INT64, AT(patience), "0", 0, TR_OPTION_WHOLE, NULL,
-     "stop after this number of evaluations without a better loss; 0: never"},
+     "stop after this number of evaluations without a better loss, or figure of `monitor`; 0: never"},
+    {"monitor", TR_OPTION_STRING, AT(monitor), "", 0, 0, NULL,
+     "figure of evaluations that says which is better, for `patience`, `keep_best` and the schedule "
+     "`plateau`: "
+     "a metric, as f1 (or macro_f1), roc_auc or rmse; default: the loss"},
     {"top_k", TR_OPTION_INT32, AT(top_k), "5", 1, 1 << 24, NULL,
      "evaluations count how often the right class is among this number of highest scores"},
     {"sampling", TR_OPTION_CHOICE, AT(sampling), "once", 0, 0, samplings,
@@ -141,6 +151,15 @@ const struct tr_option tr_data_option_table[] = {
     {"validation_split", TR_OPTION_DOUBLE, AT(validation_split), "0", 0, 1, NULL,
      "fraction of the training data that is used for validation instead; the seed chooses the examples",
      .flags = TR_OPTION_BELOW_MOST},
+    {"folds", TR_OPTION_INT32, AT(folds), "0", 0, 1000, NULL,
+     "cut the training data into this number of parts, equal to one example, of which one is used for "
+     "validation instead: cross-validation, as `trireme sweep --folds` runs it; 0: by `validation_split`"},
+    {"fold", TR_OPTION_INT32, AT(fold), "1", 1, 1000, NULL, "for `folds`: which part, from 1"},
+    {"split", TR_OPTION_CHOICE, AT(split), "random", 0, 0, splits,
+     "for `validation_split` and `folds`: choice of the examples"},
+    {"split_seed", TR_OPTION_INT64, AT(split_seed), "-1", -1, TR_OPTION_WHOLE, NULL,
+     "for `validation_split` and `folds`: seed of the choice, so that runs of other seeds have the same "
+     "validation examples; -1: the job's seed"},
 };
 #undef AT
 const int32_t tr_data_option_count = TR_OPTION_COUNT(tr_data_option_table);

@@ -16,6 +16,11 @@ enum tr_sampling {
     TR_SAMPLING_SHARES    /* drawn so that classes come in given proportions */
 };
 
+enum tr_split_kind {
+    TR_SPLIT_RANDOM,
+    TR_SPLIT_STRATIFIED /* each part has its share of every class */
+};
+
 enum tr_nonfinite_policy {
     TR_NONFINITE_STOP, /* end the run; the last good checkpoint stays */
     TR_NONFINITE_SKIP  /* leave the step out, with a warning */
@@ -38,7 +43,8 @@ struct tr_train_options {
     int32_t prefetch;                     /* batches; -1: where reading is slow */
     int32_t on_nonfinite;                 /* enum tr_nonfinite_policy */
     double until_accuracy;                /* stop once an evaluation reaches it; 0: never */
-    int64_t patience;                     /* stop after so many evaluations without a better loss; 0: never */
+    int64_t patience;                     /* stop after so many evaluations without a better one; 0: never */
+    char *monitor;                        /* the figure that judges, job/file/monitor.h; NULL: the loss */
     int32_t top_k;                        /* so many classes are answers in the metric top_<k> */
     int32_t sampling;                     /* enum tr_sampling */
     struct tr_float_list sampling_shares; /* of the classes, TR_SAMPLING_SHARES */
@@ -67,11 +73,20 @@ struct tr_file_options {
 struct tr_data_options {
     const tr_config *train, *validation, *test;
     double validation_split; /* fraction of the training data that are the validation data; 0: none */
+    int32_t folds, fold;     /* parts of the training data, of which one, from 1, are they; 0: none */
+    int32_t split;           /* enum tr_split_kind */
+    int64_t split_seed;      /* -1: that of the job */
 };
 
 extern const struct tr_option tr_train_option_table[], tr_input_option_table[], tr_file_option_table[],
     tr_data_option_table[];
 extern const int32_t tr_train_option_count, tr_input_option_count, tr_file_option_count, tr_data_option_count;
+
+/* Whether the validation data are a part of the training data. */
+static inline bool tr_data_is_split(const struct tr_data_options *data)
+{
+    return data->validation_split > 0 || data->folds > 0;
+}
 
 /* The number of microbatches where the file names none: the largest power of two, at most 16, that leaves
    each at least 25 examples; 1 for batches below 50. Part of the arithmetic contract. */
@@ -81,7 +96,7 @@ int64_t tr_microbatch_rule(int64_t batch);
 static inline bool tr_train_keeps_best(const struct tr_train_options *train)
 {
     if (train->keep_best != TR_KEEP_BEST_AUTO) return train->keep_best == TR_KEEP_BEST_ALWAYS;
-    return train->patience > 0 || train->until_accuracy > 0;
+    return train->patience > 0 || train->until_accuracy > 0 || train->monitor;
 }
 
 #endif

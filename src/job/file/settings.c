@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/options/config.h"
 #include "base/fail.h"
+#include "job/file/monitor.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -48,6 +49,11 @@ tr_status tr_settings_text(const struct tr_job *job, char **out)
                  job->train.shuffle ? "true" : "false", job->train.last_batch == 0 ? "keep" : "drop");
     if (job->data.validation_split > 0)
         tr_text_addf(&text, "data: {validation_split: %.17g}\n", job->data.validation_split);
+    if (job->data.folds > 0)
+        tr_text_addf(&text, "folds: {folds: %" PRId32 ", fold: %" PRId32 "}\n", job->data.folds,
+                     job->data.fold);
+    if (job->data.split == TR_SPLIT_STRATIFIED) tr_text_add(&text, "split: stratified\n");
+    if (job->data.split_seed >= 0) tr_text_addf(&text, "split_seed: %" PRId64 "\n", job->data.split_seed);
     TR_TRY_GOTO(add_sampling(&text, &job->train), out);
     TR_TRY_GOTO(add_section(&text, "input", tr_input_option_table, tr_input_option_count, &input), out);
     tr_text_add(&text, "layers: ");
@@ -62,6 +68,10 @@ tr_status tr_settings_text(const struct tr_job *job, char **out)
     TR_TRY_GOTO(add_section(&text, "schedule", tr_schedule_options, tr_schedule_option_count,
                             &job->optimizer.schedule),
                 out);
+    /* The rate follows from it, as nothing else of the state does. */
+    const char *monitor = tr_monitor_figure(job->train.monitor);
+    if (job->optimizer.schedule.kind == TR_SCHEDULE_PLATEAU && strcmp(monitor, "loss") != 0)
+        tr_text_addf(&text, "monitor: %s\n", monitor);
     status = tr_text_finish(&text, out);
 out:
     tr_text_release(&text);

@@ -28,12 +28,14 @@ void tr_warmup_record(struct tr_job *job, const struct tr_job_settings *settings
     job->meant.epochs = number_of(train, "epochs");
 }
 
-/* That of a cosine along the whole training; 0 of any other schedule. */
+/* That of a cosine or a line along the whole training; 0 of any other schedule. */
 static int64_t warmup_of(const struct tr_job *job)
 {
     struct tr_optimizer optimizer;
     bool good = tr_optimizer_read(job->file.optimizer, ENDLESS, &optimizer) == TR_OK;
-    bool whole = good && optimizer.schedule.kind == TR_SCHEDULE_COSINE && optimizer.schedule.steps == ENDLESS;
+    bool ends =
+        optimizer.schedule.kind == TR_SCHEDULE_COSINE || optimizer.schedule.kind == TR_SCHEDULE_LINEAR;
+    bool whole = good && ends && optimizer.schedule.steps == ENDLESS;
     return whole ? optimizer.schedule.warmup : 0;
 }
 

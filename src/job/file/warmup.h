@@ -1,7 +1,7 @@
 /* The warm-up of a run that `steps` or `epochs` of the settings make shorter than the model file meant it.
  *
- * Where it would leave nothing of a cosine that ends with the training, it becomes the same fraction of the
- * run as it is in the file. A run that is longer than the warm-up of the file keeps that.
+ * Where it would leave nothing of a cosine, or a line, that ends with the training, it becomes the same
+ * fraction of the run as it is in the file. A run that is longer than the warm-up of the file keeps that.
  */
 #ifndef TR_JOB_WARMUP_H
 #define TR_JOB_WARMUP_H

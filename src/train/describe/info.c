@@ -1,6 +1,7 @@
 /* What a trainer says of itself. */
 #include "base/fail.h"
 #include "base/sized.h"
+#include "job/file/monitor.h"
 #include "train/loop/internal.h"
 
 tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info)
@@ -44,6 +45,8 @@ tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info)
         .best_step = trainer->best.kept.step,
         .best_loss = trainer->best.kept.loss,
         .best_accuracy = trainer->best.kept.accuracy,
+        .monitor = tr_monitor_figure(job->train.monitor),
+        .best_monitor = trainer->best.kept.figure,
         .best_set = trainer->best.kept.step < 0 || judges == TR_SETS ? "" : tr_data_set_names[judges],
         .label_smoothing = (double)job->model->loss.label_smoothing,
         .log_every = job->train.log_every,

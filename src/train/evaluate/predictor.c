@@ -202,7 +202,7 @@ tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_inf
         .height = image ? (int32_t)stored[0] : 0,
         .width = image ? (int32_t)stored[1] : 0,
         .channels = image ? (int32_t)stored[2] : 0,
-        .floats = job->features == TR_FEATURE_FLOATS && job->parts.count == 0 ? (int32_t)stored[0] : 0,
+        .floats = predictor->columns.count,
         .outputs = outputs,
         .classification = tr_job_is_classification(job),
         .accuracy = tr_job_has_accuracy(job),
@@ -214,6 +214,26 @@ tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_inf
         .target_names = target_names(predictor, targets),
     };
     return tr_sized_give(&facts, sizeof facts, "TR_PREDICT_INFO_INIT", info);
+}
+
+int32_t tr_predictor_category_count(const tr_predictor *predictor, int32_t column)
+{
+    const struct tr_categories *categories = &predictor->columns.categories;
+    return column >= 0 && column < categories->columns ? categories->names[column].count : 0;
+}
+
+const char *tr_predictor_category_name(const tr_predictor *predictor, int32_t column, int32_t index)
+{
+    bool there = index >= 0 && index < tr_predictor_category_count(predictor, column);
+    return there ? predictor->columns.categories.names[column].name[index] : NULL;
+}
+
+tr_status tr_predictor_category(const tr_predictor *predictor, int32_t column, const char *name, float *value)
+{
+    if (tr_predictor_category_count(predictor, column) == 0)
+        return tr_fail(TR_ENOTFOUND, "value %d of \"%s\" is a number, no name", (int)column + 1,
+                       predictor->path);
+    return tr_job_columns_find(&predictor->columns, column, name, value);
 }
 
 /* The layer that gives the outputs of a loss, by name: the last one, or one of those that it puts side by

@@ -12,6 +12,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 static tr_status check_range(const tr_source *source, int64_t first, int64_t count)
@@ -216,6 +217,14 @@ static tr_status knows_means(const char *state, bool *means)
     return TR_OK;
 }
 
+/* What stands for a number that is missing, the same in all columns but those of names. */
+static float constant_of(const struct tr_job_columns *columns)
+{
+    for (int32_t c = 0; c < columns->count; c++)
+        if (!isnan(columns->fill[c])) return columns->fill[c];
+    return 0;
+}
+
 tr_status tr_predictor_view(tr_predictor *predictor, const tr_source *source, tr_source **out)
 {
     const struct tr_named_source given = {"given", source};
@@ -227,7 +236,7 @@ tr_status tr_predictor_view(tr_predictor *predictor, const tr_source *source, tr
     else if (predictor->columns.fill)
         snprintf(description, sizeof description,
                  "{memory: {name: given, missing: constant, missing_value: %.9g}}",
-                 (double)predictor->columns.fill[0]);
+                 (double)constant_of(&predictor->columns));
     tr_store_give(predictor->store, &given, 1);
     tr_status status = tr_predictor_open_source(predictor, description, NULL, out);
     tr_store_give(predictor->store, predictor->data, predictor->data_count);

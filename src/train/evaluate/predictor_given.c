@@ -79,19 +79,24 @@ static void release(struct run *run)
 static tr_status begin_floats(struct run *run, const float *values)
 {
     tr_predictor *predictor = run->predictor;
-    int64_t numbers = run->count * tr_shape_count(&predictor->job->stored);
+    const int64_t floats = tr_shape_count(&predictor->job->stored), columns = predictor->columns.count;
     if (predictor->job->parts.count > 0)
         return tr_fail(TR_EUNSUPPORTED,
                        "the network of \"%s\" takes examples of several sources; give them as a data set, "
                        "described by `join`",
                        predictor->path);
-    run->floats = tr_alloc((size_t)numbers, sizeof *run->floats);
-    if (!run->floats) return TR_ENOMEM;
-    memcpy(run->floats, values, (size_t)numbers * sizeof *run->floats);
-    TR_TRY(tr_job_columns_fill(predictor->job, &predictor->columns, run->count, run->floats));
-    if (predictor->scaling.count > 0)
-        tr_scaling_apply(&predictor->scaling, run->count, run->floats, run->floats);
-    return TR_OK;
+    const size_t numbers = (size_t)(run->count * columns);
+    float *given = tr_alloc(numbers, sizeof *given);
+    if (!given) return TR_ENOMEM;
+    memcpy(given, values, numbers * sizeof *given);
+    tr_status status = tr_job_columns_fill(predictor->job, &predictor->columns, run->count, given);
+    run->floats = given;
+    if (status != TR_OK || predictor->scaling.count == 0) return status;
+    if (columns != floats && !(run->floats = tr_alloc((size_t)(run->count * floats), sizeof *given)))
+        status = TR_ENOMEM;
+    if (status == TR_OK) tr_scaling_apply(&predictor->scaling, run->count, given, run->floats);
+    if (run->floats != given) tr_free(given);
+    return status;
 }
 
 static tr_status make_lengths(struct run *run)

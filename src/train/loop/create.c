@@ -6,6 +6,7 @@
 #include "base/files/file.h"
 #include "base/text/text.h"
 #include "job/opening.h"
+#include "job/file/monitor.h"
 #include "job/file/settings.h"
 #include "train/describe/plan.h"
 #include "train/setup/device.h"
@@ -13,6 +14,8 @@
 #include "train/setup/resume.h"
 #include "train/setup/share.h"
 #include "train/setup/start.h"
+
+#include <string.h>
 
 #define CREATING "creating the trainer"
 
@@ -40,6 +43,7 @@ static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *s
 {
     TR_TRY(read_job(trainer, settings, checkpoint));
     if (settings->receipt) trainer->job->train.receipt = true;
+    trainer->best.monitor = trainer->job->train.monitor;
     return TR_OK;
 }
 
@@ -134,6 +138,28 @@ static tr_status open_evaluation_data(struct tr_job *job)
     return TR_OK;
 }
 
+/* A figure that needs all outputs of an evaluation, which are too many to keep. */
+static tr_status check_monitor(const struct tr_job *job)
+{
+    enum tr_data_set set = trainer_judging_set(job);
+    const char *monitor = job->train.monitor;
+    if (!monitor) return TR_OK;
+    if (set == TR_SETS)
+        return tr_fail(TR_EINVAL,
+                       "train.monitor: %s is a figure of evaluations; name data to evaluate, for instance "
+                       "data.validation_split: 0.1",
+                       monitor);
+    int64_t examples = tr_source_info(job->source[set])->count;
+    bool of_answers = !tr_job_is_classification(job) || strcmp(tr_monitor_figure(monitor), "roc_auc") == 0,
+         always = strcmp(monitor, "loss") == 0 || strcmp(monitor, "accuracy") == 0;
+    if (!of_answers || always || tr_job_is_of_tokens(job) || tr_metrics_width(job, examples) > 0)
+        return TR_OK;
+    return tr_fail(TR_EINVAL,
+                   "train.monitor: %s needs all outputs of an evaluation, and those of %lld examples are too "
+                   "many to keep; evaluate fewer, or monitor the loss",
+                   monitor, (long long)examples);
+}
+
 /* Whoever updates has to know what evaluations said. */
 static tr_status check_schedule(const tr_trainer *trainer)
 {
@@ -176,6 +202,7 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     if (!checkpoint) TR_TRY(tr_variables_begin_ema(trainer->variables.arenas));
     TR_TRY(trainer_host_gather_rank_info(&trainer->host, trainer->crew.comm, &trainer->variables));
     TR_TRY(open_evaluation_data(trainer->job));
+    TR_TRY(check_monitor(trainer->job));
     TR_TRY(trainer_host_count(&trainer->host, trainer->job, trainer->crew.comm, &trainer->variables));
     TR_TRY(
         tr_recording_connect(&trainer->observation.recording, trainer->crew.comm, trainer->variables.step));

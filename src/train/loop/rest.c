@@ -5,6 +5,7 @@
 #include "base/threads/clock.h"
 #include "base/fail.h"
 #include "base/text/log.h"
+#include "job/file/monitor.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -218,8 +219,9 @@ static void tell_of_plateau(const struct run *run)
 {
     const struct tr_optimizer *optimizer = &run->trainer->job->optimizer;
     char text[160];
-    snprintf(text, sizeof text, "step %lld: no better loss, so the learning rate falls to %g",
-             (long long)run->trainer->variables.step, optimizer->rate * optimizer->schedule.plateau.factor);
+    snprintf(text, sizeof text, "step %lld: no better %s, so the learning rate falls to %g",
+             (long long)run->trainer->variables.step, tr_monitor_figure(run->trainer->best.monitor),
+             optimizer->rate * optimizer->schedule.plateau.factor);
     trainer_warn(run, text);
 }
 
@@ -233,7 +235,9 @@ static tr_status evaluate_if_due(struct run *run)
     struct tr_train_event event;
     TR_TRY(evaluate(run, set, tr_train_keeps_best(train), &event));
     trainer_best_evaluated(&trainer->best, &event);
-    if (tr_schedule_evaluated(&trainer->job->optimizer.schedule, event.loss)) tell_of_plateau(run);
+    double figure = trainer_best_figure(train->monitor, &event);
+    if (tr_schedule_evaluated(&trainer->job->optimizer.schedule, tr_monitor_cost(train->monitor, figure)))
+        tell_of_plateau(run);
     return event.best ? keep_best(run, &event) : TR_OK;
 }
 

@@ -64,13 +64,15 @@ static void restore_counters(tr_trainer *trainer, const struct tr_checkpoint_fac
 {
     struct tr_schedule *schedule = &trainer->job->optimizer.schedule;
     struct tr_plateau *plateau = &schedule->plateau;
+    char plateau_best[TRAINER_BEST_NAME];
+    trainer_plateau_best(trainer->job->train.monitor, plateau_best);
     trainer->variables.step = facts->step;
     for (int64_t i = 0; i < facts->metric_count; i++) {
         const char *name = facts->metrics[i].name;
         double value = facts->metrics[i].value;
         trainer_best_read(&trainer->best, &facts->metrics[i]);
         if (strcmp(name, PLATEAU_FACTOR) == 0 && value >= 0 && value <= 1) plateau->factor = value;
-        if (strcmp(name, PLATEAU_BEST) == 0 && !isnan(value)) plateau->best = value;
+        if (strcmp(name, plateau_best) == 0 && !isnan(value)) plateau->best = value;
         if (strcmp(name, PLATEAU_WORSE) == 0 && value >= 0 && value < 0x1p53) plateau->worse = (int64_t)value;
         if (strcmp(name, GIVEN_RATE) == 0 && value >= 0 && value <= FLT_MAX) {
             schedule->is_given = true;

@@ -2,9 +2,11 @@
 #include "base/alloc.h"
 #include "base/threads/clock.h"
 #include "base/fail.h"
+#include "job/file/monitor.h"
 #include "train/loop/tensors.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- writing ---- */
@@ -14,16 +16,23 @@ static tr_status save_to(const struct trainer_target *to, const struct tr_checkp
     return to->path ? tr_checkpoint_save_at(to->path, content) : tr_checkpoint_pack(&to->sink, content);
 }
 
+void trainer_plateau_best(const char *monitor, char name[TRAINER_BEST_NAME])
+{
+    const char *figure = tr_monitor_figure(monitor);
+    bool other = strcmp(figure, "loss") != 0;
+    snprintf(name, TRAINER_BEST_NAME, "plateau_best%s%s", other ? "_" : "", other ? figure : "");
+}
+
 void trainer_tensors_describe(const tr_trainer *trainer, const struct trainer_tensors *tensors,
                               struct trainer_facts *facts, struct tr_checkpoint_content *out)
 {
     const struct tr_job *job = trainer->job;
     const struct tr_schedule *schedule = &job->optimizer.schedule;
-    int64_t count = TRAINER_BEST_METRICS;
-    trainer_best_write(&trainer->best, facts->metric);
+    int64_t count = trainer_best_write(&trainer->best, facts->metric, facts->name);
     if (schedule->kind == TR_SCHEDULE_PLATEAU) {
         facts->metric[count++] = (struct tr_checkpoint_metric){PLATEAU_FACTOR, schedule->plateau.factor};
-        facts->metric[count++] = (struct tr_checkpoint_metric){PLATEAU_BEST, schedule->plateau.best};
+        trainer_plateau_best(job->train.monitor, facts->plateau_name);
+        facts->metric[count++] = (struct tr_checkpoint_metric){facts->plateau_name, schedule->plateau.best};
         facts->metric[count++] =
             (struct tr_checkpoint_metric){PLATEAU_WORSE, (double)schedule->plateau.worse};
     }

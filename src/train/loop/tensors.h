@@ -8,9 +8,10 @@
 #define GIVEN_RATE "given_rate" /* where a program has set one */
 /* Of a plateau schedule only. */
 #define PLATEAU_FACTOR  "plateau_factor"
-#define PLATEAU_BEST    "plateau_best"
 #define PLATEAU_WORSE   "plateau_worse"
 #define PLATEAU_METRICS 3
+/* The name of its best figure, by what judges the run (NULL: the loss). */
+void trainer_plateau_best(const char *monitor, char name[TRAINER_BEST_NAME]);
 
 /* Where a tensor lies in the variables. */
 struct trainer_origin {
@@ -41,7 +42,8 @@ void trainer_tensors_release(struct trainer_tensors *tensors);
 /* What a checkpoint keeps beside tensors. */
 struct trainer_facts {
     struct tr_checkpoint_metric metric[TRAINER_BEST_METRICS + PLATEAU_METRICS + 1];
-    struct tr_checkpoint_file file; /* of what data sets share */
+    char name[2][TRAINER_BEST_NAME], plateau_name[TRAINER_BEST_NAME]; /* of those that have a figure's */
+    struct tr_checkpoint_file file;                                   /* of what data sets share */
 };
 /* The content of a checkpoint of the present state, but for its resolved text, its receipt, digests and hash;
    all borrowed from the trainer, the tensors and *facts. */

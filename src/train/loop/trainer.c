@@ -38,7 +38,7 @@ tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm
     trainer->process = getpid();
     trainer->stop = settings->stop ? settings->stop : &trainer->own;
     trainer->rate.value = NAN;
-    trainer_best_begin(&trainer->best);
+    trainer_best_begin(&trainer->best, NULL);
     trainer_directory_begin(&trainer->directory);
     trainer_observation_begin(&trainer->observation);
     tr_status status = tr_recording_begin(&trainer->observation.recording, settings);

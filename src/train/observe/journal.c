@@ -8,6 +8,7 @@
 #include "trireme/trireme.h"
 
 #include <math.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- the file ---- */
@@ -157,6 +158,8 @@ static void add_best(struct tr_json_writer *json, const struct tr_train_info *in
     tr_json_text(json, "set", info->best_set);
     tr_json_double(json, "loss", info->best_loss);
     if (info->classification) tr_json_double(json, "accuracy", info->best_accuracy);
+    bool other = strcmp(info->monitor, "loss") != 0 && strcmp(info->monitor, "accuracy") != 0;
+    if (other) tr_json_double(json, info->monitor, info->best_monitor);
     tr_json_close_object(json);
 }
 

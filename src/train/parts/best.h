@@ -8,17 +8,20 @@
 #include "trireme/train.h"
 
 struct trainer_best {
-    double lowest_loss;
-    int64_t worse_evaluations; /* since the one with the lowest loss */
+    const char *monitor;       /* the figure that judges, job/file/monitor.h; borrowed */
+    double least_cost;         /* of that figure */
+    int64_t worse_evaluations; /* since the one with that */
     double last_accuracy;      /* of the latest evaluation */
     struct {
         int64_t step; /* steps done then; -1: there is none yet */
-        double loss, accuracy;
+        double loss, accuracy, figure;
     } kept; /* the evaluation whose weights are kept */
 };
 
-/* There was no evaluation yet. */
-void trainer_best_begin(struct trainer_best *best);
+/* There was no evaluation yet. `monitor` (NULL: the loss) is borrowed for the life of the part. */
+void trainer_best_begin(struct trainer_best *best, const char *monitor);
+/* What an evaluation found of a figure; NaN where it did not measure it. */
+double trainer_best_figure(const char *monitor, const struct tr_train_event *event);
 /* No weights are kept any more. */
 void trainer_best_forget(struct trainer_best *best);
 
@@ -27,9 +30,9 @@ void trainer_best_evaluated(struct trainer_best *best, const struct tr_train_eve
 /* Whether the run ends before its last step, by what it has heard so far. */
 bool trainer_best_ends_early(const struct trainer_best *best, const struct tr_train_options *train);
 
-/* Whether an evaluation is better than the one whose weights are kept, in a run that keeps the best: by what
-   the run waits for, an accuracy, else a loss. Of equal accuracies the lower loss is better, of equal losses
-   the earlier one. */
+/* Whether an evaluation is better than the one whose weights are kept, in a run that keeps the best: by the
+   figure that it names, else by what it waits for, an accuracy, else by the loss. Of equal ones the lower
+   loss is better, of equal losses the earlier one. */
 bool trainer_best_is_better(const struct trainer_best *best, const struct tr_train_options *train,
                             const struct tr_train_event *event);
 /* Its weights are those that are kept. */
@@ -37,9 +40,13 @@ void trainer_best_keep(struct trainer_best *best, const struct tr_train_event *e
 
 /* ---- in checkpoints ---- */
 
-#define TRAINER_BEST_METRICS 6
-void trainer_best_write(const struct trainer_best *best,
-                        struct tr_checkpoint_metric metrics[TRAINER_BEST_METRICS]);
+#define TRAINER_BEST_METRICS 7
+#define TRAINER_BEST_NAME    64
+/* Writes what is known, under names of which some are written to `name`, and returns how many. Figures of
+   another monitor than the loss have its name, so that a run that has another one does not take them. */
+int64_t trainer_best_write(const struct trainer_best *best,
+                           struct tr_checkpoint_metric metrics[TRAINER_BEST_METRICS],
+                           char name[2][TRAINER_BEST_NAME]);
 /* Takes what a checkpoint says; other metrics, and values that cannot be, are passed over. */
 void trainer_best_read(struct trainer_best *best, const struct tr_checkpoint_metric *metric);
 

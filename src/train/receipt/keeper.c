@@ -46,6 +46,7 @@ tr_status trainer_receipt_settings(const struct tr_job *job, struct tr_sha256_su
                  "patience: %" PRId64 "}\n",
                  train->evaluate_every, tr_train_keeps_best(train), (int)train->on_nonfinite,
                  train->until_accuracy, train->patience);
+    if (train->monitor) tr_text_addf(&text, "monitor: %s\n", train->monitor);
     tr_free(settings);
     tr_status status = add_strategy(job, &text);
     if (status == TR_OK) status = tr_text_finish(&text, &whole);

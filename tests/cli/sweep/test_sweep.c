@@ -203,6 +203,55 @@ static void test_a_sweep(void **state)
     session_release(&session);
 }
 
+/* Every point is run with each fold, all with the same rows, and ranked by a metric. */
+static void test_folds(void **state)
+{
+    (void)state;
+    struct session session;
+    int code = run(&session, "sweep", "tiny.yaml", "--set", "optimizer.rate=0.1,0.01", "--folds", "3", "--by",
+                   "macro_f1", "--out", "folds", "--set", "train.steps=20", "--seeds", "2", "--set",
+                   "data.split=stratified", NULL);
+    if (code != 0) session_show(&session);
+    assert_int_equal(code, 0);
+    expect_in(session.text[0], "12/12  ");
+    expect_in(session.text[0], " seed=2 fold=3: loss ");
+    expect_in(session.text[0], "means over folds and seeds, with the deviation:");
+    session_release(&session);
+    char *table = file_of("folds/sweep.csv"), *record = file_of("folds/sweep.json");
+    static const char head[] =
+        "point,optimizer.rate,seed,fold,loss,accuracy,f1,set,seconds,step,hash,state,failure\n";
+    assert_memory_equal(table, head, sizeof head - 1);
+    assert_int_equal(lines_of(table), 13);
+    expect_in(table, ",validation,");
+    expect_in(record, "\"data.split_seed=1\"");
+    expect_in(record, "\"data.folds=3\"");
+    free(record);
+    /* A point is what the same settings train. */
+    code = run(&session, "train", "tiny.yaml", "--set", "optimizer.rate=0.01", "--set", "train.steps=20",
+               "--set", "data.split=stratified", "--set", "data.split_seed=1", "--set", "data.folds=3",
+               "--set", "data.fold=2", "--seed", "2", "--out", "one", NULL);
+    assert_int_equal(code, 0);
+    expect_in(table, hash_in(session.text[0]));
+    session_release(&session);
+    free(table);
+    /* Nothing is left to do. */
+    code = run(&session, "sweep", "tiny.yaml", "--set", "optimizer.rate=0.1,0.01", "--folds", "3", "--by",
+               "f1", "--out", "folds", "--set", "train.steps=20", "--seeds", "2", "--set",
+               "data.split=stratified", NULL);
+    assert_int_equal(code, 0);
+    assert_null(strstr(session.text[0], "12/12  "));
+    session_release(&session);
+    code = run(&session, "sweep", "tiny.yaml", "--folds", "1", "--out", "never", NULL);
+    assert_int_equal(code, 2);
+    expect_in(session.text[1], "--folds 1 leaves nothing to train on");
+    session_release(&session);
+    code = run(&session, "sweep", "tiny.yaml", "--set", "train.steps=10", "--by", "f2", "--out", "unknown",
+               NULL);
+    assert_int_equal(code, 2);
+    expect_in(session.text[1], "did you mean \"f1\"?");
+    session_release(&session);
+}
+
 static void test_bad_records(void **state)
 {
     (void)state;
@@ -279,8 +328,9 @@ static void test_a_stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grids),   cmocka_unit_test(test_draws),       cmocka_unit_test(test_bad_orders),
-        cmocka_unit_test(test_a_sweep), cmocka_unit_test(test_bad_records), cmocka_unit_test(test_a_stop),
+        cmocka_unit_test(test_grids),   cmocka_unit_test(test_draws), cmocka_unit_test(test_bad_orders),
+        cmocka_unit_test(test_a_sweep), cmocka_unit_test(test_folds), cmocka_unit_test(test_bad_records),
+        cmocka_unit_test(test_a_stop),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
 }

@@ -51,6 +51,59 @@ static void test_numbers(void **state)
     expect_output(&session, code, "\n4 4: big, \"old\" dog ");
 }
 
+/* What the table takes, a row by itself takes: names, those that nobody knows, and gaps. */
+static void test_names(void **state)
+{
+    (void)state;
+    enum { PETS = 60 };
+    static const char *const sounds[] = {"meow", "woof, woof", "hoot"};
+    char text[64 * PETS], *at = text + sprintf(text, "sound,weight,kind\n");
+    for (int i = 0; i < PETS; i++)
+        at += sprintf(at, "\"%s\",%d,%s\n", i % 10 == 4 ? "NA" : sounds[i % 3], i % 5,
+                      i % 3 ? i % 3 == 1 ? "dog" : "owl" : "cat");
+    write_text("pets.csv", text);
+    write_text("pets.yaml",
+               "name: pets\n"
+               "data:\n"
+               "  train: {csv: {path: pets.csv, categories: sound, missing: mean, standardize: true}}\n"
+               "  test: {csv: {path: pets.csv, categories: sound, missing: mean, standardize: true}}\n"
+               "layers: [{dense: 3}]\noptimizer: {rule: adam, rate: 0.1}\ntrain: {batch: 30, steps: 60}\n");
+    expect_exit(0, "train", "pets.yaml");
+    struct session session;
+    int code = run(&session, "predict", "runs/pets", "--values", "meow,2", "--values", "\"woof, woof\",NA",
+                   "--values", "hoot,1", NULL);
+    assert_int_equal(strncmp(session.text[0], "meow,2: cat ", 12), 0);
+    assert_non_null(strstr(session.text[0], "\"woof, woof\",NA: dog "));
+    expect_output(&session, code, "\nhoot,1: owl ");
+    /* A name that nobody knows is none, as one that is missing; both say what the data set says. */
+    write_text("odd.csv", "sound,weight,kind\nmoo,2,cat\n,2,cat\nhoot,,owl\n");
+    expect_exit(0, "predict", "runs/pets", "--data",
+                "{csv: {path: odd.csv, categories: sound, missing: mean}}", "-o", "set.npy");
+    expect_exit(0, "predict", "runs/pets", "--values", "moo,2", "--values", ",2", "--values", "hoot,", "-o",
+                "rows.npy");
+    struct tr_file_content set = content_of("set.npy"), rows = content_of("rows.npy");
+    assert_int_equal(rows.size, 128 + 3 * 3 * sizeof(float));
+    assert_memory_equal(set.data + 128, rows.data + 128, 3 * 3 * sizeof(float));
+    assert_memory_equal(rows.data + 128, rows.data + 128 + 12, 12);
+    tr_file_content_free(&set);
+    tr_file_content_free(&rows);
+    /* Lines with names of columns above, and without. */
+    struct setup lines = {.input = "sound,weight\nmeow,2\n"};
+    code = run_with(&session, lines, "predict", "runs/pets", NULL);
+    assert_null(strstr(session.text[0], "sound"));
+    expect_output(&session, code, "meow,2: cat ");
+    lines.input = "meow,2\nmeow,two\n";
+    code = run_with(&session, lines, "predict", "runs/pets", NULL);
+    expect_error(2, "standard input:2:6: field 1 \"two\" is not a number", &session, code);
+    session_release(&session);
+    /* Where other names stop, the nearest is named. */
+    expect_exit(0, "train", "pets.yaml", "--set", "data.train.csv.unknown=stop", "--out", "runs/strict");
+    expect_refusal(
+        "--values:1:1: value 1: \"meov\" is none of the 3 names of the training data; did you mean "
+        "\"meow\"?",
+        (const char *[]){"predict", "runs/strict", "--values", "meov,2", NULL});
+}
+
 /* More lines than go together, each with its number. */
 static void test_many_lines(void **state)
 {
@@ -168,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_many_lines),
         cmocka_unit_test(test_a_dialogue),
         cmocka_unit_test(test_images_by_the_line),

@@ -113,8 +113,10 @@ static void other_orders(void **state)
     tr_source *part, *direct;
     int shuffled = reads_of(open_cached(digits), must_open(digits), true, 1);
     assert_true(shuffled > COUNT / 2 && shuffled <= COUNT);
-    assert_int_equal(tr_split_first(open_cached(digits), 3, 0.4, &part), TR_OK);
-    assert_int_equal(tr_split_first(must_open(digits), 3, 0.4, &direct), TR_OK);
+    assert_int_equal(tr_split_first(open_cached(digits), &(struct tr_split){.seed = 3, .share = 0.4}, &part),
+                     TR_OK);
+    assert_int_equal(tr_split_first(must_open(digits), &(struct tr_split){.seed = 3, .share = 0.4}, &direct),
+                     TR_OK);
     reads_of(part, direct, false, 1);
 }
 

@@ -48,7 +48,9 @@ static void test_parts_make_the_whole(void **unused)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char seen[1001] = {0};
         tr_source *first, *second;
-        assert_int_equal(tr_split_first(table(cases[i].count), 5, cases[i].share, &first), TR_OK);
+        assert_int_equal(tr_split_first(table(cases[i].count),
+                                        &(struct tr_split){.seed = 5, .share = cases[i].share}, &first),
+                         TR_OK);
         assert_int_equal(tr_split_second(first, &second), TR_OK);
         assert_int_equal(tr_source_info(second)->count, cases[i].second);
         assert_int_equal(tr_source_info(first)->count, cases[i].count - cases[i].second);
@@ -72,7 +74,8 @@ static void test_parts_make_the_whole(void **unused)
 static void digest_of(uint64_t seed, double share, int part, char digest[65])
 {
     tr_source *first, *second = NULL;
-    assert_int_equal(tr_split_first(table(100), seed, share, &first), TR_OK);
+    assert_int_equal(tr_split_first(table(100), &(struct tr_split){.seed = seed, .share = share}, &first),
+                     TR_OK);
     assert_int_equal(tr_split_second(first, &second), TR_OK);
     assert_int_equal(tr_source_digest(part ? second : first, digest), TR_OK);
     tr_source_close(&first);
@@ -109,7 +112,7 @@ static void test_labels_of_tokens(void **unused)
         int64_t most = tr_source_capacity(whole), length, labels = 0, counted = 0;
         int32_t token[4], label[4];
         assert_int_equal(most, f == 0 ? 4 : 3);
-        assert_int_equal(tr_split_first(whole, 5, 0.4, &first), TR_OK);
+        assert_int_equal(tr_split_first(whole, &(struct tr_split){.seed = 5, .share = 0.4}, &first), TR_OK);
         assert_int_equal(tr_split_second(first, &second), TR_OK);
         for (int part = 0; part < 2; part++) {
             tr_source *source = part ? second : first;
@@ -136,7 +139,7 @@ static void test_files_are_told_of_once(void **unused)
     int64_t bytes = whole->unpacked;
     assert_int_equal(whole->files.count, 1);
     assert_true(bytes > 0);
-    assert_int_equal(tr_split_first(whole, 5, 0.2, &first), TR_OK);
+    assert_int_equal(tr_split_first(whole, &(struct tr_split){.seed = 5, .share = 0.2}, &first), TR_OK);
     assert_int_equal(tr_split_second(first, &second), TR_OK);
     assert_int_equal(first->files.count, 1);
     assert_int_equal(first->unpacked, bytes);
@@ -153,8 +156,100 @@ static void test_one_example_is_no_two(void **unused)
 {
     (void)unused;
     tr_source *first = NULL;
-    assert_int_equal(tr_split_first(table(1), 1, 0.5, &first), TR_EINVAL);
+    assert_int_equal(tr_split_first(table(1), &(struct tr_split){.seed = 1, .share = 0.5}, &first),
+                     TR_EINVAL);
     assert_non_null(strstr(tr_error_message(), "1 examples cannot be split"));
+}
+
+/* Marks the examples of both parts of a split, and counts those of each class in the second. */
+static void mark(const struct tr_split *split, int count, char *first_of, char *second_of, int counts[3])
+{
+    tr_source *part[2];
+    assert_int_equal(tr_split_first(table(count), split, &part[0]), TR_OK);
+    assert_int_equal(tr_split_second(part[0], &part[1]), TR_OK);
+    for (int p = 0; p < 2; p++)
+        for (int64_t k = 0; k < tr_source_info(part[p])->count; k++) {
+            int32_t class;
+            int number = number_of(part[p], k, &class);
+            (p ? second_of : first_of)[number]++;
+            if (p) counts[class]++;
+        }
+    tr_source_close(&part[0]);
+    tr_source_close(&part[1]);
+}
+
+/* Every example is in one fold's second part and in the first parts of all others; stratified folds share
+   each class to within one, and a stratified share has the number that a plain one has. */
+static void test_folds(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 103, FOLDS = 4 };
+    for (int stratified = 0; stratified < 2; stratified++) {
+        char first[COUNT] = {0}, second[COUNT] = {0};
+        int all[3] = {0};
+        for (int fold = 1; fold <= FOLDS; fold++) {
+            int counts[3] = {0};
+            mark(&(struct tr_split){.seed = 7, .folds = FOLDS, .fold = fold, .stratified = stratified}, COUNT,
+                 first, second, counts);
+            int sum = counts[0] + counts[1] + counts[2];
+            assert_in_range(sum, COUNT / FOLDS, COUNT / FOLDS + 1);
+            for (int c = 0; c < 3; c++) all[c] += counts[c];
+            /* Of 103 rows 10 are of class 1 and 2 of class 2. */
+            if (stratified) assert_in_range(counts[1], 2, 3);
+            if (stratified) assert_in_range(counts[2], 0, 1);
+        }
+        for (int i = 0; i < COUNT; i++) {
+            assert_int_equal(second[i], 1);
+            assert_int_equal(first[i], FOLDS - 1);
+        }
+        assert_int_equal(all[1], 10);
+        assert_int_equal(all[2], 2);
+    }
+    char first[200] = {0}, second[200] = {0};
+    int counts[3] = {0};
+    mark(&(struct tr_split){.seed = 3, .share = 0.1, .stratified = true}, 200, first, second, counts);
+    assert_int_equal(counts[0] + counts[1] + counts[2], 20);
+    assert_int_equal(counts[1], 2); /* of 20 */
+    assert_in_range(counts[2], 0, 1);
+    for (int i = 0; i < 200; i++) assert_int_equal(first[i] + second[i], 1);
+}
+
+/* The parts of a stratified split are not sorted by class. */
+static void test_strata_are_mixed(void **unused)
+{
+    (void)unused;
+    tr_source *first;
+    int32_t class;
+    int64_t last = -1, early = -1;
+    assert_int_equal(
+        tr_split_first(table(200), &(struct tr_split){.seed = 3, .share = 0.1, .stratified = true}, &first),
+        TR_OK);
+    for (int64_t k = 0; k < tr_source_info(first)->count; k++) {
+        number_of(first, k, &class);
+        if (class == 1 && early < 0) early = k;
+        if (class == 0) last = k;
+    }
+    assert_true(early >= 0 && early < last);
+    tr_source_close(&first);
+}
+
+static void expect_no_split(tr_source *source, struct tr_split split, const char *part)
+{
+    tr_source *first = NULL;
+    assert_int_equal(tr_split_first(source, &split, &first), TR_EINVAL);
+    if (!strstr(tr_error_message(), part)) fail_msg("%s", tr_error_message());
+}
+
+static void test_bad_splits(void **unused)
+{
+    (void)unused;
+    expect_no_split(table(3), (struct tr_split){.folds = 4, .fold = 1},
+                    "3 examples cannot be cut into 4 folds");
+    static const char values[] = "1,2\n3,4\n5,6\n";
+    write_file("values", values, sizeof values - 1);
+    expect_no_split(must_open("{csv: {path: values, label: value}}"),
+                    (struct tr_split){.share = 0.5, .stratified = true},
+                    "have no classes; set data.split: random");
 }
 
 /* How often the classes come in `epochs` epochs, within five standard deviations of `shares`. */
@@ -228,9 +323,15 @@ static void test_bad_shares(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts_make_the_whole),   cmocka_unit_test(test_digests),
-        cmocka_unit_test(test_labels_of_tokens),       cmocka_unit_test(test_one_example_is_no_two),
-        cmocka_unit_test(test_draws_by_class),         cmocka_unit_test(test_bad_shares),
+        cmocka_unit_test(test_parts_make_the_whole),
+        cmocka_unit_test(test_digests),
+        cmocka_unit_test(test_labels_of_tokens),
+        cmocka_unit_test(test_folds),
+        cmocka_unit_test(test_strata_are_mixed),
+        cmocka_unit_test(test_bad_splits),
+        cmocka_unit_test(test_one_example_is_no_two),
+        cmocka_unit_test(test_draws_by_class),
+        cmocka_unit_test(test_bad_shares),
         cmocka_unit_test(test_files_are_told_of_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -220,7 +220,7 @@ static void test_batches(void **state)
     const struct tr_batch *batch;
     tr_loader *loader;
     tr_source *whole = must_open(JOIN(FACTS ", photo: {idx: {images: images.idx}}")), *first, *second;
-    assert_int_equal(tr_split_first(whole, 5, 0.4, &first), TR_OK);
+    assert_int_equal(tr_split_first(whole, &(struct tr_split){.seed = 5, .share = 0.4}, &first), TR_OK);
     assert_int_equal(tr_split_second(first, &second), TR_OK);
     assert_int_equal(first->info.count, 4);
     bool seen[COUNT] = {false};

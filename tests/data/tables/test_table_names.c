@@ -177,8 +177,10 @@ static void test_what_is_no_table_of_numbers(void **unused)
         "films:2:1: field 0 \"what a fine film\" is not a number; tables hold numbers: sentences with a "
         "class each are read by the format `text`");
     write_text("words", "colour,size,label\nred,1,0\nblue,2,1\n");
-    expect_refusal("{csv: {path: words}}", TR_EFORMAT,
-                   "field 0 \"red\" is not a number; write numbers, or leave the column out by skip_columns");
+    expect_refusal(
+        "{csv: {path: words}}", TR_EFORMAT,
+        "field 0 \"red\" is not a number; write numbers, name the column in categories, or leave it out by "
+        "skip_columns");
     tr_source *source = must_open("{csv: {path: words, skip_columns: colour}}");
     assert_int_equal(tr_source_info(source)->floats, 1);
     expect_row(source, 1, 1, (const float[]){2});

@@ -38,14 +38,14 @@ static void a_run_waits_for_a_lower_loss(void **state)
     const double losses[] = {0.5, 0.5, 0.4, 0.6, NAN};
     const int64_t worse[] = {0, 1, 0, 1, 2};
     struct trainer_best best;
-    trainer_best_begin(&best);
+    trainer_best_begin(&best, NULL);
     for (int i = 0; i < 5; i++) {
         assert_false(trainer_best_ends_early(&best, &train));
         const struct tr_train_event event = evaluation(i + 1, losses[i], 0);
         trainer_best_evaluated(&best, &event);
         assert_int_equal(best.worse_evaluations, worse[i]);
     }
-    assert_true(best.lowest_loss == 0.4);
+    assert_true(best.least_cost == 0.4);
     assert_true(trainer_best_ends_early(&best, &train));
     assert_false(trainer_best_ends_early(&best, &(struct tr_train_options){.patience = 0}));
 }
@@ -55,7 +55,7 @@ static void a_run_ends_at_an_accuracy(void **state)
     (void)state;
     const struct tr_train_options train = {.until_accuracy = 0.9};
     struct trainer_best best;
-    trainer_best_begin(&best);
+    trainer_best_begin(&best, NULL);
     struct tr_train_event event = evaluation(1, 1, 0.89);
     trainer_best_evaluated(&best, &event);
     assert_false(trainer_best_ends_early(&best, &train));
@@ -77,7 +77,7 @@ static void the_best_is_by_what_the_run_waits_for(void **state)
         {0.4, 0.7, true, false},  {0.6, 0.81, false, true}, {0.4, 0.8, true, true}, {NAN, 0.99, false, false},
     };
     struct trainer_best best;
-    trainer_best_begin(&best);
+    trainer_best_begin(&best, NULL);
     assert_false(trainer_best_is_better(&best, &none, &first));
     assert_true(trainer_best_is_better(&best, &loss, &first));
     trainer_best_keep(&best, &first);
@@ -100,21 +100,98 @@ static void checkpoints_keep_what_the_run_knows(void **state)
     const struct tr_train_event event = evaluation(30, 0.25, 0.75);
     struct tr_checkpoint_metric metrics[TRAINER_BEST_METRICS];
     struct trainer_best before, after;
-    trainer_best_begin(&before);
+    trainer_best_begin(&before, NULL);
     trainer_best_evaluated(&before, &event);
     trainer_best_keep(&before, &event);
     before.worse_evaluations = 3;
-    trainer_best_write(&before, metrics);
-    trainer_best_begin(&after);
-    for (int i = 0; i < TRAINER_BEST_METRICS; i++) trainer_best_read(&after, &metrics[i]);
-    assert_true(after.lowest_loss == 0.25 && after.last_accuracy == 0.75);
+    char names[2][TRAINER_BEST_NAME];
+    int64_t count = trainer_best_write(&before, metrics, names);
+    assert_int_equal(count, 6); /* as there always were */
+    assert_string_equal(metrics[0].name, "best_loss");
+    trainer_best_begin(&after, NULL);
+    for (int64_t i = 0; i < count; i++) trainer_best_read(&after, &metrics[i]);
+    assert_true(after.least_cost == 0.25 && after.last_accuracy == 0.75);
     assert_int_equal(after.worse_evaluations, 3);
     assert_int_equal(after.kept.step, 30);
     assert_true(after.kept.loss == 0.25 && after.kept.accuracy == 0.75);
     for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) trainer_best_read(&after, &nonsense[i]);
-    assert_true(isinf(after.lowest_loss) && after.last_accuracy == 0.75);
+    assert_true(isinf(after.least_cost) && after.last_accuracy == 0.75);
     assert_int_equal(after.worse_evaluations, 3);
     assert_int_equal(after.kept.step, 30);
+}
+
+/* An evaluation with one metric. */
+static struct tr_train_event measured(int64_t step, double loss, const char *name, double value)
+{
+    static struct tr_metric metric[8];
+    static struct tr_metrics metrics[8];
+    static int next;
+    int i = next++ % 8;
+    struct tr_train_event event = evaluation(step, loss, 0.5);
+    metric[i] = (struct tr_metric){name, value};
+    metrics[i] = (struct tr_metrics){.count = 1, .metric = &metric[i]};
+    event.metrics = &metrics[i];
+    return event;
+}
+
+/* By a figure that rises and one that falls, whatever the loss says; ties go to the lower loss. */
+static void a_run_is_judged_by_its_monitor(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *monitor, *metric;
+        double values[4]; /* worse than the one before or better: b w b w */
+    } cases[] = {{"macro_f1", "f1", {0.4, 0.3, 0.6, NAN}},
+                 {"r2", "r2", {-3, -4, 0.1, 0}},
+                 {"rmse", "rmse", {5, 6, 4, 4.5}},
+                 {"mae_1", "mae_1", {5, 6, 4, 4.5}},
+                 {"accuracy_0", "accuracy_0", {0.5, 0.25, 0.75, 0}}};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        char monitor[16];
+        strcpy(monitor, cases[c].monitor);
+        const struct tr_train_options train = {.patience = 2, .monitor = monitor};
+        struct trainer_best best;
+        trainer_best_begin(&best, monitor);
+        for (int i = 0; i < 4; i++) {
+            const struct tr_train_event event =
+                measured(i + 1, 1.0 / (1 + i), cases[c].metric, cases[c].values[i]);
+            trainer_best_evaluated(&best, &event);
+            assert_int_equal(best.worse_evaluations, i % 2);
+            assert_int_equal(trainer_best_is_better(&best, &train, &event), i % 2 == 0);
+            if (i % 2 == 0) trainer_best_keep(&best, &event);
+        }
+        assert_true(best.kept.figure == cases[c].values[2]);
+        const struct tr_train_event same = measured(9, 0.01, cases[c].metric, cases[c].values[2]),
+                                    worse = measured(9, 0.9, cases[c].metric, cases[c].values[2]);
+        assert_true(trainer_best_is_better(&best, &train, &same));
+        assert_false(trainer_best_is_better(&best, &train, &worse));
+    }
+}
+
+/* A run that goes on with another monitor does not take the figures of the one before. */
+static void checkpoints_keep_the_monitor_apart(void **state)
+{
+    (void)state;
+    const struct tr_train_event event = measured(30, 0.25, "f1", 0.75);
+    struct tr_checkpoint_metric metrics[TRAINER_BEST_METRICS];
+    char names[2][TRAINER_BEST_NAME];
+    struct trainer_best before, same, other;
+    trainer_best_begin(&before, "f1");
+    trainer_best_evaluated(&before, &event);
+    trainer_best_keep(&before, &event);
+    int64_t count = trainer_best_write(&before, metrics, names);
+    trainer_best_begin(&same, "macro_f1");
+    trainer_best_begin(&other, "recall");
+    for (int64_t i = 0; i < count; i++) {
+        trainer_best_read(&same, &metrics[i]);
+        trainer_best_read(&other, &metrics[i]);
+    }
+    assert_true(same.least_cost == -0.75 && same.kept.figure == 0.75);
+    assert_true(isinf(other.least_cost) && isnan(other.kept.figure));
+    assert_int_equal(other.kept.step, 30);
+    const struct tr_train_event next = measured(40, 0.9, "recall", 0.1);
+    assert_true(
+        trainer_best_is_better(&other, &(struct tr_train_options){.monitor = (char[]){"recall"}}, &next));
 }
 
 /* ---- told ---- */
@@ -237,6 +314,8 @@ int main(void)
         cmocka_unit_test(a_run_ends_at_an_accuracy),
         cmocka_unit_test(the_best_is_by_what_the_run_waits_for),
         cmocka_unit_test(checkpoints_keep_what_the_run_knows),
+        cmocka_unit_test(a_run_is_judged_by_its_monitor),
+        cmocka_unit_test(checkpoints_keep_the_monitor_apart),
         cmocka_unit_test(nothing_is_told_twice),
         cmocka_unit_test(a_journal_says_what_was_told),
         cmocka_unit_test(a_directory_has_one_owner),

@@ -1,0 +1,235 @@
+/* Columns of names as features: the numbers that they become, what is unknown and what is missing, and the
+ * state that other data sets read them by.
+ */
+#include "base/alloc.h"
+#include "data/support.h"
+#include "data/tables/categories.h"
+#include "data/tables/scaling.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void write_text(const char *name, const char *text)
+{
+    write_file(name, text, strlen(text));
+}
+
+static void expect_row(const tr_source *source, int64_t index, int count, const float *wanted)
+{
+    float features[16];
+    int64_t length;
+    assert_int_equal(tr_source_read(source, index, features, 16, &length, NULL), TR_OK);
+    assert_int_equal(length, count);
+    assert_int_equal(tr_source_info(source)->floats, count);
+    for (int i = 0; i < count; i++)
+        if (features[i] != wanted[i])
+            fail_msg("row %d, number %d: %g, not %g", (int)index, i, (double)features[i], (double)wanted[i]);
+}
+
+static tr_source *must_open_with(const char *description, const char *state)
+{
+    tr_source *source;
+    if (tr_source_open(description, test_directory(), state, &source) != TR_OK)
+        fail_msg("%s", tr_error_message());
+    return source;
+}
+
+static void expect_refusal_with(const char *description, const char *state, tr_status status,
+                                const char *part)
+{
+    tr_source *source;
+    assert_int_equal(tr_source_open(description, test_directory(), state, &source), status);
+    if (!strstr(tr_error_message(), part)) fail_msg("%s", tr_error_message());
+}
+
+static char *state_of(const tr_source *source)
+{
+    const char *name;
+    char *state;
+    assert_int_equal(tr_source_state(source, &name, &state), TR_OK);
+    return state;
+}
+
+#define ROW(...)                                                                                             \
+    (const float[])                                                                                          \
+    {                                                                                                        \
+        __VA_ARGS__                                                                                          \
+    }
+
+static const char birds[] = "island,mass,sex,kind\n"
+                            "Dream,1,male,a\n"
+                            "Biscoe,3,female,b\n"
+                            "\"Big, far\",5,male,a\n"
+                            "Dream,7,NA,b\n";
+
+/* In the order of their bytes, in the place of the column, with and without a header. */
+static void test_names_become_numbers(void **unused)
+{
+    (void)unused;
+    write_text("birds", birds);
+    write_text("bare", strchr(birds, '\n') + 1);
+    static const char *const forms[] = {
+        "{csv: {path: birds, categories: [sex, island], missing: constant}}",
+        "{csv: {path: birds, categories: [0, 2], missing: mean}}",
+        "{csv: {path: bare, categories: [2, 0], missing: mean, header: no}}",
+        "{csv: {path: bare, categories: [0, 2], missing: constant}}",
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        tr_source *source = must_open(forms[i]);
+        assert_int_equal(tr_source_info(source)->count, 4);
+        expect_row(source, 0, 6, ROW(0, 0, 1, 1, 0, 1)); /* Big, far; Biscoe; Dream; mass; female; male */
+        expect_row(source, 1, 6, ROW(0, 1, 0, 3, 1, 0));
+        expect_row(source, 2, 6, ROW(1, 0, 0, 5, 0, 1));
+        expect_row(source, 3, 6, ROW(0, 0, 1, 7, 0, 0)); /* a sex that is missing is none of them */
+        tr_source_close(&source);
+    }
+}
+
+/* Numbers are scaled and filled in, and names are not. */
+static void test_numbers_beside_names(void **unused)
+{
+    (void)unused;
+    write_text("mixed", "a,1,1\nb,NA,0\na,5,1\nNA,9,0\n"); /* 1, 5, 5, 9: mean 5, deviation sqrt(8) */
+    tr_source *source = must_open("{csv: {path: mixed, categories: 0, missing: mean, standardize: true}}");
+    const float far = (float)(4 / sqrt(8));
+    expect_row(source, 0, 3, ROW(1, 0, -far));
+    expect_row(source, 1, 3, ROW(0, 1, 0));
+    expect_row(source, 2, 3, ROW(1, 0, 0));
+    expect_row(source, 3, 3, ROW(0, 0, far));
+    tr_source_close(&source);
+}
+
+/* Another data set has the names of the first; others are none of them, or stop. */
+static void test_other_data(void **unused)
+{
+    (void)unused;
+    write_text("birds", birds);
+    write_text("more", "island,mass,sex,kind\nDream,2,female,a\nTorgersen,4,male,b\n,6,male,a\n");
+    tr_source *first = must_open("{csv: {path: birds, categories: [island, sex], missing: constant}}"),
+              *source;
+    char *state = state_of(first);
+    tr_source_close(&first);
+    assert_non_null(strstr(state,
+                           "trireme categories 1, 0 classes, 8 lines\n3\nBig, far\nBiscoe\nDream\n0\n2\n"
+                           "female\nmale\n"));
+    source = must_open_with("{csv: {path: more, categories: [island, sex], missing: constant}}", state);
+    expect_row(source, 0, 6, ROW(0, 0, 1, 2, 1, 0));
+    expect_row(source, 1, 6, ROW(0, 0, 0, 4, 0, 1)); /* an island that nobody knows */
+    expect_row(source, 2, 6, ROW(0, 0, 0, 6, 0, 1)); /* and none */
+    char *again = state_of(source);
+    assert_string_equal(again, state); /* what is written is what was read */
+    tr_free(again);
+    tr_source_close(&source);
+    expect_refusal_with(
+        "{csv: {path: more, categories: [island, sex], missing: constant, unknown: stop}}", state, TR_EFORMAT,
+        "more:3:1: field 0 \"Torgersen\" is no name of the training data; set unknown: zeros");
+    expect_refusal_with("{csv: {path: more, categories: [island, sex]}}", state, TR_EFORMAT,
+                        "more:4:1: field 0 \"\" is missing; set missing: skip, mean or constant");
+    source = must_open_with("{csv: {path: more, categories: [island, sex], missing: skip}}", state);
+    assert_int_equal(tr_source_info(source)->count, 2);
+    tr_source_close(&source);
+    expect_refusal_with(
+        "{csv: {path: more, categories: [island], missing: constant}}", state, TR_EMISMATCH,
+        "feature 2 (counted from 0, without labels) is a number, the model was trained with names "
+        "there");
+    expect_refusal_with(
+        "{csv: {path: more, categories: [island, mass], skip_columns: sex, missing: constant}}", state,
+        TR_EMISMATCH, "has 2 features, the model was trained with 3");
+    expect_refusal_with(
+        "{csv: {path: more, categories: [island, mass, sex], missing: constant}}", state, TR_EMISMATCH,
+        "feature 1 (counted from 0, without labels) is of names, the model was trained with numbers");
+    tr_free(state);
+}
+
+static void test_wrong_columns(void **unused)
+{
+    (void)unused;
+    write_text("birds", birds);
+    expect_refusal("{csv: {path: birds, categories: islan}}", TR_EINVAL, "did you mean \"island\"?");
+    expect_refusal("{csv: {path: birds, categories: [kind]}}", TR_EINVAL,
+                   "column \"kind\" of categories is the label; name features there");
+    expect_refusal("{csv: {path: birds, categories: [sex], skip_columns: [sex]}}", TR_EINVAL,
+                   "column \"sex\" of categories is skipped");
+    write_text("nameless", "x,y,z\n,1,0\n?,2,1\n");
+    expect_refusal("{csv: {path: nameless, categories: [x], missing: constant}}", TR_EFORMAT,
+                   "feature 0 (counted from 0, without labels) has no name in any row");
+    char *many = malloc(1 << 20), *at = many;
+    for (int i = 0; i < 4097; i++) at += sprintf(at, "n%d,%d,0\n", i, i);
+    write_text("many", many);
+    free(many);
+    expect_refusal("{csv: {path: many, categories: 0}}", TR_EFORMAT,
+                   "many:4097:1: field 0: its column has more than 4096 names, too many for categories");
+}
+
+/* ---- states ---- */
+
+static void expect_no_state(const char *state, const char *part)
+{
+    struct tr_categories categories;
+    assert_int_equal(tr_categories_read(state, &categories), TR_EFORMAT);
+    tr_categories_release(&categories);
+    if (!strstr(tr_error_message(), part)) fail_msg("%s", tr_error_message());
+}
+
+static void test_damaged_states(void **unused)
+{
+    (void)unused;
+    struct tr_categories categories;
+    assert_int_equal(tr_categories_read(NULL, &categories), TR_OK);
+    assert_int_equal(categories.columns, 0);
+    assert_int_equal(tr_categories_read("trireme scaling 1, 0 classes, 1 lines\n0 1\n", &categories), TR_OK);
+    assert_int_equal(categories.columns, 0);
+    expect_no_state("\ntrireme categories 1, 0 classes, 3 lines\n2\na\n", "ends too early");
+    expect_no_state("\ntrireme categories 1, 0 classes, 2 lines\n2\na\n", "ends too early");
+    expect_no_state("\ntrireme categories 1, 0 classes, 3 lines\n2\nb\na\n", "names do not ascend");
+    expect_no_state("\ntrireme categories 1, 0 classes, 3 lines\n2\nab\na\n", "names do not ascend");
+    expect_no_state("\ntrireme categories 1, 0 classes, 3 lines\n2\na\na\n", "names do not ascend");
+    expect_no_state("\ntrireme categories 1, 0 classes, 1 lines\n5000\n", "is not the number of the names");
+    expect_no_state("\ntrireme categories 1, 0 classes, 1 lines\n-1\n", "is not the number of the names");
+    expect_no_state("\ntrireme categories 1, 0 classes, 0 lines\n", "has no columns");
+    expect_no_state("\ntrireme categories 1, 0 classes, 1 lines\n0\nmore\n",
+                    "more lines than its first line says");
+    /* Names that make another row than the scaling is of. */
+    struct tr_scaling scaling;
+    int32_t classes;
+    assert_int_equal(tr_scaling_read("trireme scaling 1, 0 classes, 1 lines\n0 1\n"
+                                     "trireme categories 1, 0 classes, 3 lines\n2\na\nb\n",
+                                     &scaling, &classes),
+                     TR_EFORMAT);
+    assert_non_null(strstr(tr_error_message(), "is of 1 numbers, its categories make 2"));
+}
+
+/* Rows of a caller: numbers of names, -1 for others, NaN for none. */
+static void test_rows_of_callers(void **unused)
+{
+    (void)unused;
+    struct tr_scaling scaling;
+    int32_t classes;
+    float row[4], given[][2] = {{1, 10}, {0, 20}, {-1, 30}, {NAN, 40}, {2, 50}};
+    assert_int_equal(tr_scaling_read("trireme scaling 1, 0 classes, 3 lines\n0 1\n0 1\n10 5\n"
+                                     "trireme categories 1, 0 classes, 4 lines\n2\na\nb\n0\n",
+                                     &scaling, &classes),
+                     TR_OK);
+    assert_int_equal(tr_scaling_columns(&scaling), 2);
+    for (int i = 0; i < 5; i++) {
+        tr_scaling_apply(&scaling, 1, given[i], row);
+        assert_true(row[0] == (i == 1) && row[1] == (i == 0) && row[2] == (given[i][1] - 10) / 5);
+    }
+    tr_scaling_release(&scaling);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_become_numbers), cmocka_unit_test(test_numbers_beside_names),
+        cmocka_unit_test(test_other_data),           cmocka_unit_test(test_wrong_columns),
+        cmocka_unit_test(test_damaged_states),       cmocka_unit_test(test_rows_of_callers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
