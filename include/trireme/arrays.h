@@ -38,9 +38,9 @@ enum tr_array_type {
 
 /* An array of the caller's, in the byte order of the machine. The first dimension counts examples. */
 struct tr_array {
-    const void *data;        /* the first element */
-    enum tr_array_type type; /* of its elements */
-    int32_t dimensions;      /* 0: there is no array; at most TR_ARRAY_DIMENSIONS */
+    const void *data;                    /* the first element */
+    enum tr_array_type type;             /* of its elements */
+    int32_t dimensions;                  /* 0: there is no array; at most TR_ARRAY_DIMENSIONS */
     int64_t shape[TR_ARRAY_DIMENSIONS];  /* elements along each dimension */
     int64_t stride[TR_ARRAY_DIMENSIONS]; /* bytes from one element to the next along a dimension, also
                                             negative or 0; all 0: elements lie one after the other, the last
@@ -52,10 +52,10 @@ struct tr_arrays {
     size_t size; /* sizeof(struct tr_arrays) */
     /* The inputs of the network:
          images   uint8 [count][height][width] or [count][height][width][channels]
-         numbers  any type, [count] or [count][numbers]; NaN where a number is missing, which the format
-                  `memory` of the model file must allow (`missing: mean`)
-         tokens   with `tokens` set, int32 or int64: [count][longest], of which example i has lengths[i], or,
-                  with `offsets`, [all], of which example i has [offsets[i], offsets[i + 1]) */
+         numbers  any type, [count] or [count][numbers], or any but uint8, [count][steps][numbers]: sequences
+       of vectors; NaN where a number is missing, which the format `memory` of the model file must allow
+       (`missing: mean`) tokens   with `tokens` set, int32 or int64: [count][longest], of which example i has
+       lengths[i], or, with `offsets`, [all], of which example i has [offsets[i], offsets[i + 1]) */
     struct tr_array features;
     /* The targets:
          nothing  0 dimensions

@@ -52,7 +52,8 @@ struct tr_source_info {
     int32_t classes, values;         /* classes: of tokens, too */
     const char *const *class_names;  /* [classes], or NULL when classes are just numbers */
     int64_t skipped;                 /* bad records left out, where the description allows that */
-    bool slow; /* reading decodes or waits for files, so that reading ahead on another thread pays */
+    bool slow;     /* reading decodes or waits for files, so that reading ahead on another thread pays */
+    int32_t steps; /* not 0: floats are a sequence of so many vectors, one after the other */
 };
 
 /* A source under the name by which a job asks for it. */
@@ -110,8 +111,8 @@ TR_API tr_status tr_source_convert(const tr_source *source, const char *format, 
 /* A data set that `trireme data` knows by name. Its files lie in `<directory>/<name>/`, where `directory` is
    "data" unless told otherwise. Static storage. Further fields may be appended in later versions. */
 struct tr_data_set_info {
-    const char *name;  /* "mnist" */
-    const char *title; /* one line for people */
+    const char *name;         /* "mnist" */
+    const char *title;        /* one line for people */
     const char *origin;       /* who made it, and where it is from */
     bool can_fetch;           /* tr_data_set_fetch() knows a mirror */
     const char *const *parts; /* "train", "test", ..., ending with NULL */

@@ -65,6 +65,8 @@ struct tr_source {
     /* read() takes examples from a file, as it would those that are not resident: who takes resident ones
        where they lie has their pages count as memory of the process. */
     bool filed;
+    bool overlaps; /* examples share what they are made of, as windows share rows: no random part is apart
+                      from the rest */
     /* Windows over one text: the tokens of example i are the `window` ones from stream[i * stride] on, its
        labels those one further on, of [(count - 1) * stride + window + 1] in all; NULL otherwise. */
     const int32_t *stream;

@@ -138,7 +138,8 @@ static tr_status build_network(struct tr_job *job)
 {
     TR_TRY(tr_job_input_read(job));
     struct tr_source_parts parts;
-    struct tr_model_input input = {.shape = tr_job_input_shape(job), .vocabulary = job->input.vocabulary};
+    struct tr_model_input input = {
+        .shape = tr_job_input_shape(job), .vocabulary = job->input.vocabulary, .steps = job->input.steps};
     tr_job_input_parts(job, &parts);
     input.part_count = parts.count;
     input.part = parts.part;

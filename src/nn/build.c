@@ -198,6 +198,25 @@ static tr_status build_parts(struct tr_builder *builder, const struct tr_model_i
     return TR_OK;
 }
 
+#define STEPS_ROWS "input_rows" /* the layer that gives each vector a row of an image */
+
+/* A vector as a sequence: nothing is computed, its numbers lie as a sequence has them. */
+static tr_status build_steps(struct tr_builder *builder, const struct tr_model_input *input)
+{
+    int64_t numbers = tr_shape_count(&input->shape);
+    if (input->steps == 0) return TR_OK;
+    if (numbers % input->steps != 0)
+        return tr_fail(TR_EINVAL, "%" PRId64 " numbers an example are no %" PRId64 " vectors of one size",
+                       numbers, input->steps);
+    TR_TRY(build_part_layer(builder, tr_format("{reshape: {name: " STEPS_ROWS
+                                               ", from: input, shape: [%" PRId64 ", 1, %" PRId64 "]}}",
+                                               input->steps, numbers / input->steps)));
+    TR_TRY(build_part_layer(builder,
+                            tr_format("{tokens: {name: " TR_LAYER_NETWORK_INPUT ", from: " STEPS_ROWS "}}")));
+    builder->model->has_steps = true;
+    return TR_OK;
+}
+
 static tr_status build_layers(struct tr_builder *builder, const tr_config *root,
                               const struct tr_model_input *input)
 {
@@ -205,6 +224,7 @@ static tr_status build_layers(struct tr_builder *builder, const tr_config *root,
     const tr_config *list;
     TR_TRY(tr_layers_begin(model, root, &list));
     TR_TRY(build_parts(builder, input));
+    TR_TRY(build_steps(builder, input));
     int32_t count = tr_config_count(list);
     for (int32_t i = 0; i < count; i++) TR_TRY(build_layer(builder, tr_config_at(list, i)));
     if (tr_model_source(model, model->layer_count - 1) < 0)

@@ -92,6 +92,7 @@ void fuzz_read_source(const tr_source *source);
     X(options)                                                                                               \
     X(receipt)                                                                                               \
     X(safetensors)                                                                                           \
+    X(series)                                                                                                \
     X(set)                                                                                                   \
     X(state)                                                                                                 \
     X(sweep)                                                                                                 \

@@ -63,6 +63,19 @@ void fuzz_csv(const uint8_t *data, size_t size)
     read_one(formats, LENGTH(formats), data, size);
 }
 
+/* Rows of series, and windows over them. */
+void fuzz_series(const uint8_t *data, size_t size)
+{
+    static const char *const formats[] = {
+        "{series: {path: %s, window: 2}}",
+        "{series: {path: %s, window: 2, horizon: 2, stride: 3, every_step: true, missing: mean, standardize: "
+        "true}}",
+        "{series: {path: %s, series: 0, window: 1, part: [0, 0.5], missing: skip}}",
+        "{series: {path: %s, series: who, time: day, window: 2, targets: [x], missing: constant}}",
+    };
+    read_one(formats, LENGTH(formats), data, size);
+}
+
 /* Two tables side by side, or images that a table names. */
 void fuzz_join(const uint8_t *data, size_t size)
 {

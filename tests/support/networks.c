@@ -414,6 +414,17 @@ const struct network networks[] = {
      "- global_average_pool: {from: image, name: mean}\n"
      "- concat: [most, end]\n"
      "- dense: 3\n"},
+    {"numbers as a sequence", "12", 0,
+     "layers:\n"
+     "- reshape: {shape: [4, 1, 3]}\n"
+     "- tokens: {name: series}\n"
+     "- lstm: {units: 3, name: long}\n"
+     "- conv1d: {filters: 4, kernel: 3, from: series, name: near}\n"
+     "- gru: {units: 3, from: series, name: gated}\n"
+     "- concat: {from: [long, near, gated]}\n"
+     "- attention: {heads: 2}\n"
+     "- last\n"
+     "- dense: 3\n"},
     {"tokens of an image", "6x4x2", 0,
      "layers:\n"
      "- conv: {filters: 6, kernel: 2, stride: 2}\n"

@@ -574,6 +574,69 @@ static void test_split_seeds(void **state)
     }
 }
 
+/* ---- sequences of numbers ---- */
+
+/* A wave that two columns show, one ahead of the other; the next value is to be predicted. */
+static void write_wave(void)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    char *bytes;
+    tr_text_add(&text, "sine,cosine\n");
+    for (int i = 0; i < 200; i++) tr_text_addf(&text, "%.5f,%.5f\n", sin(i * 0.3), cos(i * 0.3));
+    must_train(tr_text_finish(&text, &bytes));
+    write_text("wave.csv", bytes);
+    tr_free(bytes);
+    write_text(
+        "wave.yaml",
+        "name: wave\n"
+        "data:\n"
+        "  train: {series: {path: wave.csv, window: 8, targets: sine, standardize: true, part: [0, 0.8]}}\n"
+        "  test: {series: {path: wave.csv, window: 8, targets: sine, part: [0.8, 1]}}\n"
+        "layers:\n  - conv1d: {filters: 6, kernel: 3, activation: tanh, name: near}\n"
+        "  - attention: {heads: 2}\n  - lstm: {units: 6, name: story}\n  - gru: {units: 5, from: input}\n"
+        "  - concat: {from: [story, gru1]}\n  - last\n  - dense: 1\n"
+        "loss: mean_squared_error\noptimizer: {rule: adam, rate: 0.02}\n"
+        "train: {batch: 32, microbatches: 4, steps: 60, log_every: 1}\n");
+}
+
+static struct outcome wave_outcome(const char *const *set)
+{
+    struct job job;
+    struct outcome outcome;
+    job_begin(&job, in_place("wave.yaml"));
+    job.settings.journal = "";
+    for (; set && *set; set++) job_set(&job, *set);
+    job_outcome(&job, &outcome);
+    if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
+    return outcome;
+}
+
+/* Windows enter recurrent layers, convolutions and attention as they are: with the hash of the layers that
+   say so, on any number of ranks, and they learn. */
+static void test_sequences_of_numbers(void **state)
+{
+    (void)state;
+    write_wave();
+    struct outcome own = wave_outcome(NULL);
+    static const char *const written[] = {"input.shape=[16]",
+                                          "layers=[{reshape: {shape: [8, 1, 2], name: rows}}, {tokens: "
+                                          "{name: wave}}, {conv1d: {filters: 6, kernel: 3, "
+                                          "activation: tanh, name: near}}, {attention: {heads: 2}}, {lstm: "
+                                          "{units: 6, name: story}}, {gru: {units: 5, "
+                                          "from: wave}}, {concat: {from: [story, gru1]}}, last, {dense: 1}]",
+                                          NULL};
+    struct outcome said = wave_outcome(written);
+    assert_string_equal(own.hash, said.hash);
+    struct job job;
+    struct rank ranks[RANKS];
+    job_begin(&job, in_place("wave.yaml"));
+    job.settings.journal = "";
+    job.settings.strategy = "pipeline";
+    run_ranks(&job.settings, 2, false, ranks);
+    expect_ranks(&own, ranks, 2, "sequences of numbers");
+    if (!(own.evaluated_loss < 0.05)) fail_msg("loss %g", own.evaluated_loss);
+}
+
 /* ---- pages ---- */
 
 static int count_in(const char *text, const char *part)
@@ -861,6 +924,7 @@ int main(void)
         cmocka_unit_test(test_bad_monitors),
         cmocka_unit_test(test_a_monitor_and_hashes),
         cmocka_unit_test(test_split_seeds),
+        cmocka_unit_test(test_sequences_of_numbers),
         cmocka_unit_test(test_pages),
         cmocka_unit_test(test_sampling),
         cmocka_unit_test(test_from_another_run),

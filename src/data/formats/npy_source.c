@@ -1,7 +1,8 @@
 /* Examples in .npy files: features and, in a file of their own, labels.
  *
  *     features   unsigned bytes [count][height][width] or [count][height][width][channels]: images
- *                other types and shapes of one or two dimensions: vectors of numbers
+ *                other types and shapes of one or two dimensions: vectors of numbers; of three,
+ *                [count][steps][n]: sequences of vectors
  *     labels     integers [count]: classes; floats [count] or [count][n]: values
  *
  * Features stay in the file, which is mapped, and are converted when they are read; labels are converted at
@@ -36,7 +37,7 @@ static const struct tr_option npy_options[] = {
      .help =
          "file of an array whose first dimension counts examples: unsigned bytes [count, height, width] or "
          "[count, height, width, channels] are images; [count, n] of u1, i4, i8, f4 or f8 are numbers, as "
-         "float32"},
+         "float32; [count, steps, n] of the same but u1 are sequences of vectors"},
     {.key = "labels",
      .type = TR_OPTION_STRING,
      .offset = offsetof(struct npy_options, labels),
@@ -240,7 +241,7 @@ static tr_status open_images(const char *path, struct npy_source *source)
         return tr_fail(TR_EUNSUPPORTED,
                        "\"%s\" has %d dimensions of %s; images are unsigned bytes, 0 to 255, with the "
                        "channels last: save "
-                       "(255 * x).astype('uint8'), and numbers as [count, n]",
+                       "(255 * x).astype('uint8'), numbers as [count, n], and sequences as [count, steps, n]",
                        path, head->rank, tr_dtype_name(head->dtype));
     if (head->rank > 4)
         return tr_fail(TR_EUNSUPPORTED, "\"%s\" has %d dimensions; images have 3 or 4", path, head->rank);
@@ -261,7 +262,10 @@ static tr_status open_features(const char *path, struct npy_source *source)
 {
     TR_TRY(read_array(path, &source->features));
     source->base.info.count = source->features.head.shape[0];
-    if (source->features.head.rank > 2) return open_images(path, source);
+    const struct tr_npy *head = &source->features.head;
+    bool sequences = head->rank == 3 && head->dtype != TR_DTYPE_U8;
+    if (head->rank > 2 && !sequences) return open_images(path, source);
+    if (sequences) source->base.info.steps = (int32_t)head->shape[1];
     source->base.info.features = TR_FEATURE_FLOATS;
     source->base.info.floats = (int32_t)source->features.width;
     return check_finite(path, &source->features);

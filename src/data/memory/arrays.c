@@ -21,7 +21,7 @@ static tr_status take_image(struct tr_kept *kept, const struct tr_array *array)
         return tr_fail(TR_EINVAL,
                        "features: %" PRId32
                        " dimensions of %s; images are uint8, 0 to 255, with the channels last, and "
-                       "numbers have the shape [count, numbers]",
+                       "numbers have the shape [count, numbers] or [count, steps, numbers]",
                        array->dimensions, tr_array_type_name(array->type));
     if (array->shape[1] > SIDE_MOST || array->shape[2] > SIDE_MOST || channels > INT16_MAX)
         return tr_fail(TR_EINVAL,
@@ -37,7 +37,13 @@ static tr_status take_image(struct tr_kept *kept, const struct tr_array *array)
 
 static tr_status take_vector(struct tr_kept *kept, const struct tr_array *array)
 {
-    int64_t numbers = array->dimensions == 2 ? array->shape[1] : 1;
+    int64_t numbers = array->dimensions == 1 ? 1 : array->shape[1];
+    if (array->dimensions == 3) {
+        kept->info.steps = (int32_t)(array->shape[1] <= NUMBERS_MOST ? array->shape[1] : 0);
+        numbers = array->shape[1] <= NUMBERS_MOST && array->shape[2] <= NUMBERS_MOST
+                      ? array->shape[1] * array->shape[2]
+                      : INT64_MAX;
+    }
     if (numbers > NUMBERS_MOST)
         return tr_fail(TR_EINVAL, "features: %" PRId64 " numbers an example; at most %d are read", numbers,
                        NUMBERS_MOST);
@@ -116,7 +122,8 @@ static tr_status take_features(struct tr_kept *kept, const struct tr_arrays *arr
     if (tr_array_is_given(&arrays->lengths) || tr_array_is_given(&arrays->offsets))
         return tr_fail(TR_EINVAL, "lengths and offsets are those of tokens; set tokens");
     kept->info.count = array.shape[0];
-    return array.dimensions > 2 ? take_image(kept, &array) : take_vector(kept, &array);
+    bool sequences = array.dimensions == 3 && array.type != TR_ARRAY_UINT8;
+    return array.dimensions > 2 && !sequences ? take_image(kept, &array) : take_vector(kept, &array);
 }
 
 /* ---- labels ---- */

@@ -25,7 +25,10 @@ static tr_status check_features(const struct tr_source_info *info)
         TR_TRY(check_size("width", info->width, UINT16_MAX));
         return check_size("channels", info->channels, INT16_MAX);
     case TR_FEATURE_FLOATS:
-        return check_size("floats", info->floats, NUMBERS_MOST);
+        TR_TRY(check_size("floats", info->floats, NUMBERS_MOST));
+        if (info->steps >= 0 && (info->steps == 0 || info->floats % info->steps == 0)) return TR_OK;
+        return tr_fail(TR_EINVAL, "info.steps is %d, and %d floats are no vectors of one size",
+                       (int)info->steps, (int)info->floats);
     case TR_FEATURE_TOKENS:
         TR_TRY(check_size("max_tokens", info->max_tokens, NUMBERS_MOST));
         return check_size("vocabulary", info->vocabulary, INT32_MAX);
@@ -61,6 +64,7 @@ static struct tr_source_info tidy(const struct tr_source_info *given)
     info.width = image ? given->width : 0;
     info.channels = image ? given->channels : 0;
     info.floats = info.features == TR_FEATURE_FLOATS ? given->floats : 0;
+    info.steps = info.features == TR_FEATURE_FLOATS ? given->steps : 0;
     info.max_tokens = tokens ? given->max_tokens : 0;
     info.vocabulary = tokens ? given->vocabulary : 0;
     info.classes = classes ? given->classes : 0;

@@ -133,6 +133,11 @@ static tr_status place_parts(struct whole *whole, const struct tr_split *split)
 {
     int64_t count = whole->source->info.count, second = (int64_t)((double)count * split->share + 0.5);
     if (count < 2) return tr_fail(TR_EINVAL, "%" PRId64 " examples cannot be split; give at least 2", count);
+    if (whole->source->overlaps)
+        return tr_fail(TR_EINVAL,
+                       "windows share rows, so a random part of them is not apart from the rest; leave "
+                       "validation_split and folds out, and name data.validation by time, with "
+                       "part: [0.8, 1] there and part: [0, 0.8] in data.train");
     if (split->folds > count)
         return tr_fail(TR_EINVAL, "%" PRId64 " examples cannot be cut into %" PRId32 " folds", count,
                        split->folds);

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text/log.h"
+#include "data/tables/csv_choices.h"
 #include "data/tables/csv_table.h"
 #include "data/tables/scaling.h"
 
@@ -13,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-static const struct tr_choice separators[] = {
+const struct tr_choice tr_csv_separators[] = {
     {.name = "auto", .value = 0, .help = "as in the first line"},
     {.name = "comma", .value = ','},
     {.name = "tab", .value = '\t'},
@@ -21,7 +22,7 @@ static const struct tr_choice separators[] = {
     {.name = "blank", .value = ' ', .help = "any number of blanks"},
     {.name = NULL},
 };
-static const struct tr_choice headers[] = {
+const struct tr_choice tr_csv_headers[] = {
     {.name = "auto", .value = TR_CSV_HEADER_AUTO, .help = "yes if a field of the first line is no number"},
     {.name = "yes", .value = TR_CSV_HEADER_YES},
     {.name = "no", .value = TR_CSV_HEADER_NO},
@@ -50,18 +51,8 @@ static const struct tr_option csv_options[] = {
      FIELD(path),
      .fallback = NULL,
      .help = "file of lines of numbers, and names of classes, plain or gzip"},
-    {.key = "separator",
-     .type = TR_OPTION_CHOICE,
-     FIELD(separator),
-     .fallback = "auto",
-     .choices = separators,
-     .help = "character between two fields"},
-    {.key = "header",
-     .type = TR_OPTION_CHOICE,
-     FIELD(header),
-     .fallback = "auto",
-     .choices = headers,
-     .help = "whether the first line names the columns"},
+    TR_CSV_OPTION_SEPARATOR(struct tr_csv_options),
+    TR_CSV_OPTION_HEADER(struct tr_csv_options),
     {.key = "label",
      .type = TR_OPTION_CHOICE,
      FIELD(label),

@@ -119,8 +119,7 @@ static tr_status read_first_line(struct tr_csv_table *table)
     return TR_OK;
 }
 
-/* The column that `name` means; the fields of the first line are at hand. */
-static tr_status find_column(const struct tr_csv_table *table, const char *what, const char *name,
+tr_status tr_csv_find_column(const struct tr_csv_table *table, const char *what, const char *name,
                              int32_t *column)
 {
     size_t length = strlen(name);
@@ -152,7 +151,7 @@ static tr_status find_labels(struct tr_csv_table *table)
     }
     for (int32_t i = 0; i < options->label_columns.count; i++) {
         int32_t column = 0;
-        TR_TRY(find_column(table, "label", options->label_columns.item[i], &column));
+        TR_TRY(tr_csv_find_column(table, "label", options->label_columns.item[i], &column));
         if (table->is_label[column]) {
             return tr_fail(TR_EINVAL, "%s: label column \"%s\" is named twice", table->path,
                            options->label_columns.item[i]);
@@ -183,7 +182,7 @@ static tr_status find_skipped(struct tr_csv_table *table)
     table->features = table->columns - table->labels;
     for (int32_t i = 0; i < skipped->count; i++) {
         int32_t column = 0;
-        TR_TRY(find_column(table, "skipped", skipped->item[i], &column));
+        TR_TRY(tr_csv_find_column(table, "skipped", skipped->item[i], &column));
         if (table->is_label[column])
             return tr_fail(
                 TR_EINVAL,
@@ -215,7 +214,7 @@ static tr_status find_categories(struct tr_csv_table *table)
     TR_TRY(tr_categories_create(features, &table->categories));
     for (int32_t i = 0; i < given->count; i++) {
         int32_t column = 0;
-        TR_TRY(find_column(table, "category", given->item[i], &column));
+        TR_TRY(tr_csv_find_column(table, "category", given->item[i], &column));
         if (table->feature[column] < 0)
             return tr_fail(TR_EINVAL, "%s: column \"%s\" of categories is %s; name features there",
                            table->path, given->item[i], table->is_label[column] ? "the label" : "skipped");

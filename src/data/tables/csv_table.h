@@ -62,6 +62,11 @@ tr_status tr_csv_table_open(const char *path, const struct tr_csv_options *optio
                             struct tr_csv_table *table);
 void tr_csv_table_release(struct tr_csv_table *table);
 
+/* The column that `name` means, which is its name or its number, before the first row is read. TR_EINVAL
+   where there is none; `what` is its use, for the message. */
+tr_status tr_csv_find_column(const struct tr_csv_table *table, const char *what, const char *name,
+                             int32_t *column);
+
 /* The failure of a table without a line: TR_EFORMAT. */
 tr_status tr_csv_empty(const char *path);
 /* Before the first row. */

@@ -142,6 +142,10 @@ tr_status tr_job_input_resolve(struct tr_job *job)
         }
     } else if (job->input.shape.count == 0) {
         TR_TRY(set_shape(job, &shape));
+        if (info->steps > 0 && job->input.steps == 0) {
+            job->input.steps = info->steps;
+            TR_TRY(tr_config_put_integer(job->root, "input", "steps", info->steps));
+        }
     }
     if (info->class_names && info->classes > 0 && job->input.classes.count == 0)
         TR_TRY(set_classes(job, info));
@@ -184,6 +188,25 @@ static tr_status check_parts(const struct tr_job *job)
                           floats);
 }
 
+static tr_status check_steps(const struct tr_job *job, const tr_config *node)
+{
+    const int64_t steps = job->input.steps, numbers = job->stored.size[0];
+    if (steps == 0) return TR_OK;
+    if (job->features != TR_FEATURE_FLOATS)
+        return tr_config_fail(TR_EINVAL, node,
+                              "steps are of numbers, and examples are images; leave it out, or take "
+                              "the layer tokens");
+    if (job->input.sources.count > 0)
+        return tr_config_fail(TR_EINVAL, node,
+                              "steps are of one source, and examples have several; leave it out");
+    if (numbers % steps == 0) return TR_OK;
+    return tr_config_fail(TR_EINVAL, node,
+                          "%" PRId64 " numbers an example are no %" PRId64
+                          " vectors of one size; give steps that "
+                          "divide them",
+                          numbers, steps);
+}
+
 tr_status tr_job_input_read(struct tr_job *job)
 {
     const struct tr_input_options *input = &job->input;
@@ -207,6 +230,7 @@ tr_status tr_job_input_read(struct tr_job *job)
     for (int32_t i = 0; i < rank; i++) job->stored.size[i] = input->shape.item[i];
     if (rank == 2) job->stored.size[job->stored.rank++] = 1;
     TR_TRY(tr_shape_check(&job->stored, "input"));
+    TR_TRY(check_steps(job, node));
     TR_TRY(read_sources(job, &job->parts));
     if (job->features == TR_FEATURE_FLOATS || job->parts.count > 0) return check_parts(job);
     return check_image(job, &job->stored);
@@ -289,6 +313,11 @@ tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source,
             TR_EMISMATCH,
             "the %s data have inputs of shape %s, the network takes %s; check data and input.shape", name,
             tr_shape_text(&shape, have), tr_shape_text(&job->stored, want));
+    if (info->steps > 0 && job->input.steps > 0 && info->steps != job->input.steps)
+        return tr_fail(TR_EMISMATCH,
+                       "examples of the %s data have %" PRId32 " steps, the network takes %" PRId64
+                       "; give windows of one length",
+                       name, info->steps, job->input.steps);
     if (info->features == TR_FEATURE_TOKENS && info->vocabulary > job->model->vocabulary)
         return tr_fail(TR_EMISMATCH,
                        "the %s data have %d words, the network %" PRId64 "; use the training vocabulary",

@@ -100,6 +100,11 @@ const int32_t tr_train_option_count = TR_OPTION_COUNT(tr_train_option_table);
 const struct tr_option tr_input_option_table[] = {
     {"shape", TR_OPTION_INT_LIST, AT(shape), "", 1, 1 << 24, NULL,
      "shape of an example: height, width, channels, or a number of values; default: from the data"},
+    {"steps", TR_OPTION_INT64, AT(steps), "0", 0, 1 << 24, NULL,
+     "vectors that the numbers of an example are, one after the other: layers take a sequence then; 0: as "
+     "the data "
+     "say",
+     .flags = TR_OPTION_QUIET},
     {"vocabulary", TR_OPTION_INT64, AT(vocabulary), "0", 0, 1 << 28, NULL,
      "number of different tokens; 0: from the data"},
     {"classes", TR_OPTION_STRING_LIST, AT(classes), "", 0, 0, NULL,

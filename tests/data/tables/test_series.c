@@ -1,0 +1,233 @@
+/* Windows over time series: what each has, where series and parts end, what is missing, and what is refused.
+ */
+#include "base/alloc.h"
+#include "data/order/split.h"
+#include "data/source.h"
+#include "data/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static tr_source *open_with(const char *description, const char *state)
+{
+    tr_source *source;
+    if (tr_source_open(description, test_directory(), state, &source) != TR_OK)
+        fail_msg("%s", tr_error_message());
+    return source;
+}
+
+/* Two series: rows of "a" are 0 to 9, of "b" 100 to 105; the second column is the tenfold of the first. */
+static void write_series(void)
+{
+    char text[1024], *at = text + sprintf(text, "day,who,x,y,note\n");
+    for (int i = 0; i < 16; i++) {
+        int x = i < 10 ? i : 90 + i;
+        at += sprintf(at, "2024-01-%02d,%s,%d,%d,word\n", i < 10 ? i + 1 : i - 9, i < 10 ? "a" : "b", x,
+                      10 * x);
+    }
+    write_file("series", text, (size_t)(at - text));
+}
+
+#define HEAD "{series: {path: series, series: who, time: day, skip_columns: note, "
+
+/* Windows of `window` rows from first[k] on, and `horizon` rows ahead of their ends the targets. */
+static void expect_windows(const char *description, int window, int horizon, const int *first, int count)
+{
+    tr_source *source = open_with(description, NULL);
+    const struct tr_source_info *info = tr_source_info(source);
+    float row[64], label[8];
+    int64_t length;
+    assert_int_equal(info->count, count);
+    assert_int_equal(info->floats, 2 * window);
+    assert_int_equal(info->steps, window);
+    assert_int_equal(info->labels, TR_LABEL_VALUES);
+    for (int k = 0; k < count; k++) {
+        assert_int_equal(tr_source_read(source, k, row, 64, &length, label), TR_OK);
+        assert_int_equal(length, 2 * window);
+        for (int t = 0; t < window; t++)
+            if (row[2 * t] != (float)(first[k] + t) || row[2 * t + 1] != (float)(10 * (first[k] + t)))
+                fail_msg("window %d, row %d: %g and %g", k, t, (double)row[2 * t], (double)row[2 * t + 1]);
+        assert_true(label[0] == (float)(first[k] + window - 1 + horizon));
+    }
+    tr_source_close(&source);
+}
+
+static void test_windows(void **unused)
+{
+    (void)unused;
+    write_series();
+    expect_windows(HEAD "window: 3}}", 3, 1, (const int[]){0, 1, 2, 3, 4, 5, 6, 100, 101, 102}, 10);
+    expect_windows(HEAD "window: 3, horizon: 3, stride: 2}}", 3, 3, (const int[]){0, 2, 4, 100}, 4);
+    expect_windows(HEAD "window: 5, horizon: 1}}", 5, 1, (const int[]){0, 1, 2, 3, 4, 100}, 6);
+    /* Of 10 rows the first 6, of 6 the first 4, and what is behind. */
+    expect_windows(HEAD "window: 2, part: [0, 0.6]}}", 2, 1, (const int[]){0, 1, 2, 3, 100, 101}, 6);
+    expect_windows(HEAD "window: 2, part: [0.6, 1]}}", 2, 1, (const int[]){6, 7}, 2);
+    expect_windows(HEAD "window: 1, part: [0.8, 1]}}", 1, 1, (const int[]){8}, 1);
+}
+
+/* No row of one part is in a window or a label of the other. */
+static void test_parts_share_nothing(void **unused)
+{
+    (void)unused;
+    write_series();
+    bool seen[2][200] = {{false}};
+    for (int part = 0; part < 2; part++) {
+        tr_source *source = open_with(part ? HEAD "window: 2, horizon: 2, part: [0.5, 1]}}"
+                                           : HEAD "window: 2, horizon: 2, part: [0, 0.5]}}",
+                                      NULL);
+        for (int64_t k = 0; k < tr_source_info(source)->count; k++) {
+            float row[4], label[2];
+            assert_int_equal(tr_source_read(source, k, row, 4, NULL, label), TR_OK);
+            seen[part][(int)row[0]] = seen[part][(int)row[2]] = seen[part][(int)label[0]] = true;
+        }
+        tr_source_close(&source);
+    }
+    for (int i = 0; i < 200; i++) assert_false(seen[0][i] && seen[1][i]);
+}
+
+static void test_targets(void **unused)
+{
+    (void)unused;
+    write_series();
+    float row[8], label[8];
+    tr_source *source =
+        open_with(HEAD "window: 2, horizon: 3, inputs: [y], targets: [x, y], every_step: true}}", NULL);
+    const struct tr_source_info *info = tr_source_info(source);
+    assert_int_equal(info->floats, 2);
+    assert_int_equal(info->values, 6);
+    assert_int_equal(tr_source_read(source, 1, row, 8, NULL, label), TR_OK);
+    assert_true(row[0] == 10 && row[1] == 20);
+    for (int t = 0; t < 3; t++)
+        assert_true(label[2 * t] == (float)(3 + t) && label[2 * t + 1] == (float)(30 + 10 * t));
+    tr_source_close(&source);
+    source = open_with(HEAD "window: 2, inputs: [y], targets: [3]}}", NULL);
+    assert_int_equal(tr_source_read(source, 0, row, 8, NULL, label), TR_OK);
+    assert_true(row[1] == 10 && label[0] == 20);
+    tr_source_close(&source);
+}
+
+/* Scaled by the rows of the part alone; another part has the same scaling. Targets stay. */
+static void test_scaling(void **unused)
+{
+    (void)unused;
+    float row[2], label[1];
+    const char *name;
+    char *state;
+    write_file("line", "1\n3\n5\n7\n100\n200\n", 18);
+    tr_source *source =
+        open_with("{series: {path: line, window: 2, standardize: true, part: [0, 0.7]}}", NULL);
+    assert_int_equal(tr_source_info(source)->count, 2);
+    assert_int_equal(tr_source_read(source, 1, row, 2, NULL, label), TR_OK);
+    const double mean = 4, deviation = sqrt(5);
+    assert_true(row[0] == (float)((3 - mean) / deviation) && row[1] == (float)((5 - mean) / deviation));
+    assert_true(label[0] == 7);
+    assert_int_equal(tr_source_state(source, &name, &state), TR_OK);
+    assert_string_equal(name, "scaling.txt");
+    tr_source_close(&source);
+    source = open_with("{series: {path: line, window: 2}}", state);
+    assert_int_equal(tr_source_read(source, 3, row, 2, NULL, label), TR_OK);
+    assert_true(row[1] == (float)((100 - mean) / deviation) && label[0] == 200);
+    tr_source_close(&source);
+    assert_int_equal(tr_source_open("{series: {path: line, window: 3}}", test_directory(), state, &source),
+                     TR_EMISMATCH);
+    assert_non_null(strstr(tr_error_message(), "windows of 3 numbers, the model was trained with 2"));
+    tr_free(state);
+}
+
+static void test_gaps(void **unused)
+{
+    (void)unused;
+    float row[2], label[1];
+    write_file("gaps", "x,y\n1,1\nNA,2\n3,3\n5,NA\n7,5\n", 28);
+    expect_refusal("{series: {path: gaps, window: 2, inputs: x, targets: y}}", TR_EFORMAT,
+                   "gaps:3:1: field 0 \"NA\"");
+    tr_source *source =
+        open_with("{series: {path: gaps, window: 2, inputs: x, targets: y, missing: mean}}", NULL);
+    assert_int_equal(tr_source_info(source)->count, 2); /* one has no target */
+    assert_int_equal(tr_source_info(source)->skipped, 1);
+    assert_int_equal(tr_source_read(source, 0, row, 2, NULL, label), TR_OK);
+    assert_true(row[0] == 1 && row[1] == 4 && label[0] == 3);
+    tr_source_close(&source);
+    source = open_with("{series: {path: gaps, window: 1, inputs: x, targets: y, missing: skip}}", NULL);
+    assert_int_equal(tr_source_info(source)->count, 2); /* from 1 to 2, and from 5 to 5 */
+    tr_source_close(&source);
+    source = open_with(
+        "{series: {path: gaps, window: 1, inputs: x, missing: constant, missing_value: -1, targets: x}}",
+        NULL);
+    assert_int_equal(tr_source_info(source)->count, 3);
+    assert_int_equal(tr_source_read(source, 1, row, 2, NULL, label), TR_OK);
+    assert_true(row[0] == -1 && label[0] == 3);
+    tr_source_close(&source);
+}
+
+static void test_what_is_refused(void **unused)
+{
+    (void)unused;
+    write_series();
+    expect_refusal(HEAD "window: 10}}", TR_EFORMAT,
+                   "a window of 10 rows and a horizon of 1 fit into no series; the longest has 10 rows");
+    expect_refusal(HEAD "window: 2, targets: [z]}}", TR_EINVAL, "target column \"z\"");
+    expect_refusal(HEAD "window: 2, inputs: [x, x]}}", TR_EINVAL,
+                   "column \"x\" is named twice among the inputs");
+    expect_refusal(HEAD "window: 2, inputs: [who]}}", TR_EINVAL, "column \"who\" is among the inputs");
+    expect_refusal(HEAD "window: 2, part: [0.5, 0.5]}}", TR_EINVAL, "part: two numbers are wanted");
+    expect_refusal(HEAD "window: 2, part: [1]}}", TR_EINVAL, "part: two numbers are wanted");
+    expect_refusal("{series: {path: series, series: who, window: 2, skip_columns: day}}", TR_EFORMAT,
+                   "field 4 \"word\" is not a number");
+    write_file("back", "1,a,0\n3,a,1\n2,b,2\n10,b,3\n9,b,4\n", 32);
+    expect_refusal("{series: {path: back, series: 1, time: 0, window: 1}}", TR_EFORMAT,
+                   "back:5:1: time \"9\" does not come behind \"10\" of the row before");
+    write_file("nobody", "1,,0\n3,a,1\n", 11);
+    expect_refusal("{series: {path: nobody, series: 1, window: 1}}", TR_EFORMAT,
+                   "the name of the series is missing");
+    /* A random part of overlapping windows is not apart from the rest; of windows apart from each other it
+     * is. */
+    tr_source *first = NULL;
+    const struct tr_split split = {.seed = 1, .share = 0.5};
+    assert_int_equal(tr_split_first(open_with(HEAD "window: 3}}", NULL), &split, &first), TR_EINVAL);
+    assert_non_null(strstr(tr_error_message(), "with part: [0.8, 1] there"));
+    assert_int_equal(tr_split_first(open_with(HEAD "window: 1, stride: 2}}", NULL), &split, &first), TR_OK);
+    tr_source_close(&first);
+}
+
+static int fail_nth(size_t size, void *user)
+{
+    (void)size;
+    int *left = user;
+    return (*left)-- == 0;
+}
+
+static void test_allocation_failures(void **unused)
+{
+    (void)unused;
+    write_series();
+    int64_t live = tr_alloc_live();
+    for (int n = 0;; n++) {
+        int left = n;
+        tr_alloc_set_hook(fail_nth, &left);
+        tr_status status = try_open(HEAD "window: 2, missing: mean, standardize: true}}");
+        tr_alloc_set_hook(NULL, NULL);
+        assert_int_equal(tr_alloc_live(), live);
+        if (status == TR_OK) break;
+        assert_int_equal(status, TR_ENOMEM);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_parts_share_nothing),
+        cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_scaling),
+        cmocka_unit_test(test_gaps),
+        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_allocation_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
