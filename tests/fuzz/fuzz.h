@@ -84,6 +84,7 @@ void fuzz_read_source(const tr_source *source);
     X(join)                                                                                                  \
     X(journal)                                                                                               \
     X(json)                                                                                                  \
+    X(json_lines)                                                                                            \
     X(manifest)                                                                                              \
     X(memory)                                                                                                \
     X(network)                                                                                               \

@@ -63,6 +63,18 @@ void fuzz_csv(const uint8_t *data, size_t size)
     read_one(formats, LENGTH(formats), data, size);
 }
 
+/* Rows as JSON objects. */
+void fuzz_json_lines(const uint8_t *data, size_t size)
+{
+    static const char *const formats[] = {
+        "{json: {path: %s, missing: mean, standardize: true}}",
+        "{json: {path: %s, label: value, label_columns: y, on_bad_record: skip, max_bad: 1}}",
+        "{json: {path: %s, label: none, categories: [0], missing: constant, on_bad_record: skip, max_bad: "
+        "1}}",
+    };
+    read_one(formats, LENGTH(formats), data, size);
+}
+
 /* Rows of series, and windows over them. */
 void fuzz_series(const uint8_t *data, size_t size)
 {

@@ -20,10 +20,19 @@
 #include <string.h>
 
 static const struct tr_entry *const entries[] = {
-    &tr_source_format_cifar.entry,  &tr_source_format_corpus.entry,   &tr_source_format_csv.entry,
-    &tr_source_format_folder.entry, &tr_source_format_idx.entry,      &tr_source_format_join.entry,
-    &tr_source_format_memory.entry, &tr_source_format_npy.entry,      &tr_source_format_series.entry,
-    &tr_source_format_text.entry,   &tr_source_format_tfrecord.entry, NULL,
+    &tr_source_format_cifar.entry,
+    &tr_source_format_corpus.entry,
+    &tr_source_format_csv.entry,
+    &tr_source_format_folder.entry,
+    &tr_source_format_idx.entry,
+    &tr_source_format_join.entry,
+    &tr_source_format_json.entry,
+    &tr_source_format_memory.entry,
+    &tr_source_format_npy.entry,
+    &tr_source_format_series.entry,
+    &tr_source_format_text.entry,
+    &tr_source_format_tfrecord.entry,
+    NULL,
 };
 
 const struct tr_registry tr_source_formats = {

@@ -51,8 +51,6 @@ static const struct tr_option csv_options[] = {
      FIELD(path),
      .fallback = NULL,
      .help = "file of lines of numbers, and names of classes, plain or gzip"},
-    TR_CSV_OPTION_SEPARATOR(struct tr_csv_options),
-    TR_CSV_OPTION_HEADER(struct tr_csv_options),
     {.key = "label",
      .type = TR_OPTION_CHOICE,
      FIELD(label),
@@ -103,7 +101,11 @@ static const struct tr_option csv_options[] = {
          "shift and scale each feature, but for `categories`, to mean 0 and deviation 1 over the training "
          "data"},
     TR_OPTIONS_BAD(struct tr_csv_options),
+    /* Those that JSON has not, last. */
+    TR_CSV_OPTION_SEPARATOR(struct tr_csv_options),
+    TR_CSV_OPTION_HEADER(struct tr_csv_options),
 };
+#define JSON_OPTIONS (TR_OPTION_COUNT(csv_options) - 2)
 
 #define FLOATS_MOST (1 << 20)
 
@@ -178,6 +180,16 @@ static void csv_destroy(tr_source *base)
 
 static const struct tr_source_class csv_class = {
     .name = "csv",
+    .version = TR_SOURCE_VERSION,
+    .read = csv_read,
+    .digest = csv_digest,
+    .state_name = "scaling.txt",
+    .state = csv_state,
+    .destroy = csv_destroy,
+};
+
+static const struct tr_source_class json_class = {
+    .name = "json",
     .version = TR_SOURCE_VERSION,
     .read = csv_read,
     .digest = csv_digest,
@@ -459,7 +471,7 @@ static tr_status csv_open(const void *options_, const char *directory, const cha
     char *path = tr_source_path(directory, options->path);
     struct csv_source *source = tr_alloc_zero(1, sizeof *source);
     if (!path || !source) goto out;
-    source->base.class = &csv_class;
+    source->base.class = options->json ? &json_class : &csv_class;
     TR_TRY_GOTO(tr_csv_table_open(path, options, &table), out);
     TR_TRY_GOTO(fill(&table, state, source), out);
     source->names = table.names;
@@ -471,6 +483,13 @@ out:
     if (source) csv_destroy(&source->base);
     tr_free(path);
     return status;
+}
+
+static tr_status json_open(const void *options_, const char *directory, const char *state, tr_source **out)
+{
+    struct tr_csv_options options = *(const struct tr_csv_options *)options_;
+    options.json = true;
+    return csv_open(&options, directory, state, out);
 }
 
 static tr_status csv_files(const void *options, const char *directory, struct tr_source_files *files)
@@ -485,5 +504,15 @@ const struct tr_source_format tr_source_format_csv = {
     .option_count = TR_OPTION_COUNT(csv_options),
     .options_size = sizeof(struct tr_csv_options),
     .open = csv_open,
+    .files = csv_files,
+};
+
+const struct tr_source_format tr_source_format_json = {
+    .name = "json",
+    .help = "JSON lines, an object each, whose members are the columns of a table, with all that `csv` has",
+    .options = csv_options,
+    .option_count = JSON_OPTIONS,
+    .options_size = sizeof(struct tr_csv_options),
+    .open = json_open,
     .files = csv_files,
 };

@@ -93,14 +93,48 @@ static void guess_header(struct tr_csv_table *table, const struct tr_lines *line
                 table->path, lines->number, name, shown, field.at, numbers, table->columns);
 }
 
+/* The fields of the current line, at most `columns` of them. */
+static tr_status split(struct tr_csv_table *table, const struct tr_lines *lines, int32_t *count)
+{
+    if (!table->options->json)
+        return tr_csv_split(lines, table->separator, table->fields, table->columns, count);
+    *count = table->columns;
+    return tr_json_row_read(&table->json, lines, table->fields);
+}
+
+/* Where a field is, for messages. */
+static const char *place_of(const struct tr_csv_table *table, const struct tr_lines *lines,
+                            struct tr_csv_field field)
+{
+    return table->options->json ? lines->line : field.at;
+}
+
+/* Names of columns stand for the fields of a first line. */
+static void take_names(struct tr_csv_table *table)
+{
+    for (int32_t i = 0; i < table->columns; i++)
+        table->fields[i] = (struct tr_csv_field){table->json.name[i], strlen(table->json.name[i])};
+    table->header = true; /* until the columns are found */
+}
+
+static tr_status count_columns(struct tr_csv_table *table, const struct tr_lines *lines)
+{
+    if (table->options->json) {
+        TR_TRY(tr_json_row_begin(&table->json, lines));
+        table->columns = table->json.columns;
+        return TR_OK;
+    }
+    table->separator = table->options->separator ? (char)table->options->separator
+                                                 : tr_csv_guess(lines->line, lines->length);
+    return tr_csv_split(lines, table->separator, NULL, 0, &table->columns);
+}
+
 /* Settles separator, number of columns and header from the first line. */
 static tr_status read_first_line(struct tr_csv_table *table)
 {
     struct tr_lines lines = table_lines(table);
     if (!tr_csv_next(&lines)) return tr_csv_empty(table->path);
-    table->separator =
-        table->options->separator ? (char)table->options->separator : tr_csv_guess(lines.line, lines.length);
-    TR_TRY(tr_csv_split(&lines, table->separator, NULL, 0, &table->columns));
+    TR_TRY(count_columns(table, &lines));
     if (table->columns > COLUMNS_MAX) {
         return tr_lines_fail(&lines, lines.line, "%" PRId32 " columns; at most %d can be read",
                              table->columns, COLUMNS_MAX);
@@ -113,6 +147,10 @@ static tr_status read_first_line(struct tr_csv_table *table)
     table->feature = tr_alloc_zero(columns, sizeof *table->feature);
     if (!table->fields || !table->row || !table->is_label || !table->is_skipped || !table->feature)
         return TR_ENOMEM;
+    if (table->options->json) {
+        take_names(table);
+        return TR_OK;
+    }
     TR_TRY(tr_csv_split(&lines, table->separator, table->fields, table->columns, &table->columns));
     table->header = table->options->header == TR_CSV_HEADER_YES;
     if (table->options->header == TR_CSV_HEADER_AUTO) guess_header(table, &lines);
@@ -244,8 +282,8 @@ bool tr_csv_has_names(struct tr_csv_table *table)
     bool names = false;
     while (label < table->columns && !table->is_label[label]) label++;
     while (label < table->columns && tr_csv_next(&lines)) {
-        if (tr_csv_split(&lines, table->separator, table->fields, table->columns, &count) != TR_OK ||
-            count != table->columns || tr_csv_is_missing(table->fields[label]))
+        if (split(table, &lines, &count) != TR_OK || count != table->columns ||
+            tr_csv_is_missing(table->fields[label]))
             continue;
         if (is_number(table->fields[label])) return false;
         names = true;
@@ -283,8 +321,8 @@ static tr_status fail_field(const struct tr_csv_table *table, const struct tr_li
 {
     struct tr_csv_field field = table->fields[i];
     int shown = field.length < 40 ? (int)field.length : 40;
-    return tr_lines_fail(lines, field.at, "field %" PRId32 " \"%.*s\" %s%s", i, shown, field.at, wrong,
-                         advice(table, field, table->is_label[i]));
+    return tr_lines_fail(lines, place_of(table, lines, field), "field %" PRId32 " \"%.*s\" %s%s", i, shown,
+                         field.at, wrong, advice(table, field, table->is_label[i]));
 }
 
 /* A label that is a name becomes its number; while names are collected, 0. */
@@ -294,7 +332,9 @@ static tr_status read_name(struct tr_csv_table *table, const struct tr_lines *li
     table->row[i] = 0;
     if (table->collects) {
         tr_status status = tr_class_names_add(&table->names, field.at, field.length);
-        return status == TR_EFORMAT ? tr_lines_fail(lines, field.at, "%s", tr_error_message()) : status;
+        return status == TR_EFORMAT
+                   ? tr_lines_fail(lines, place_of(table, lines, field), "%s", tr_error_message())
+                   : status;
     }
     int32_t number = tr_class_names_find(&table->names, field.at, field.length);
     if (number >= 0) {
@@ -303,7 +343,8 @@ static tr_status read_name(struct tr_csv_table *table, const struct tr_lines *li
     }
     struct tr_text text = TR_TEXT_INIT;
     tr_class_names_add_unknown(&table->names, field.at, field.length, &text);
-    tr_status status = text.failed ? TR_ENOMEM : tr_lines_fail(lines, field.at, "%s", text.bytes);
+    tr_status status =
+        text.failed ? TR_ENOMEM : tr_lines_fail(lines, place_of(table, lines, field), "%s", text.bytes);
     tr_text_release(&text);
     return status;
 }
@@ -316,13 +357,15 @@ static tr_status read_category(struct tr_csv_table *table, const struct tr_lines
     table->row[i] = 0;
     if (table->collects) {
         if (names->count == TR_CLASS_NAMES_MAX && tr_class_names_find(names, field.at, field.length) < 0)
-            return tr_lines_fail(lines, field.at,
+            return tr_lines_fail(lines, place_of(table, lines, field),
                                  "field %" PRId32
                                  ": its column has more than %d names, too many for categories; "
                                  "leave it out by skip_columns",
                                  i, TR_CLASS_NAMES_MAX);
         tr_status status = tr_class_names_add(names, field.at, field.length);
-        return status == TR_EFORMAT ? tr_lines_fail(lines, field.at, "%s", tr_error_message()) : status;
+        return status == TR_EFORMAT
+                   ? tr_lines_fail(lines, place_of(table, lines, field), "%s", tr_error_message())
+                   : status;
     }
     table->row[i] = (double)tr_category_find(&table->categories, table->feature[i], field.at, field.length);
     if (table->row[i] >= 0 || table->options->unknown == TR_CSV_UNKNOWN_ZEROS) return TR_OK;
@@ -350,14 +393,14 @@ static tr_status read_field(struct tr_csv_table *table, const struct tr_lines *l
     if (!wrong && fabs(table->row[i]) > (double)FLT_MAX) wrong = "is too large for a float";
     if (wrong) return fail_field(table, lines, i, wrong);
     bool is_class = table->is_label[i] && table->options->label == TR_CSV_CLASS;
-    return is_class ? check_class(table, lines, field.at, table->row[i]) : TR_OK;
+    return is_class ? check_class(table, lines, place_of(table, lines, field), table->row[i]) : TR_OK;
 }
 
 tr_status tr_csv_read(struct tr_csv_table *table, const struct tr_lines *lines)
 {
     int32_t count;
     table->gaps = false;
-    TR_TRY(tr_csv_split(lines, table->separator, table->fields, table->columns, &count));
+    TR_TRY(split(table, lines, &count));
     if (count != table->columns) {
         return tr_lines_fail(lines, lines->line, "%" PRId32 " columns; the first line has %" PRId32, count,
                              table->columns);
@@ -382,7 +425,9 @@ tr_status tr_csv_table_open(const char *path, const struct tr_csv_options *optio
     TR_TRY(read_first_line(table));
     TR_TRY(find_labels(table));
     TR_TRY(find_skipped(table));
-    return find_categories(table);
+    TR_TRY(find_categories(table));
+    if (options->json) table->header = false;
+    return TR_OK;
 }
 
 void tr_csv_table_release(struct tr_csv_table *table)
@@ -394,5 +439,6 @@ void tr_csv_table_release(struct tr_csv_table *table)
     tr_free(table->is_category);
     tr_free(table->feature);
     tr_categories_release(&table->categories);
+    tr_json_row_release(&table->json);
     tr_free(table->file.data);
 }

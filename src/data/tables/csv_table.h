@@ -8,6 +8,7 @@
 
 #include "data/tables/categories.h"
 #include "data/tables/csv_fields.h"
+#include "data/tables/json_row.h"
 #include "data/tables/missing.h"
 
 #define TR_CSV_CLASSES_MAX (1 << 20)
@@ -30,6 +31,7 @@ struct tr_csv_options {
     bool standardize;
     int on_bad_record;
     double max_bad;
+    bool json; /* lines are JSON objects, data/tables/json_row.h; no option of its own */
 };
 
 struct tr_csv_table {
@@ -37,7 +39,8 @@ struct tr_csv_table {
     const struct tr_csv_options *options;
     struct tr_load file;
     char separator;
-    bool header;
+    bool header;             /* the first line is no row */
+    struct tr_json_row json; /* where lines are JSON */
     int32_t columns;
     bool *is_label;              /* [columns] */
     bool *is_skipped;            /* [columns] */

@@ -78,7 +78,7 @@ tr_status tr_job_columns_read(const struct tr_job *job, struct tr_job_columns *o
     }
     if (!job->data.train || tr_registry_choose(&tr_source_formats, job->data.train, &entry, &own) != TR_OK)
         return TR_OK;
-    const bool table = entry == &tr_source_format_csv.entry;
+    const bool table = entry == &tr_source_format_csv.entry || entry == &tr_source_format_json.entry;
     if (!table && entry != &tr_source_format_memory.entry) return TR_OK;
     TR_TRY(tr_registry_read(&tr_source_formats, job->data.train, &entry, &options));
     tr_status status = table ? read_table(job, options, out) : read_memory(job, options, out);

@@ -1,0 +1,26 @@
+/* Lines that are JSON objects, as the fields of a table's row.
+ *
+ * The members of the first line name the columns. Members of an object within are columns called "a.b",
+ * elements of an array "a.0", "a.1" and so on. A later line may lack members, which are missing then, as null
+ * is, and has no others. Texts are fields as they are, true and false are 1 and 0.
+ */
+#ifndef TR_DATA_JSON_ROW_H
+#define TR_DATA_JSON_ROW_H
+
+#include "data/tables/csv_fields.h"
+
+/* Begins as {0}. */
+struct tr_json_row {
+    char **name; /* [columns] */
+    int32_t columns, room;
+    char *text; /* of the current line's fields */
+};
+
+/* Learns the columns from the current line. TR_EFORMAT with line, TR_ENOMEM. Release also after a failure. */
+tr_status tr_json_row_begin(struct tr_json_row *row, const struct tr_lines *lines);
+/* The fields [columns] of the current line, borrowed from the row until the next line is read. Likewise. */
+tr_status tr_json_row_read(struct tr_json_row *row, const struct tr_lines *lines,
+                           struct tr_csv_field *fields);
+void tr_json_row_release(struct tr_json_row *row);
+
+#endif

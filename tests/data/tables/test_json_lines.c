@@ -1,0 +1,143 @@
+/* Lines that are JSON objects: the rows of the table that they say, and what is refused. */
+#include "base/alloc.h"
+#include "data/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+static void write_text(const char *name, const char *text)
+{
+    write_file(name, text, strlen(text));
+}
+
+/* The examples of two descriptions are the same, labels and names of classes too. */
+static void expect_same(const char *json, const char *csv)
+{
+    tr_source *a = must_open(json), *b = must_open(csv);
+    const struct tr_source_info *of_a = tr_source_info(a), *of_b = tr_source_info(b);
+    assert_int_equal(of_a->count, of_b->count);
+    assert_int_equal(of_a->floats, of_b->floats);
+    assert_int_equal(of_a->labels, of_b->labels);
+    assert_int_equal(of_a->classes, of_b->classes);
+    for (int32_t c = 0; of_b->class_names && c < of_b->classes; c++)
+        assert_string_equal(of_a->class_names[c], of_b->class_names[c]);
+    for (int64_t i = 0; i < of_a->count; i++) {
+        float row[2][16], value[2][4];
+        int64_t length;
+        assert_int_equal(tr_source_read(a, i, row[0], 16, &length, value[0]), TR_OK);
+        assert_int_equal(tr_source_read(b, i, row[1], 16, &length, value[1]), TR_OK);
+        assert_memory_equal(row[0], row[1], (size_t)length * sizeof(float));
+        assert_memory_equal(value[0], value[1], sizeof(float));
+    }
+    char digest[2][65];
+    assert_int_equal(tr_source_digest(a, digest[0]), TR_OK);
+    assert_int_equal(tr_source_digest(b, digest[1]), TR_OK);
+    assert_string_not_equal(digest[0], digest[1]); /* another format */
+    tr_source_close(&a);
+    tr_source_close(&b);
+}
+
+static void test_rows(void **unused)
+{
+    (void)unused;
+    write_text("a.jsonl", "{\"x\": 1.5, \"big\": true, \"where\": \"Rome, \\u00e9\", \"kind\": \"cat\"}\n"
+                          "\n"
+                          "{\"kind\": \"dog\", \"where\": null, \"big\": false, \"x\": -2e3}\r\n"
+                          "{\"where\": \"Paris\", \"kind\": \"cat\", \"big\": true}");
+    write_text("a.csv", "x,big,where,kind\n1.5,1,\"Rome, \xc3\xa9\",cat\n-2000,0,,dog\n,1,Paris,cat\n");
+    expect_same("{json: {path: a.jsonl, categories: where, missing: mean, standardize: true}}",
+                "{csv: {path: a.csv, categories: where, missing: mean, standardize: true}}");
+    expect_same("{json: {path: a.jsonl, skip_columns: [where, kind], label: value, label_columns: big, "
+                "missing: constant}}",
+                "{csv: {path: a.csv, skip_columns: [where, kind], label: value, label_columns: big, missing: "
+                "constant}}");
+    expect_same("{json: {path: a.jsonl, label_columns: 1, categories: [2, 3], missing: skip}}",
+                "{csv: {path: a.csv, label_columns: 1, categories: [2, 3], missing: skip}}");
+}
+
+/* Members within members, and elements of arrays. */
+static void test_nested(void **unused)
+{
+    (void)unused;
+    write_text("deep", "{\"at\": {\"x\": 1, \"y\": [2, 3]}, \"label\": 0}\n{\"label\": 1, \"at\": {\"y\": "
+                       "[5, 6], \"x\": 4}}\n");
+    write_text("flat", "at.x,at.y.0,at.y.1,label\n1,2,3,0\n4,5,6,1\n");
+    expect_same("{json: {path: deep}}", "{csv: {path: flat}}");
+    expect_same("{json: {path: deep, label_columns: label, skip_columns: at.y.0}}",
+                "{csv: {path: flat, label_columns: label, skip_columns: at.y.0}}");
+}
+
+static void test_what_is_refused(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text, *options, *message;
+    } cases[] = {
+        {"{\"x\": 1, \"y\": 0}\n{\"x\": \"red\", \"y\": 1}\n", "",
+         "bad:2:1: field 0 \"red\" is not a number; write numbers, "
+         "name the column in categories"},
+        {"{\"x\": 1, \"y\": 0}\n{\"x\": 1, \"z\": 1}\n", "",
+         "bad:2:1: member \"z\" is not in the first line"},
+        {"{\"x\": 1, \"y\": 0}\n{\"y\": 1}\n", "", "bad:2:1: field 0 \"\" is not a number; set missing"},
+        {"{\"x\": 1, \"y\": 0}\n{\"x\": 1, \"y\"\n", "", "bad:2:1: is no JSON object: "},
+        {"{\"x\": 1, \"y\": 0}\n[1, 2]\n", "", "bad:2:1: is no JSON object: "},
+        {"{}\n", "", "bad:1:1: has no members"},
+        {"x,y\n1,2\n", "", "bad:1:1: is no JSON object: "},
+        {"{\"a.b\": 1, \"a\": {\"b\": 2}, \"y\": 0}\n", "", "bad:1:1: two values are called \"a.b\""},
+        {"{\"x\": 1, \"y\": 0}\n", ", label_columns: z", "label column \"z\""},
+        {"{\"x\": \"a\\nb\", \"y\": 0}\n", ", categories: x", "bad:1:1: \"x\" has a line feed"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char description[128];
+        tr_source *source;
+        write_text("bad", cases[i].text);
+        snprintf(description, sizeof description, "{json: {path: bad%s}}", cases[i].options);
+        tr_status status = tr_source_open(description, test_directory(), NULL, &source);
+        assert_true(status == TR_EFORMAT || status == TR_EINVAL);
+        if (!strstr(tr_error_message(), cases[i].message)) fail_msg("%s", tr_error_message());
+    }
+    expect_refusal("{json: {path: bad, separator: tab}}", TR_EINVAL, "separator");
+    write_text("some", "{\"x\": 1, \"y\": 0}\n{\"x\": 1\n{\"x\": 2, \"y\": 1}\n");
+    tr_source *source = must_open("{json: {path: some, on_bad_record: skip, max_bad: 0.5}}");
+    assert_int_equal(tr_source_info(source)->count, 2);
+    assert_int_equal(tr_source_info(source)->skipped, 1);
+    tr_source_close(&source);
+}
+
+static int fail_nth(size_t size, void *user)
+{
+    (void)size;
+    int *left = user;
+    return (*left)-- == 0;
+}
+
+static void test_allocation_failures(void **unused)
+{
+    (void)unused;
+    write_text("rows", "{\"x\": 1, \"w\": \"a\", \"y\": 0}\n{\"x\": 2, \"w\": \"b\", \"y\": 1}\n");
+    int64_t live = tr_alloc_live();
+    for (int n = 0;; n++) {
+        int left = n;
+        tr_alloc_set_hook(fail_nth, &left);
+        tr_status status = try_open("{json: {path: rows, categories: w, standardize: true}}");
+        tr_alloc_set_hook(NULL, NULL);
+        assert_int_equal(tr_alloc_live(), live);
+        if (status == TR_OK) break;
+        assert_int_equal(status, TR_ENOMEM);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_allocation_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
