@@ -57,7 +57,8 @@ def train(
         of layers, which stands for `layers.model(list)`. Not needed with `resume`
     x : array
         training examples; without them the model's own `data:` are taken. uint8 [count, height, width] or [count, height,
-        width, channels]: images; numbers [count] or [count, n]: rows of a table; `Tokens`; a dict of these: several inputs
+        width, channels]: images; numbers [count] or [count, n]: rows of a table; numbers but uint8 [count, steps, n]:
+        sequences of vectors; `Tokens`; a dict of these: several inputs
     y : array
         what is to be learned. Integers or strings [count]: classes; floats [count] or [count, n]: values; integers in the
         form of the tokens: a class of each token

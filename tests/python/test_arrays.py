@@ -149,6 +149,17 @@ def test_names():
         assert np.array_equal(run.predict(gaps), run.predict(numbers))
 
 
+def test_sequences():
+    """[count, steps, n] is a sequence for recurrent layers, and one row for predictions that say so."""
+    model = MODEL.replace("{dense: {units: 6, activation: tanh}}", "{lstm: 5}, last")
+    series = rng.normal(size=(60, 4, 3)).astype(np.float32)
+    run = trireme.train(model, series, y)
+    assert run.hash == trireme.train(model, series.astype(np.float64), y).hash
+    assert run.hash == trireme.train(model, series.reshape(60, 12), y, set={"input.steps": 4, "input.shape": [12]}).hash
+    assert np.array_equal(run.predict(series), run.predict(series.reshape(60, 12)))
+    raises(trireme.Error, lambda: run.predict(series[:, :3]), "9 numbers")
+
+
 def arrow_tables():
     if has("pyarrow"):
         import pyarrow
