@@ -11,8 +11,6 @@
 #include "base/fail.h"
 #include "base/files/file.h"
 #include "base/files/ops.h"
-#include "base/options/config.h"
-#include "job/file/monitor.h"
 #include "trireme/trireme.h"
 
 #include <inttypes.h>
@@ -30,6 +28,7 @@ struct options {
     struct tr_string_list set;
     int64_t seeds, seed, random;
     int32_t workers, threads, folds;
+    bool rate_test;
     char *by;
 };
 
@@ -83,6 +82,13 @@ static const struct tr_option table[] = {
      .most = 1000,
      .help = "cross-validation: cut the training data into N parts, and run each point N times, with another "
              "part as validation data each time; 0: as the model file says"},
+    {.key = "rate-test",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(rate_test),
+     .fallback = "false",
+     .help = "in the place of points one short run whose learning rate rises from 1e-6 to 10 in 100 steps: "
+             "proposes a "
+             "rate, and draws the loss over it (rate-test.html)"},
     {.key = "by",
      .type = TR_OPTION_STRING,
      .offset = AT(by),
@@ -128,57 +134,6 @@ static tr_status default_directory(const struct options *options, char **out)
     return status;
 }
 
-/* The value of a field of the model file, or of the settings of all points, which come after it; "" where
-   neither has it. `model` is borrowed. */
-static const char *field_of(const tr_config *model, const struct tr_string_list *set, const char *section,
-                            const char *key)
-{
-    const tr_config *node = model ? tr_config_get(tr_config_get(model, section), key) : NULL;
-    const char *value = node && tr_config_kind(node) == TR_CONFIG_SCALAR ? tr_config_text(node) : "";
-    size_t length = strlen(section);
-    for (int32_t i = 0; i < set->count; i++) {
-        const char *at = set->item[i];
-        if (strncmp(at, section, length) != 0 || at[length] != '.') continue;
-        at += length + 1;
-        if (strncmp(at, key, strlen(key)) == 0 && at[strlen(key)] == '=') value = at + strlen(key) + 1;
-    }
-    return value;
-}
-
-static bool has_axis(const struct tr_string_list *set, const char *path)
-{
-    for (int32_t i = 0; i < set->count; i++)
-        if (strncmp(set->item[i], path, strlen(path)) == 0 && set->item[i][strlen(path)] == '=') return true;
-    return false;
-}
-
-/* The seed of the split where points have several seeds of their own: all are judged on the same rows. */
-static void choose_split(const struct options *options, const tr_config *model,
-                         struct cli_sweep_orders *orders)
-{
-    double share = 0;
-    int64_t folds = options->folds, seed;
-    tr_text_double(field_of(model, &options->set, "data", "validation_split"), &share);
-    if (folds == 0) tr_text_int64(field_of(model, &options->set, "data", "folds"), &folds);
-    const tr_config *own = model ? tr_config_get(model, "seed") : NULL;
-    bool several = options->seeds > 1 || has_axis(&options->set, "seed"),
-         given = *field_of(model, &options->set, "data", "split_seed") != '\0';
-    if (tr_text_int64(own && tr_config_kind(own) == TR_CONFIG_SCALAR ? tr_config_text(own) : "1", &seed) ||
-        options->seeds > 1)
-        seed = 1;
-    if (options->seed >= 0) seed = options->seed;
-    orders->split_seed = several && !given && (share > 0 || folds > 0) ? seed : -1;
-}
-
-static void choose_figure(const struct options *options, const tr_config *model,
-                          struct cli_sweep_orders *orders)
-{
-    const char *monitor = field_of(model, &options->set, "train", "monitor"), *by = options->by ? options->by
-                                                                                    : *monitor  ? monitor
-                                                                                                : NULL;
-    snprintf(orders->by, sizeof orders->by, "%s", tr_monitor_figure(by));
-}
-
 static tr_status read_orders(const struct options *options, const char *out, struct cli_sweep_orders *orders)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -196,12 +151,7 @@ static tr_status read_orders(const struct options *options, const char *out, str
     };
     if (options->folds == 1)
         return tr_fail(TR_EINVAL, "--folds 1 leaves nothing to train on; give 2 or more");
-    tr_config *model = NULL;
-    TR_TRY(tr_config_read(options->model, &model));
-    choose_split(options, model, orders);
-    choose_figure(options, model, orders);
-    tr_config_destroy(&model);
-    TR_TRY(tr_monitor_check_name("--by", options->by ? options->by : orders->by));
+    TR_TRY(cli_sweep_choose(options->by, orders));
     return digest_model(options->model, orders->digest);
 }
 
@@ -367,7 +317,12 @@ static tr_status run(const void *options_)
     TR_TRY_GOTO(read_orders(options, out, &orders), done);
     TR_TRY_GOTO(cli_sweep_plan(&orders, &plan), done);
     TR_TRY_GOTO(check_points(&orders, &plan), done);
-    status = sweep_in(&orders, &plan);
+    if (!options->rate_test)
+        status = sweep_in(&orders, &plan);
+    else if (plan.axes > 0 || options->seeds > 1 || options->folds > 0)
+        status = tr_fail(TR_EINVAL, "--rate-test is one run; leave --seeds, --folds and several values out");
+    else
+        status = cli_sweep_rate_test(&orders, &plan);
 done:
     cli_sweep_plan_release(&plan);
     tr_free(out);

@@ -75,6 +75,10 @@ struct cli_sweep_orders {
     char digest[TR_SHA256_TEXT];      /* of the model file */
 };
 
+/* Settles split_seed and by, the latter as given by `by` or, NULL, by the model file. TR_EINVAL for a figure
+   that there is not, and what reading the file says. */
+tr_status cli_sweep_choose(const char *by, struct cli_sweep_orders *orders);
+
 /* Finds axes and points; none is known to have run. TR_EINVAL. Release with cli_sweep_plan_release(), also
    after a failure. */
 tr_status cli_sweep_plan(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan);
@@ -101,6 +105,12 @@ tr_status cli_sweep_write_record(const struct cli_sweep_orders *orders, const st
    where nothing can be noted. */
 tr_status cli_sweep_run(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan,
                         struct cli_screen *screen);
+
+/* The rate of a step of the range test, from 0. */
+double cli_rate_of_step(int step);
+/* The range test (rate_test.c): one run of the settings of all points whose rate rises; prints what it found,
+   and writes rate-test.csv and rate-test.html. TR_EINTERRUPTED after a signal, TR_EIO, what trainers say. */
+tr_status cli_sweep_rate_test(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan);
 
 /* Indices of the wanted points, the best first, those that did not run to their end last. Returned, free with
    tr_free(). TR_ENOMEM. */

@@ -252,6 +252,42 @@ static void test_folds(void **state)
     session_release(&session);
 }
 
+/* A test of the rate ends with a rate to take, a table whose rates rise by one factor, and a picture. */
+static void test_rate_test(void **state)
+{
+    (void)state;
+    struct session session;
+    int code = run(&session, "sweep", "tiny.yaml", "--rate-test", "--out", "rates", NULL);
+    if (code != 0) session_show(&session);
+    assert_int_equal(code, 0);
+    expect_in(session.text[0], ", where the loss falls fastest; lowest at ");
+    expect_in(session.text[0], "picture     rates/rate-test.html");
+    session_release(&session);
+    char *table = file_of("rates/rate-test.csv"), *page = file_of("rates/rate-test.html");
+    expect_in(page, "<svg");
+    expect_in(page, "proposed");
+    free(page);
+    assert_memory_equal(table, "step,rate,loss,smoothed\n", 24);
+    double before = 0, smooth = 0;
+    int steps = 0;
+    for (char *line = strtok(strchr(table, '\n'), "\n"); line; line = strtok(NULL, "\n")) {
+        double rate, loss, smoothed;
+        int step;
+        assert_int_equal(sscanf(line, "%d,%lg,%lg,%lg", &step, &rate, &loss, &smoothed), 4);
+        assert_int_equal(step, ++steps);
+        if (before > 0) assert_true(fabs(rate / before / pow(10, 7.0 / 99) - 1) < 1e-9);
+        smooth = 0.9 * smooth + 0.1 * loss;
+        assert_true(fabs(smoothed - smooth / (1 - pow(0.9, steps))) < 1e-9 * smoothed);
+        before = rate;
+    }
+    assert_true(steps > 50 && steps <= 100);
+    free(table);
+    code = run(&session, "sweep", "tiny.yaml", "--rate-test", "--seeds", "2", "--out", "rates", NULL);
+    assert_int_equal(code, 2);
+    expect_in(session.text[1], "--rate-test is one run");
+    session_release(&session);
+}
+
 static void test_bad_records(void **state)
 {
     (void)state;
@@ -328,9 +364,9 @@ static void test_a_stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grids),   cmocka_unit_test(test_draws), cmocka_unit_test(test_bad_orders),
-        cmocka_unit_test(test_a_sweep), cmocka_unit_test(test_folds), cmocka_unit_test(test_bad_records),
-        cmocka_unit_test(test_a_stop),
+        cmocka_unit_test(test_grids),       cmocka_unit_test(test_draws),  cmocka_unit_test(test_bad_orders),
+        cmocka_unit_test(test_a_sweep),     cmocka_unit_test(test_folds),  cmocka_unit_test(test_rate_test),
+        cmocka_unit_test(test_bad_records), cmocka_unit_test(test_a_stop),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
 }
