@@ -53,9 +53,8 @@ static void choose_split(const tr_config *model, struct cli_sweep_orders *orders
 
 static void choose_figure(const char *given, const tr_config *model, struct cli_sweep_orders *orders)
 {
-    const char *monitor = field_of(model, orders->set, "train", "monitor"), *by = options->by ? options->by
-                                                                                  : *monitor  ? monitor
-                                                                                              : NULL;
+    const char *monitor = field_of(model, orders->set, "train", "monitor");
+    const char *by = given ? given : *monitor ? monitor : NULL;
     snprintf(orders->by, sizeof orders->by, "%s", tr_monitor_figure(by));
 }
 
