@@ -95,8 +95,9 @@ static tr_status make_variables(tr_trainer *trainer, const struct tr_train_setti
         TR_TRY(tr_train_slowness(settings->slow, trainer_crew_rank(&trainer->crew),
                                  trainer_crew_size(&trainer->crew), &strategy.slow));
     if (comm) TR_TRY(tr_train_share_processors(comm, settings, &threads));
-    TR_TRY(tr_train_open_device(settings->device ? settings->device : "cpu", settings, comm, threads,
-                                &variables->device));
+    if (!variables->device)
+        TR_TRY(tr_train_open_device(settings->device ? settings->device : "cpu", settings, comm, threads,
+                                    &variables->device));
     TR_TRY(choose_holder(variables, settings, comm, threads));
     strategy.holder = variables->holder;
     if (trainer->observation.updates.replayed.sessions > 0)

@@ -27,14 +27,19 @@ tr_status tr_trainer_create(const struct tr_train_settings *given, tr_trainer **
     return status;
 }
 
-tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm, tr_trainer **out)
+static tr_status create(const struct tr_train_settings *settings, tr_comm *comm, tr_device *device,
+                        tr_trainer **out)
 {
     *out = NULL;
     tr_trainer *trainer = tr_alloc_zero(1, sizeof *trainer);
-    if (!trainer) return TR_ENOMEM;
+    if (!trainer) {
+        tr_device_destroy(&device);
+        return TR_ENOMEM;
+    }
     trainer_reported_begin(&trainer->reported);
     trainer_beginning_begin(&trainer->beginning);
     trainer_variables_begin(&trainer->variables);
+    trainer->variables.device = device;
     trainer->process = getpid();
     trainer->stop = settings->stop ? settings->stop : &trainer->own;
     trainer->rate.value = NAN;
@@ -52,6 +57,26 @@ tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm
     }
     *out = trainer;
     return TR_OK;
+}
+
+tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm, tr_trainer **out)
+{
+    return create(settings, comm, NULL, out);
+}
+
+tr_status trainer_create_on(const struct tr_train_settings *given, tr_device *device, tr_trainer **out)
+{
+    struct tr_train_settings settings;
+    tr_status status = tr_train_settings_take(given, &settings);
+    *out = NULL;
+    if (status == TR_OK) return create(&settings, NULL, device, out);
+    tr_device_destroy(&device);
+    return status;
+}
+
+void trainer_go_to(tr_trainer *trainer, int64_t step)
+{
+    trainer->variables.step = step;
 }
 
 void tr_trainer_destroy(tr_trainer **handle)

@@ -14,6 +14,13 @@
  * tr_trainer_destroy(). */
 tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm, tr_trainer **out);
 
+/* A process alone that computes with a device which is there already: the trainer's from then on, also after
+   a failure. */
+tr_status trainer_create_on(const struct tr_train_settings *settings, tr_device *device, tr_trainer **out);
+/* The next step is the one behind `step` steps, whatever the state: for whoever wants to know what such a step
+   is made of, not its numbers. Local. */
+void trainer_go_to(tr_trainer *trainer, int64_t step);
+
 /* ---- what it is made of: local, and borrowed until the trainer is destroyed ---- */
 
 struct tr_job *trainer_job(const tr_trainer *trainer);

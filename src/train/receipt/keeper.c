@@ -139,6 +139,12 @@ const struct tr_receipt *trainer_receipt(const tr_trainer *trainer)
     return &trainer->receipt.content;
 }
 
+const struct tr_chain_link *trainer_receipt_links(const tr_trainer *trainer, int64_t *count)
+{
+    *count = trainer->receipt.taken;
+    return trainer->receipt.link;
+}
+
 /* ---- boundaries ---- */
 
 static tr_status tell(const struct trainer_receipt *receipt, const struct tr_receipt_boundary *boundary)
@@ -262,6 +268,7 @@ tr_status trainer_receipt_take(tr_trainer *trainer)
     TR_TRY(extend_chain(trainer, &boundary.chain));
     TR_TRY(trainer_state_root(trainer, &boundary.root));
     TR_TRY(tr_receipt_add(&receipt->content, &boundary));
+    receipt->taken = receipt->links;
     receipt->links = 0;
     receipt->fresh = true;
     return tell(receipt, &boundary);

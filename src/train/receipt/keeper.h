@@ -26,7 +26,7 @@ struct trainer_receipt {
         opened; /* the last boundary of `content` has been held against the state that the run goes on from */
     bool fresh; /* the last boundary is of the present state */
     struct tr_chain_link *link; /* [links] steps since the last boundary, without their batches' digests */
-    int64_t links;
+    int64_t links, taken; /* taken: that led to the last boundary; they stay until the next step */
     /* Of whoever follows the run: */
     const int64_t *at; /* [at_count] steps done at boundaries that it wants, ascending; borrowed */
     int64_t at_count;
@@ -50,6 +50,9 @@ tr_status trainer_receipt_follow(tr_trainer *trainer, const struct tr_receipt_bo
 
 /* What it keeps so far; borrowed. */
 const struct tr_receipt *trainer_receipt(const tr_trainer *trainer);
+
+/* The steps between its last two boundaries, with their batches' digests; borrowed until the next step. */
+const struct tr_chain_link *trainer_receipt_links(const tr_trainer *trainer, int64_t *count);
 
 /* Before a step: the first boundary, where there is none yet. Collective. */
 tr_status trainer_receipt_open(tr_trainer *trainer);

@@ -182,20 +182,59 @@ static tr_status hash_state(tr_trainer *trainer, const struct trainer_tensors *t
     return status;
 }
 
+/* The state and how it is cut. Release both also after a failure. */
+static tr_status list_state(tr_trainer *trainer, struct trainer_tensors *tensors,
+                            struct tr_canonical *canonical)
+{
+    struct trainer_facts facts;
+    struct tr_checkpoint_content content;
+    if (!tr_strategy_is_spread(trainer->variables.strategy))
+        TR_TRY(trainer_variables_gather(&trainer->variables));
+    TR_TRY(trainer_tensors_list(trainer, NULL, tensors));
+    trainer_tensors_describe(trainer, tensors, &facts, &content);
+    return tr_canonical_make(&content, trainer->job->input.state, canonical);
+}
+
 tr_status trainer_state_root(tr_trainer *trainer, struct tr_sha256_sum *root)
 {
     struct trainer_tensors tensors = {0};
-    struct trainer_facts facts;
-    struct tr_checkpoint_content content;
     struct tr_canonical canonical = {0};
-    if (!tr_strategy_is_spread(trainer->variables.strategy))
-        TR_TRY(trainer_variables_gather(&trainer->variables));
-    tr_status status = trainer_tensors_list(trainer, NULL, &tensors);
-    if (status == TR_OK) {
-        trainer_tensors_describe(trainer, &tensors, &facts, &content);
-        status = tr_canonical_make(&content, trainer->job->input.state, &canonical);
-    }
+    tr_status status = list_state(trainer, &tensors, &canonical);
     if (status == TR_OK) status = hash_state(trainer, &tensors, &canonical, root);
+    tr_canonical_release(&canonical);
+    trainer_tensors_release(&tensors);
+    return status;
+}
+
+static tr_status tell_leaf(tr_trainer *trainer, const struct trainer_tensors *tensors,
+                           const struct tr_canonical *canonical, int64_t number,
+                           trainer_leaf_listener listener, void *user)
+{
+    const struct tr_canonical_leaf at = tr_canonical_leaf_at(canonical, number);
+    struct trainer_leaf leaf = {.bytes = canonical->head + at.at, .size = at.bytes};
+    if (at.tensor) {
+        const struct trainer_origin *origin = &tensors->origin[at.tensor->group][at.tensor->index];
+        const char *data = tensors->tensor[at.tensor->group][at.tensor->index].data;
+        const float *arena = origin->arena < TR_ARENAS ? tr_variables_arena(trainer->variables.arenas,
+                                                                            (enum tr_arena)origin->arena)
+                                                       : NULL;
+        if (!data || !arena)
+            return tr_fail(TR_EUNSUPPORTED, "the state of tensor \"%s\" is kept by the strategy alone",
+                           at.tensor->name);
+        leaf.name = at.tensor->name;
+        leaf.bytes = data + at.at;
+        leaf.device = arena + origin->begin + at.at / sizeof *arena;
+    }
+    return listener(user, &leaf);
+}
+
+tr_status trainer_state_tell(tr_trainer *trainer, trainer_leaf_listener listener, void *user)
+{
+    struct trainer_tensors tensors = {0};
+    struct tr_canonical canonical = {0};
+    tr_status status = list_state(trainer, &tensors, &canonical);
+    for (int64_t i = 0; status == TR_OK && i < canonical.leaves; i++)
+        status = tell_leaf(trainer, &tensors, &canonical, i, listener, user);
     tr_canonical_release(&canonical);
     trainer_tensors_release(&tensors);
     return status;

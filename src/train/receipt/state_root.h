@@ -7,6 +7,18 @@
 
 /* The root over the canonical bytes of what a checkpoint would keep now (receipt/canonical.h). Collective. */
 tr_status trainer_state_root(tr_trainer *trainer, struct tr_sha256_sum *root);
+
+/* A leaf of the state. */
+struct trainer_leaf {
+    const char *name;    /* of its tensor, NULL: part of the head */
+    const void *bytes;   /* borrowed for the call */
+    const float *device; /* where they lie on the device; NULL of the head */
+    size_t size;
+};
+/* Tells of all leaves of the present state, in order. Of a process alone that has the whole state. */
+typedef tr_status (*trainer_leaf_listener)(void *user, const struct trainer_leaf *leaf);
+tr_status trainer_state_tell(tr_trainer *trainer, trainer_leaf_listener listener, void *user);
+
 /* Fills in the batches of `count` links. Local. */
 tr_status trainer_digest_batches(tr_trainer *trainer, struct tr_chain_link *link, int64_t count);
 

@@ -1,0 +1,149 @@
+/* Units of losses. */
+#include "dispute/units/numbers.h"
+
+/* exp(x - m) of each class, and their sum. */
+UNIT(softmax_cross_entropy)
+{
+    const int64_t r = is(to, "dx") ? to->at / a->classes : to->at, label = whole(a->label + r);
+    const float *x = a->x + r * a->classes;
+    struct greatest greatest = {.any = false};
+    if (label < 0) return constant(0);
+    for (int64_t k = 0; k < a->classes; k++) greatest_add(&greatest, in(x + k), k);
+    if (is(to, "correct")) return if_equal(greatest.at, word((uint32_t)label), constant(1), constant(0));
+    const struct num m = greatest.value;
+    struct lanes sum = lanes_begin();
+    for (int64_t k = 0; k < a->classes; k++) lanes_add(&sum, exponential(sub(in(x + k), m)));
+    const struct num s = lanes_total(&sum);
+    const float off = a->smoothing / (float)a->classes, on = (1 - a->smoothing) + off;
+    if (is(to, "dx")) {
+        const int64_t k = to->at % a->classes;
+        const struct num share = over(exponential(sub(in(x + k), m)), s);
+        return mul(flushed(sub(share, constant(k == label ? on : off))), constant(a->scale));
+    }
+    const struct num logz = logarithm(s);
+    if (a->smoothing == 0) return sub(logz, sub(in(x + label), m));
+    struct num loss = constant(0);
+    for (int64_t k = 0; k < a->classes; k++)
+        loss = fused(constant(k == label ? on : off), sub(logz, sub(in(x + k), m)), loss);
+    return loss;
+}
+
+UNIT(mean_squared_error)
+{
+    const int64_t first = to->at * a->width;
+    struct lanes sum = lanes_begin();
+    if (is(to, "dx")) {
+        const struct num d = sub(in(a->x + to->at), in(a->target + to->at));
+        return mul(mul(d, constant(2 / (float)a->width)), constant(a->scale));
+    }
+    for (int64_t k = 0; k < a->width; k++) {
+        const struct num d = sub(in(a->x + first + k), in(a->target + first + k));
+        lanes_fused(&sum, d, d);
+    }
+    return mul(lanes_total(&sum), constant(1 / (float)a->width));
+}
+
+/* The term of an output, or its slope. */
+static struct num binary(const struct tr_op_binary_cross_entropy *a, int64_t at, bool slope)
+{
+    const struct num x = in(a->x + at), t = in(a->target + at), zero = constant(0), one = constant(1);
+    const struct num minus = negated(x);
+    struct num q = zero, u = zero;
+    if (a->weight) {
+        q = mul(in(a->weight + at % a->width), t);
+        u = sub(add(q, one), t);
+    }
+    if (slope) {
+        const struct num s = sigmoid(x);
+        return a->weight ? fused(u, s, negated(q)) : sub(s, t);
+    }
+    const struct num above = if_equal(x, x, if_less(zero, minus, minus, zero), x);
+    const struct num z = add(above, logarithm(add(one, exponential(negated(magnitude(x))))));
+    return fused(sub(one, t), x, a->weight ? mul(u, z) : z);
+}
+
+UNIT(binary_cross_entropy)
+{
+    const struct num share = constant(1 / (float)a->width);
+    const int64_t first = to->at * a->width;
+    if (is(to, "dx")) return mul(mul(flushed(binary(a, to->at, true)), share), constant(a->scale));
+    if (is(to, "correct")) {
+        struct num right = constant(0);
+        const struct num zero = constant(0), one = constant(1), half = constant(0.5f);
+        for (int64_t k = 0; k < a->width; k++) {
+            const struct num says = if_less(zero, in(a->x + first + k), one, zero);
+            const struct num is_so = if_less(half, in(a->target + first + k), one, zero);
+            right = add(right, if_equal(says, is_so, one, zero));
+        }
+        return over(right, constant((float)a->width));
+    }
+    struct lanes sum = lanes_begin();
+    for (int64_t k = 0; k < a->width; k++) lanes_add(&sum, binary(a, first + k, false));
+    return mul(lanes_total(&sum), share);
+}
+
+static struct num huber(const struct tr_op_huber_error *a, int64_t at, bool slope)
+{
+    const struct num d = sub(in(a->x + at), in(a->target + at)), away = magnitude(d), zero = constant(0);
+    const struct num sign = if_less(zero, d, constant(1), if_less(d, zero, constant(-1), d)),
+                     delta = constant(a->delta);
+    if (a->delta > 0) {
+        /* a <= delta */
+        const struct num far = slope ? mul(delta, sign) : mul(delta, sub(away, constant(0.5f * a->delta)));
+        const struct num near = slope ? d : mul(mul(constant(0.5f), d), d);
+        return if_less(away, delta, near, if_equal(away, delta, near, far));
+    }
+    return slope ? sign : away;
+}
+
+UNIT(huber_error)
+{
+    const struct num share = constant(1 / (float)a->width);
+    struct lanes sum = lanes_begin();
+    if (is(to, "dx")) return mul(mul(huber(a, to->at, true), share), constant(a->scale));
+    for (int64_t k = 0; k < a->width; k++) lanes_add(&sum, huber(a, to->at * a->width + k, false));
+    return mul(lanes_total(&sum), share);
+}
+
+UNIT(weigh_rows)
+{
+    const bool is_loss = is(to, "loss");
+    const int64_t r = is_loss ? to->at : to->at / a->width;
+    const struct num weight = in(a->weight + whole(a->label + r));
+    return mul(in((is_loss ? a->loss : a->dx) + to->at), weight);
+}
+
+UNIT(to_labels)
+{
+    const struct num x = in(a->x + to->at), zero = constant(0);
+    /* A whole number below 2^31 from the bits of a float that is at least 1: its digits, shifted. */
+    const struct num bits = x, exponent = unit_emit(TR_PROGRAM_SHR, bits, word(23), bits, bits);
+    const struct num digits =
+        unit_emit(TR_PROGRAM_OR, unit_emit(TR_PROGRAM_AND, bits, word(0x7fffff), bits, bits), word(0x800000),
+                  bits, bits);
+    const struct num up = unit_emit(TR_PROGRAM_SHL, digits,
+                                    unit_emit(TR_PROGRAM_ISUB, exponent, word(150), bits, bits), bits, bits);
+    const struct num down = unit_emit(
+        TR_PROGRAM_SHR, digits, unit_emit(TR_PROGRAM_ISUB, word(150), exponent, bits, bits), bits, bits);
+    const struct num number = if_less(x, constant(0x1p23f), down, up);
+    return if_less(x, constant(1), zero, if_less(x, constant(0x1p31f), number, zero));
+}
+
+static struct num rows_leaf(const void *arguments, int32_t microbatch, int64_t at)
+{
+    const struct tr_op_sum_rows *a = arguments;
+    struct num sum = constant(0);
+    (void)at;
+    for (int64_t r = cut_begin(&a->cut, microbatch); r < cut_end(&a->cut, microbatch); r++)
+        sum = add(sum, in(a->x + r));
+    return sum;
+}
+
+UNIT(sum_rows)
+{
+    return over_cut(&a->cut, to->node, rows_leaf, a, 0);
+}
+
+const struct unit_entry unit_losses[] = {
+    UNIT_ENTRY(softmax_cross_entropy) UNIT_ENTRY(mean_squared_error) UNIT_ENTRY(binary_cross_entropy)
+        UNIT_ENTRY(huber_error) UNIT_ENTRY(weigh_rows) UNIT_ENTRY(to_labels) UNIT_ENTRY(sum_rows) UNIT_END};

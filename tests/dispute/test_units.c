@@ -1,0 +1,189 @@
+/* The unit of every operation (dispute/units) against what `ref` computes, in all cases: outputs of each
+ * region, the first ones, the last one and some between, each out of nothing but what its unit opened. And
+ * what a unit takes of its own operation's outputs it takes only of those.
+ *
+ * test_dispute_units [OPERATION]
+ */
+#include "device/cases/cases.h"
+#include "device/ref/ref.h"
+#include "dispute/units/unit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define OUTPUTS 24 /* of a region that are tried in a case */
+
+static tr_device *reference, watched;
+static struct tr_device_class watched_class;
+
+/* The call of the case that runs. */
+static struct call {
+    enum tr_operation_number operation;
+    int64_t rows;
+    char arguments[1024];
+    struct tr_unit_region region[TR_UNIT_REGIONS];
+    int regions;
+} call;
+
+#define WATCH(op)                                                                                            \
+    static tr_status watch_##op(tr_device *device, const struct tr_op_##op *arguments)                       \
+    {                                                                                                        \
+        (void)device;                                                                                        \
+        assert_true(sizeof *arguments <= sizeof call.arguments);                                             \
+        call.operation = TR_OPERATION_##op;                                                                  \
+        memcpy(call.arguments, arguments, sizeof *arguments);                                                \
+        call.rows = tr_operation_rows(tr_operation_of(call.operation), arguments, true);                     \
+        call.regions = tr_unit_regions(call.operation, arguments, call.rows, call.region);                   \
+        return ref_##op(reference, arguments);                                                               \
+    }
+TR_DEVICE_OPS(WATCH)
+#undef WATCH
+
+static int make_devices(void **state)
+{
+    (void)state;
+    if (tr_device_create("ref", 1, NULL, &reference) != TR_OK) return -1;
+    watched_class = *reference->class;
+#define SLOT(op) watched_class.op = watch_##op;
+    TR_DEVICE_OPS(SLOT)
+#undef SLOT
+    watched = *reference;
+    watched.class = &watched_class;
+    return 0;
+}
+
+static int destroy_devices(void **state)
+{
+    (void)state;
+    tr_device_destroy(&reference);
+    return 0;
+}
+
+/* What was at an address before or after the operation; fails the test outside of the case's buffers. */
+static const void *contents(const struct scene *s, const void *at, int bytes, bool after)
+{
+    for (int i = 0; i < s->buffers; i++) {
+        const struct scene_buffer *b = &s->buffer[i];
+        const char *begin = (const char *)b->memory + b->lead, *place = at;
+        if (place < begin || place + bytes > begin + b->bytes) continue;
+        return (after ? b->after : b->before) + b->lead + (place - begin);
+    }
+    fail_msg("%s: a unit opens what is no input (%s)", tr_operation_of(call.operation)->name, s->name);
+    return NULL;
+}
+
+static bool is_output(const void *at)
+{
+    for (int i = 0; i < call.regions; i++) {
+        const struct tr_unit_region *region = &call.region[i];
+        const char *end = region->begin + (region->rows - 1) * region->step + region->width;
+        if ((const char *)at >= region->begin && (const char *)at < end) return true;
+    }
+    return false;
+}
+
+static tr_status open_input(void *user, const void *at, int bytes, bool own, uint64_t *value, uint32_t *leaf,
+                            uint32_t *byte)
+{
+    if (own && !is_output(at))
+        fail_msg("%s: a unit takes an input for an output", tr_operation_of(call.operation)->name);
+    *value = 0;
+    memcpy(value, contents(user, at, bytes, own), (size_t)bytes);
+    *leaf = *byte = 0;
+    return TR_OK;
+}
+
+/* Output number `at` of a region. */
+static void check_output(struct scene *s, const struct tr_unit_region *region, int64_t at)
+{
+    const int64_t per_row = region->width / region->size;
+    const bool nodes = region->operand->role == TR_ROLE_NODES;
+    const struct tr_unit_place place = {region->operand->name, nodes ? at / per_row : 0,
+                                        nodes ? at % per_row : at};
+    const struct tr_unit_source source = {open_input, s};
+    const char *memory = region->begin + at / per_row * region->step + at % per_row * region->size;
+    struct tr_program program = {0};
+    uint32_t expected = 0, got;
+    memcpy(&expected, contents(s, memory, region->size, true), (size_t)region->size);
+    if (tr_unit_build(call.operation, call.arguments, &place, &source, &program) != TR_OK)
+        fail_msg("%s: %s", tr_operation_of(call.operation)->name, tr_error_message());
+    got = tr_program_result(&program);
+    if (!tr_program_same(expected, got, region->size == 4))
+        fail_msg("%s: \"%s\" %lld of node %lld is %08x, its unit says %08x (%s)",
+                 tr_operation_of(call.operation)->name, place.operand, (long long)place.at,
+                 (long long)place.node, (unsigned)expected, (unsigned)got, s->name);
+    tr_program_release(&program);
+}
+
+static void check_regions(struct scene *s, uint32_t seed)
+{
+    for (int i = 0; i < call.regions; i++) {
+        const int64_t count = call.region[i].rows * (call.region[i].width / call.region[i].size);
+        for (int64_t k = 0; k < OUTPUTS && k < count; k++) {
+            int64_t at = k < OUTPUTS / 4 ? k : k == OUTPUTS / 4 ? count - 1 : 0;
+            if (k > OUTPUTS / 4)
+                at = (int64_t)((uint64_t)(seed + (uint32_t)k) * 2654435761u % (uint64_t)count);
+            check_output(s, &call.region[i], at);
+        }
+    }
+}
+
+static void test_units(void **state)
+{
+    const struct case_list *list = *state;
+    const enum tr_operation_number number = (enum tr_operation_number)(list - case_lists);
+    if (tr_operation_of(number)->class == TR_FUSION) return;
+    if (!tr_unit_is_there(number))
+        fail_msg(
+            "operation \"%s\" has no unit: write UNIT(%s) in src/dispute/units, in the file of its family, "
+            "and its line in the list at the end of that file",
+            list->operation, list->operation);
+    case_must_exist(list);
+    for (int flavor = SCENE_PLAIN; flavor < SCENE_FLAVORS; flavor++)
+        for (int index = 0;; index++) {
+            struct scene s;
+            if (flavor != SCENE_PLAIN && index % 3) continue;
+            scene_begin(&s, &watched, (enum scene_flavor)flavor, 0, (uint32_t)index);
+            call.regions = 0;
+            if (!list->run(&s, index)) break;
+            check_regions(&s, (uint32_t)index * 7919u);
+            scene_release(&s);
+        }
+}
+
+/* An operand that is a part of something larger needs its step stated. */
+static void test_parts(void **state)
+{
+    (void)state;
+    for (int number = 0; number < TR_OPERATIONS; number++) {
+        const struct tr_operation *operation = tr_operation_of((enum tr_operation_number)number);
+        bool part = false;
+        for (int i = 0; i < operation->count; i++)
+            part |= operation->operand[i].role == TR_ROLE_WRITES_PART ||
+                    operation->operand[i].role == TR_ROLE_UPDATES_PART;
+        const bool stated = number == TR_OPERATION_attention_backward || number == TR_OPERATION_rotary ||
+                            number == TR_OPERATION_sequence_copy;
+        if (part && !stated && operation->class != TR_FUSION)
+            fail_msg("operation \"%s\" writes a part of something: state its step in part_of() of "
+                     "src/dispute/units/regions.c, and here",
+                     operation->name);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[CASE_LISTS + 1];
+    int count = 0;
+    for (int i = 0; i < CASE_LISTS; i++)
+        if (argc < 2 || strcmp(argv[1], case_lists[i].operation) == 0)
+            tests[count++] =
+                (struct CMUnitTest){case_lists[i].operation, test_units, NULL, NULL, (void *)&case_lists[i]};
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(test_parts);
+    return _cmocka_run_group_tests("units of operations", tests, (size_t)count, make_devices,
+                                   destroy_devices);
+}

@@ -1,0 +1,11 @@
+trireme_test(dispute units TIMEOUT 1800 SOURCES ${TR_CASES})
+
+# The referee is a program of one file, and of C99.
+add_executable(dispute_referee ${PROJECT_SOURCE_DIR}/src/dispute/referee.c)
+set_target_properties(dispute_referee PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF)
+target_compile_options(dispute_referee PRIVATE -Wall -Wextra -ffp-contract=off)
+target_link_libraries(dispute_referee PRIVATE m)
+
+trireme_test(dispute disputes TIMEOUT 1800 SOURCES support/training.c support/families.c)
+target_compile_definitions(test_dispute_disputes PRIVATE TEST_REFEREE="$<TARGET_FILE:dispute_referee>")
+add_dependencies(test_dispute_disputes dispute_referee)
