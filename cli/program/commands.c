@@ -6,10 +6,10 @@
 #include <string.h>
 
 const struct cli_command *const cli_commands[] = {
-    &cli_train,       &cli_launch,     &cli_compare, &cli_plan,    &cli_sweep,  &cli_eval,
-    &cli_predict,     &cli_generate,   &cli_inspect, &cli_log,     &cli_export, &cli_import,
-    &cli_report_runs, &cli_diff,       &cli_verify,  &cli_receipt, &cli_data,   &cli_models,
-    &cli_devices,     &cli_completion, &cli_version, &cli_help,    NULL,
+    &cli_train,       &cli_launch,   &cli_compare,    &cli_plan,    &cli_sweep,   &cli_eval,
+    &cli_predict,     &cli_generate, &cli_inspect,    &cli_log,     &cli_export,  &cli_import,
+    &cli_report_runs, &cli_diff,     &cli_verify,     &cli_dispute, &cli_receipt, &cli_data,
+    &cli_models,      &cli_devices,  &cli_completion, &cli_version, &cli_help,    NULL,
 };
 
 #define COMMANDS_MAX 32

@@ -6,7 +6,8 @@
 
 extern const struct cli_command cli_train, cli_launch, cli_compare, cli_plan, cli_sweep, cli_eval,
     cli_predict, cli_generate, cli_inspect, cli_log, cli_export, cli_import, cli_report_runs, cli_diff,
-    cli_verify, cli_receipt, cli_data, cli_models, cli_devices, cli_completion, cli_version, cli_help;
+    cli_verify, cli_dispute, cli_receipt, cli_data, cli_models, cli_devices, cli_completion, cli_version,
+    cli_help;
 
 /* All commands, ends with NULL. */
 extern const struct cli_command *const cli_commands[];

@@ -129,6 +129,12 @@ static void compare_jobs(struct court *court, const struct tr_receipt *own)
     tr_sha256_text(of_b, b_hex);
     if (court_equal(of_a, of_b))
         court_conclude(court, TR_DISPUTE_OPEN, "the receipts are of other seeds or numbers of steps");
+    else if (!data && !court->settings->model)
+        court_conclude(
+            court, TR_DISPUTE_OPEN,
+            "the receipts are of other settings: A's are %s, B's %s; name the model file that is to "
+            "count (--model)",
+            a_hex, b_hex);
     else
         court_conclude(court,
                        court_equal(of_a, of_own)   ? TR_DISPUTE_A

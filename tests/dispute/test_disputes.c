@@ -184,6 +184,52 @@ const struct tr_registry tr_device_kinds = {.kind = "device", .entries = entries
 
 /* ---- runs ---- */
 
+/* Jobs for the operations that those of tests/support have not. */
+static const char sentences[] = "name: sentences\n"
+                                "seed: 4\n"
+                                "data:\n"
+                                "  train: {text: {path: train.tsv}}\n"
+                                "layers:\n"
+                                "  - embedding: {width: 8, name: words}\n"
+                                "  - conv1d: {filters: 8, kernel: 3, activation: tanh, name: neighbours}\n"
+                                "  - bidirectional: {units: 4, cell: gru}\n"
+                                "  - rms_norm\n"
+                                "  - attention: {heads: 2, rotary: 100}\n"
+                                "  - multiply: neighbours\n"
+                                "  - group_norm: 2\n"
+                                "  - gru: 5\n"
+                                "  - global_max_pool\n"
+                                "  - dense: 2\n"
+                                "loss: softmax_cross_entropy\n"
+                                "optimizer: {rule: rmsprop, rate: 1e-2}\n"
+                                "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
+static const char pictures[] = "name: pictures\n"
+                               "seed: 4\n"
+                               "data:\n"
+                               "  train: {idx: {images: train-images, labels: train-labels}}\n"
+                               "input: {scale: 1/255}\n"
+                               "layers:\n"
+                               "  - conv: {filters: 4, kernel: 3, stride: 2, activation: relu}\n"
+                               "  - group_norm: 2\n"
+                               "  - silu\n"
+                               "  - global_average_pool\n"
+                               "  - softmax\n"
+                               "  - dense: 10\n"
+                               "loss: softmax_cross_entropy\n"
+                               "optimizer: {rule: adagrad, rate: 1e-2, clip_norm: 0.01}\n"
+                               "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
+static const struct family own_families[] = {{"sentences", NULL, {NULL}, {NULL}},
+                                             {"pictures", NULL, {NULL}, {NULL}}};
+
+static void write_models(void)
+{
+    char path[SCRATCH_PATH];
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, family_place, "sentences.yaml"), sentences,
+                                    strlen(sentences)));
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, family_place, "pictures.yaml"), pictures,
+                                    strlen(pictures)));
+}
+
 /* A later seed orders the examples; all else is there by then. */
 static tr_status forge_order(void *user, tr_trainer *trainer)
 {
@@ -280,7 +326,9 @@ static bool found(const struct family *family, int64_t step, const char *place, 
     const char *const path[2] = {forger == 0 ? forged : honest, forger == 0 ? honest : forged};
     struct tr_dispute_result result;
     settle(path, forger, 0, &result);
-    if (result.outcome == TR_DISPUTE_EQUAL) {
+    /* Later operations of a kind are those of an evaluation, which is no part of a step. */
+    const bool evaluated = result.outcome == TR_DISPUTE_OPEN && plan.occurrence > 0;
+    if (result.outcome == TR_DISPUTE_EQUAL || evaluated) {
         tr_dispute_release(&result);
         return false;
     }
@@ -416,6 +464,41 @@ static void a_spoilt_answer_never_wins(void **state)
     }
 }
 
+/* A damaged case proves nothing, or the same. */
+static void a_damaged_case_proves_nothing_else(void **state)
+{
+    (void)state;
+    honest_run();
+    plan = (struct plan){.what = OUTPUT, .operation = TR_OPERATION_batch_norm_backward, .step = 3};
+    make_forged(everything());
+    const char *const path[2] = {honest, forged};
+    struct tr_dispute_result result;
+    settle(path, 1, 0, &result);
+    assert_int_equal(result.outcome, TR_DISPUTE_A);
+    const size_t length = strlen(result.referee);
+    /* The program is for people to read; all else is committed to. */
+    const char *end = strstr(result.referee, "\nfloat\n");
+    assert_non_null(end);
+    assert_int_equal(referee(result.referee), 0);
+    int refused = 0;
+    for (int i = 0; i < 60; i++) {
+        const size_t at = (size_t)(end - result.referee) * (size_t)i / 60 + 40;
+        if (at >= length || result.referee[at] == '\n') continue;
+        const char before = result.referee[at];
+        result.referee[at] = before == '1' ? '2' : '1';
+        const int said = referee(result.referee);
+        result.referee[at] = before;
+        refused += said == 4;
+        if (said != 4 && said != 0) fail_msg("byte %zu changed: the referee says %d", at, said);
+    }
+    assert_true(refused > 40);
+    char *cut = tr_strdup(result.referee);
+    cut[length / 2] = '\0';
+    assert_int_equal(referee(cut), 4);
+    tr_free(cut);
+    tr_dispute_release(&result);
+}
+
 /* Whose run cannot be repeated has lost. */
 static void a_run_that_does_not_repeat(void **state)
 {
@@ -451,6 +534,7 @@ static void other_settings_are_named(void **state)
     assert_int_equal(outcome.status, TR_OK);
     const char *const paths[2] = {honest, path};
     settle(paths, 1, 0, &result);
+    assert_int_equal(result.outcome, TR_DISPUTE_OPEN);
     assert_non_null(strstr(result.text, "settings"));
     tr_dispute_release(&result);
 }
@@ -459,30 +543,43 @@ static int set_up(void **state)
 {
     const struct tr_device_choice choice = {.name = "ref"};
     if (tr_device_kind_ref.create(&choice, &reference) != TR_OK) return -1;
-    return family_place_make(state);
+    if (family_place_make(state) != 0) return -1;
+    write_models();
+    return 0;
 }
 
 static int tear_down(void **state)
 {
     int forged_ones = 0;
     for (int i = 0; i < TR_OPERATIONS; i++) forged_ones += forged_once[i];
-    print_message("%d operations forged\n", forged_ones);
+    print_message("%d operations forged; in no step of these jobs, or without influence there:", forged_ones);
+    for (int i = 0; i < TR_OPERATIONS; i++)
+        if (!forged_once[i] && tr_operation_of((enum tr_operation_number)i)->class != TR_FUSION)
+            print_message(" %s", tr_operation_of((enum tr_operation_number)i)->name);
+    print_message("\n");
     tr_device_destroy(&reference);
     return family_place_remove(state);
 }
 
 int main(void)
 {
-    struct CMUnitTest tests[16];
+    struct CMUnitTest tests[24];
     int count = 0;
     for (int i = 0; i < family_count; i++)
         tests[count++] =
             (struct CMUnitTest){families[i].name, each_operation_of_a_job, NULL, NULL, (void *)&families[i]};
-    const struct CMUnitTest others[] = {
-        cmocka_unit_test(a_moment_in_memory),         cmocka_unit_test(the_learning_rate),
-        cmocka_unit_test(a_byte_of_the_data),         cmocka_unit_test(a_moment_that_is_claimed),
-        cmocka_unit_test(the_order_of_examples),      cmocka_unit_test(a_spoilt_answer_never_wins),
-        cmocka_unit_test(a_run_that_does_not_repeat), cmocka_unit_test(other_settings_are_named)};
+    for (int i = 0; i < 2; i++)
+        tests[count++] = (struct CMUnitTest){own_families[i].name, each_operation_of_a_job, NULL, NULL,
+                                             (void *)&own_families[i]};
+    const struct CMUnitTest others[] = {cmocka_unit_test(a_moment_in_memory),
+                                        cmocka_unit_test(the_learning_rate),
+                                        cmocka_unit_test(a_byte_of_the_data),
+                                        cmocka_unit_test(a_moment_that_is_claimed),
+                                        cmocka_unit_test(the_order_of_examples),
+                                        cmocka_unit_test(a_spoilt_answer_never_wins),
+                                        cmocka_unit_test(a_damaged_case_proves_nothing_else),
+                                        cmocka_unit_test(a_run_that_does_not_repeat),
+                                        cmocka_unit_test(other_settings_are_named)};
     memcpy(tests + count, others, sizeof others);
     count += (int)(sizeof others / sizeof others[0]);
     return _cmocka_run_group_tests("disputes", tests, (size_t)count, set_up, tear_down);

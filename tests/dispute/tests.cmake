@@ -9,3 +9,6 @@ target_link_libraries(dispute_referee PRIVATE m)
 trireme_test(dispute disputes TIMEOUT 1800 SOURCES support/training.c support/families.c)
 target_compile_definitions(test_dispute_disputes PRIVATE TEST_REFEREE="$<TARGET_FILE:dispute_referee>")
 add_dependencies(test_dispute_disputes dispute_referee)
+
+add_test(NAME dispute.command COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/dispute/command.sh $<TARGET_FILE:trireme> ${PROJECT_SOURCE_DIR})
+set_tests_properties(dispute.command PROPERTIES LABELS dispute TIMEOUT 600)

@@ -76,6 +76,7 @@ void fuzz_read_source(const tr_source *source);
     X(corpus)                                                                                                \
     X(csv)                                                                                                   \
     X(digests)                                                                                               \
+    X(dispute)                                                                                               \
     X(example)                                                                                               \
     X(folder)                                                                                                \
     X(idx)                                                                                                   \

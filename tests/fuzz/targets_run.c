@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "base/numbers/hash.h"
 #include "checkpoint/manifest.h"
+#include "device/device.h"
+#include "dispute/step.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
 #include "receipt/receipt.h"
@@ -267,4 +269,73 @@ void fuzz_updates(const uint8_t *data, size_t size)
     tr_update_log_release(&again);
     free(bytes);
     FUZZ_DEMAND(tr_alloc_live() == live);
+}
+
+/* ---- disputes ---- */
+
+/* A step of two entries, as a party answers for. */
+static struct dispute_step *small_step(void)
+{
+    static struct dispute_step step;
+    static tr_device *device;
+    static float numbers[300];
+    struct tr_sha256_sum leaf;
+    if (step.made) return &step;
+    dispute_step_begin(&step);
+    FUZZ_DEMAND(tr_device_create("ref", 1, NULL, &device) == TR_OK);
+    FUZZ_DEMAND(tr_evidence_open(device, &step.evidence) == TR_OK);
+    FUZZ_DEMAND(tr_evidence_memory(&step.evidence, TR_EVIDENCE_UPLOAD, "upload", numbers, sizeof numbers) ==
+                TR_OK);
+    const struct tr_op_fill fill = {300, 1, numbers};
+    FUZZ_DEMAND(tr_evidence_operation(&step.evidence, TR_OPERATION_fill, &fill, sizeof fill) == TR_OK);
+    FUZZ_DEMAND(tr_evidence_close(&step.evidence) == TR_OK);
+    FUZZ_DEMAND(tr_merkle_leaf(step.evidence.hash, numbers, 4, &leaf) == TR_OK);
+    step.before.leaf = step.after.leaf = calloc(1, sizeof *step.before.leaf);
+    step.before.sum = step.after.sum = calloc(1, sizeof leaf);
+    FUZZ_DEMAND(step.before.leaf && step.before.sum);
+    step.before.leaf->size = 4;
+    step.before.sum[0] = leaf;
+    step.before.count = step.after.count = 1;
+    step.made = true;
+    return &step;
+}
+
+/* A question to a party, and an answer as a judge takes it apart. A way that is taken leads to the root. */
+void fuzz_dispute(const uint8_t *data, size_t size)
+{
+    struct fuzz_input input = {data, size};
+    const unsigned kind = fuzz_choice(&input, 4);
+    char *line = fuzz_string(input);
+    struct tr_wire wire = {.at = line};
+    if (kind == 0) {
+        struct tr_text text = TR_TEXT_INIT;
+        if (dispute_step_answer(small_step(), &wire, &text) == TR_OK) {
+            FUZZ_DEMAND(text.length > 0 && text.length < TR_WIRE_MOST);
+            FUZZ_DEMAND(!strchr(text.bytes, '\n'));
+        }
+        tr_text_release(&text);
+    } else if (kind == 1) { /* step */
+        struct tr_sha256_sum sum;
+        tr_wire_digest(&wire, &sum);
+        const int64_t steps = tr_wire_number(&wire, 1000);
+        tr_wire_bits(&wire);
+        tr_wire_seed(&wire);
+        FUZZ_DEMAND(steps >= 0 && steps <= 1000);
+        tr_wire_ends(&wire);
+    } else if (kind == 2) { /* leaf */
+        unsigned char bytes[TR_EVIDENCE_LEAF];
+        struct tr_sha256_sum sum = {{0}};
+        struct tr_merkle_proof proof;
+        FUZZ_DEMAND(tr_wire_bytes(&wire, bytes, sizeof bytes) <= sizeof bytes);
+        tr_wire_way(&wire, 5, 11, &sum, &proof);
+        FUZZ_DEMAND(wire.bad || proof.length == 4);
+        tr_wire_ends(&wire);
+    } else { /* entry */
+        char name[64];
+        tr_wire_word(&wire, name, sizeof name);
+        FUZZ_DEMAND(strlen(name) < sizeof name && !strchr(name, ' '));
+        tr_wire_number(&wire, TR_UNIT_REGIONS);
+        tr_wire_ends(&wire);
+    }
+    free(line);
 }

@@ -23,12 +23,43 @@ static struct num gelu_tanh_slope(struct num x)
     return fused(mul(mul(half, x), fused(negated(t), t, one)), inner, mul(half, add(one, t)));
 }
 
+static struct num silu_slope(struct num x)
+{
+    const struct num s = sigmoid(x), one = constant(1);
+    return mul(s, fused(x, sub(one, s), one));
+}
+
+/* dy where x is at least 3, 0 where it is at most -3. */
+static struct num hard_swish_back(struct num x, struct num dy)
+{
+    const struct num low = constant(-3), high = constant(3), zero = constant(0);
+    const struct num between = mul(dy, fused(x, constant(0x1.555556p-2f), constant(0.5f)));
+    const struct num upper = if_less(high, x, dy, if_equal(x, high, dy, between));
+    return if_less(x, low, zero, if_equal(x, low, zero, upper));
+}
+
+static struct num by_input(enum tr_activation activation, struct num x, struct num dy)
+{
+    switch (activation) {
+    case TR_ACT_GELU:
+        return mul(dy, gelu_slope(x));
+    case TR_ACT_GELU_TANH:
+        return mul(dy, gelu_tanh_slope(x));
+    case TR_ACT_SILU:
+        return mul(dy, silu_slope(x));
+    case TR_ACT_HARD_SWISH:
+        return hard_swish_back(x, dy);
+    default:
+        unit_refuse("an activation that has no unit");
+        return dy;
+    }
+}
+
 UNIT(activation_backward)
 {
     const struct num dy = in(a->dy + to->at), zero = constant(0), one = constant(1);
     if (a->activation == TR_ACT_NONE) return dy;
-    if (a->activation == TR_ACT_GELU) return mul(dy, gelu_slope(in(a->x + to->at)));
-    if (a->activation == TR_ACT_GELU_TANH) return mul(dy, gelu_tanh_slope(in(a->x + to->at)));
+    if (tr_activation_reads_input(a->activation)) return by_input(a->activation, in(a->x + to->at), dy);
     const struct num y = in(a->y + to->at);
     switch (a->activation) {
     case TR_ACT_RELU:
@@ -48,6 +79,22 @@ UNIT(activation_backward)
 UNIT(add)
 {
     return add(in(a->a + to->at), in(a->b + to->at));
+}
+
+UNIT(multiply)
+{
+    const int64_t row = to->at / a->width / a->spatial;
+    return mul(in(a->a + to->at), in(a->b + row * a->width + to->at % a->width));
+}
+
+UNIT(multiply_sum)
+{
+    struct num sum = constant(0);
+    for (int64_t p = 0; p < a->spatial; p++) {
+        const int64_t i = (to->at / a->width * a->spatial + p) * a->width + to->at % a->width;
+        sum = fused(in(a->a + i), in(a->b + i), sum);
+    }
+    return sum;
 }
 
 UNIT(scale)
@@ -94,5 +141,6 @@ UNIT(dropout)
 }
 
 const struct unit_entry unit_elements[] = {
-    UNIT_ENTRY(activation_forward) UNIT_ENTRY(activation_backward) UNIT_ENTRY(add) UNIT_ENTRY(scale)
-        UNIT_ENTRY(fill) UNIT_ENTRY(join_columns) UNIT_ENTRY(split_columns) UNIT_ENTRY(dropout) UNIT_END};
+    UNIT_ENTRY(activation_forward) UNIT_ENTRY(activation_backward) UNIT_ENTRY(add) UNIT_ENTRY(multiply)
+        UNIT_ENTRY(multiply_sum) UNIT_ENTRY(scale) UNIT_ENTRY(fill) UNIT_ENTRY(join_columns)
+            UNIT_ENTRY(split_columns) UNIT_ENTRY(dropout) UNIT_END};

@@ -226,6 +226,15 @@ struct num activated(enum tr_activation activation, float slope, struct num x)
         const struct num inner = fused(mul(x, x), constant(0x1.2444f2p-5f), constant(0x1.988454p-1f));
         return mul(mul(constant(0.5f), x), add(constant(1), tangent(mul(x, inner))));
     }
+    case TR_ACT_SILU:
+        return mul(x, sigmoid(x));
+    case TR_ACT_HARD_SWISH: {
+        const struct num t = add(x, constant(3)), most = constant(6);
+        const struct num gate = if_less(t, zero, zero, if_less(most, t, most, t));
+        return mul(x, mul(gate, constant(0x1.555556p-3f)));
+    }
+    default:
+        break;
     }
     unit_refuse("an activation that has no unit");
     return x;
