@@ -368,6 +368,7 @@ def conv(
     dilation: int | Sequence[int] | None = None,
     padding: Literal["valid", "same"] | None = None,
     pad: int | Sequence[int] | None = None,
+    groups: int | None = None,
     algorithm: Literal["auto", "direct", "winograd"] | None = None,
     activation: Literal["none", "relu", "leaky_relu", "tanh", "sigmoid"] | None = None,
     slope: float | None = None,
@@ -396,6 +397,8 @@ def conv(
         valid, or same: as many outputs as inputs / stride
     pad : int or sequence of two int, -1 .. 1024, default -1
         rows and columns on every side, instead of padding
+    groups : int, 1 .. 1048576, default 1
+        groups of channels, of which outputs see the inputs of their own alone; as many as channels: depthwise
     algorithm : {"auto", "direct", "winograd"}, default auto
         algorithm, which changes rounding: winograd has a quarter of the products; auto takes it if kernel, channels and
         outputs suit it, else direct
@@ -433,6 +436,7 @@ def conv1d(
     kernel: int,
     *,
     causal: bool | None = None,
+    groups: int | None = None,
     activation: Literal["none", "relu", "leaky_relu", "tanh", "sigmoid"] | None = None,
     slope: float | None = None,
     weights: Initializer | None = None,
@@ -454,6 +458,8 @@ def conv1d(
         tokens seen by an output
     causal : bool, default False
         the token and earlier ones, instead of as many before as after it
+    groups : int, 1 .. 1048576, default 1
+        groups of channels, of which outputs see the inputs of their own alone; as many as channels: depthwise
     activation : {"none", "relu", "leaky_relu", "tanh", "sigmoid"}, default none
         applied to the output
     slope : float, > 0 and <= 1, default 0.01
@@ -490,6 +496,7 @@ def conv_transpose(
     stride: int | Sequence[int] | None = None,
     padding: Literal["valid", "same"] | None = None,
     pad: int | Sequence[int] | None = None,
+    groups: int | None = None,
     weights: Initializer | None = None,
     name: str | None = None,
     from_: str | Sequence[str] | None = None,
@@ -511,6 +518,8 @@ def conv_transpose(
         valid: (input - 1) * stride + kernel rows and columns, or same: input * stride
     pad : int or sequence of two int, -1 .. 1024, default -1
         rows and columns removed on every side of the valid output, instead of padding
+    groups : int, 1 .. 1048576, default 1
+        groups of channels, of which outputs see the inputs of their own alone; as many as channels: depthwise
     weights : initializer, default glorot_uniform
         initializer of the weights
     name : str

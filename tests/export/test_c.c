@@ -131,6 +131,8 @@ static const char *const known[] = {
     "load_images",
     "rms_norm_forward",
     "group_norm_forward",
+    "grouped_conv_forward",
+    "grouped_conv_backward_data",
     "multiply",
     NULL,
 };

@@ -84,6 +84,17 @@ layers:
 - gelu
 - dense: {units: 10, use_bias: false}
 """,
+    "groups": """
+layers:
+- conv: {filters: 8, kernel: 3, padding: same, groups: 4, activation: relu}
+- conv: {filters: 8, kernel: 5, stride: 2, padding: same, groups: 8, use_bias: false}
+- batch_norm
+- conv: {filters: 12, kernel: [2, 3], groups: 2, activation: leaky_relu, slope: 0.2}
+- conv_transpose: {filters: 6, kernel: 3, stride: 2, groups: 3}
+- tanh
+- conv: {filters: 6, kernel: 3, dilation: 2, pad: 1, groups: 6, activation: sigmoid}
+- dense: 10
+""",
     "gates": """
 layers:
 - conv: {filters: 6, kernel: 3, stride: 2, padding: same, use_bias: false}

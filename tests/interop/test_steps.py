@@ -224,6 +224,53 @@ def mixed():
     judge("mixed", Mixed, data, layers, "mean_squared_error", [photo, torch.tensor(facts)], torch.tensor(price), F.mse_loss)
 
 
+# ---- light convolutions and gates ----
+
+
+class Light(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(2, 6, 3, padding=1)
+        self.conv2 = nn.Conv2d(6, 6, 5, padding=2, groups=6)
+        self.dense1 = nn.Linear(6, 3)
+        self.dense2 = nn.Linear(3, 6)
+        self.conv3 = nn.Conv2d(6, 4, (3, 2), stride=(2, 1), groups=2)
+        self.conv_transpose1 = nn.ConvTranspose2d(4, 6, 2, stride=2, groups=2, bias=False)
+        self.dense3 = nn.Linear(6, 3)
+
+    def forward(self, x):
+        image = F.hardswish(self.conv2(F.silu(self.conv1(x))))
+        gate = torch.sigmoid(self.dense2(F.silu(self.dense1(image.mean((2, 3))))))
+        seen = self.conv_transpose1(torch.tanh(self.conv3(image * gate[:, :, None, None])))
+        return self.dense3((seen * F.silu(seen)).mean((2, 3)))
+
+
+def light():
+    pixels = random.integers(0, 256, (COUNT, 6, 5, 2)).astype(np.uint8)
+    np.save(place("light.npy"), pixels)
+    label = array("kind.npy", random.integers(0, 3, COUNT))
+    x = torch.tensor(pixels).permute(0, 3, 1, 2).double() * float(np.float32(1 / 255))
+    layers = """
+- conv: {filters: 6, kernel: 3, padding: same}
+- silu
+- conv: {filters: 6, kernel: 5, padding: same, groups: 6}
+- hard_swish: {name: image}
+- global_average_pool
+- dense: 3
+- silu
+- dense: {units: 6, activation: sigmoid, name: dense2}
+- multiply: image
+- conv: {filters: 4, kernel: [3, 2], stride: [2, 1], groups: 2, activation: tanh}
+- conv_transpose: {filters: 6, kernel: 2, stride: 2, groups: 2, name: conv_transpose1}
+- silu
+- multiply: conv_transpose1
+- global_average_pool
+- dense: {units: 3, name: dense3}
+"""
+    judge("light", Light, "npy: {features: light.npy, labels: kind.npy}", layers, "softmax_cross_entropy", [x], label, F.cross_entropy)
+
+
+light()
 losses()
 heads()
 larger()

@@ -179,6 +179,7 @@ static void test_first_layers_pass_nothing_back(void **state)
         {"4x4x2", "average_pool: 2"},
         {"4x4x2", "upsample: 2"},
         {"4x4x2", "group_norm: 2"},
+        {"4x4x2", "conv: {filters: 2, kernel: 3, groups: 2}"},
         {"4x4x2", "multiply: input"},
         {"4x4x2", "silu"},
         {"4x4x2", "conv_transpose: {filters: 3, kernel: 2}"},

@@ -369,6 +369,25 @@ const struct network networks[] = {
      "- add: words\n"
      "- last\n"
      "- dense: 3\n"},
+    {"convolutions by groups", "7x8x3", 0,
+     "layers:\n"
+     "- conv: {filters: 6, kernel: 3, padding: same, groups: 3, activation: relu}\n"
+     "- max_pool: 2\n"
+     "- conv: {filters: 6, kernel: 3, padding: same, groups: 6, use_bias: false}\n"
+     "- batch_norm\n"
+     "- silu\n"
+     "- conv: {filters: 4, kernel: [2, 3], groups: 2, stride: [1, 2], activation: tanh}\n"
+     "- conv_transpose: {filters: 6, kernel: 2, stride: 2, groups: 2}\n"
+     "- tanh\n"
+     "- conv: {filters: 6, kernel: 3, dilation: 2, pad: 2, groups: 6, activation: sigmoid}\n"
+     "- dense: 3\n"},
+    {"neighbours of tokens by groups", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 6, weights: {normal: 0.7}}\n"
+     "- conv1d: {filters: 6, kernel: 3, groups: 6, activation: tanh}\n"
+     "- conv1d: {filters: 4, kernel: 2, groups: 2, causal: true, use_bias: false}\n"
+     "- last\n"
+     "- dense: 3\n"},
     {"groups of channels of images and vectors", "5x4x2", 0,
      "layers:\n"
      "- conv: {filters: 6, kernel: 3, padding: same}\n"

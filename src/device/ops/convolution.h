@@ -71,6 +71,66 @@ struct tr_op_conv_backward_weights {
     _(OPERATIONS, rows *tr_window_out(&a->window) * a->out_c *                                               \
                       (2 * tr_window_taps(&a->window) * a->in_c + (a->db ? 1 : 0)))
 
+/* ---- convolution by groups of channels ----
+ *
+ * Outputs of group g, channels [g * out_c / groups, (g + 1) * out_c / groups), see the inputs of group g
+ * alone, [g * in_c / groups, (g + 1) * in_c / groups): with as many groups as channels each channel by
+ * itself. groups divides both. The arguments are those of the operation in question, but w and dw are
+ * [kernel_h][kernel_w][in_c / groups][out_c]; so is the arithmetic, with chains over the channels of the
+ * group.
+ */
+
+struct tr_op_grouped_conv_forward {
+    struct tr_op_conv_forward conv;
+    int32_t groups;
+};
+#define TR_ABOUT_grouped_conv_forward(_)                                                                     \
+    _(SIZE, conv.rows)                                                                                       \
+    _(SHAPE, conv.in_c)                                                                                      \
+    _(SHAPE, conv.out_c)                                                                                     \
+    _(SHAPE, conv.window)                                                                                    \
+    _(SHAPE, groups)                                                                                         \
+    _(READS, conv.x, rows *tr_window_in(&a->conv.window) * a->conv.in_c)                                     \
+    _(READS, conv.w, tr_window_taps(&a->conv.window) * (a->conv.in_c / a->groups) * a->conv.out_c)           \
+    _(READS, conv.b, a->conv.out_c)                                                                          \
+    _(WRITES, conv.y, rows *tr_window_out(&a->conv.window) * a->conv.out_c)                                  \
+    _(OPERATIONS, 2 * rows * tr_window_out(&a->conv.window) * tr_window_taps(&a->conv.window) *              \
+                      (a->conv.in_c / a->groups) * a->conv.out_c)
+
+struct tr_op_grouped_conv_backward_data {
+    struct tr_op_conv_backward_data conv;
+    int32_t groups;
+};
+#define TR_ABOUT_grouped_conv_backward_data(_)                                                               \
+    _(SIZE, conv.rows)                                                                                       \
+    _(SHAPE, conv.in_c)                                                                                      \
+    _(SHAPE, conv.out_c)                                                                                     \
+    _(SHAPE, conv.window)                                                                                    \
+    _(SHAPE, groups)                                                                                         \
+    _(READS, conv.dy, rows *tr_window_out(&a->conv.window) * a->conv.out_c)                                  \
+    _(READS, conv.w, tr_window_taps(&a->conv.window) * (a->conv.in_c / a->groups) * a->conv.out_c)           \
+    _(WRITES, conv.dx, rows *tr_window_in(&a->conv.window) * a->conv.in_c)                                   \
+    _(OPERATIONS, 2 * rows * tr_window_out(&a->conv.window) * tr_window_taps(&a->conv.window) *              \
+                      (a->conv.in_c / a->groups) * a->conv.out_c)
+
+struct tr_op_grouped_conv_backward_weights {
+    struct tr_op_conv_backward_weights conv;
+    int32_t groups;
+};
+#define TR_ABOUT_grouped_conv_backward_weights(_)                                                            \
+    _(CUT, conv.cut)                                                                                         \
+    _(SHAPE, conv.in_c)                                                                                      \
+    _(SHAPE, conv.out_c)                                                                                     \
+    _(SHAPE, conv.window)                                                                                    \
+    _(SHAPE, groups)                                                                                         \
+    _(READS, conv.x, rows *tr_window_in(&a->conv.window) * a->conv.in_c)                                     \
+    _(READS, conv.dy, rows *tr_window_out(&a->conv.window) * a->conv.out_c)                                  \
+    _(NODES, conv.dw, tr_window_taps(&a->conv.window) * (a->conv.in_c / a->groups) * a->conv.out_c)          \
+    _(NODES, conv.db, a->conv.out_c)                                                                         \
+    _(OPERATIONS,                                                                                            \
+      rows *tr_window_out(&a->conv.window) * a->conv.out_c *                                                 \
+          (2 * tr_window_taps(&a->conv.window) * (a->conv.in_c / a->groups) + (a->conv.db ? 1 : 0)))
+
 /* ---- convolution by Winograd's algorithm ----
  *
  * The same convolutions with fewer products, and other roundings: 3x3 kernels, stride 1, dilation 1, at least

@@ -199,6 +199,31 @@ static tr_status write_conv_transpose(struct tr_c_network *network, const struct
     return TR_OK;
 }
 
+static tr_status write_grouped_conv(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_grouped_conv_forward *grouped = &traced->as.grouped_conv_forward;
+    const struct tr_op_conv_forward *op = &grouped->conv;
+    const struct tr_c_name y = tr_c_value_name(network, traced, op->y);
+    write_window(network, traced, &op->window);
+    TR_C_BEGIN(grouped_conv);
+    tr_text_addf(&network->body, "&%s_window, %d, %d, %d, %s, %s, %s);\n", network->layer_name[traced->layer],
+                 grouped->groups, op->in_c, op->out_c, TR_C_VALUE(op->x), TR_C_ARRAY(op->w), y.text);
+    return finish_affine(network, traced, (int64_t)op->window.out_h * op->window.out_w, op->out_c, op->b,
+                         op->activation, op->slope, y.text);
+}
+
+static tr_status write_grouped_conv_transpose(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_grouped_conv_backward_data *grouped = &traced->as.grouped_conv_backward_data;
+    const struct tr_op_conv_backward_data *op = &grouped->conv;
+    write_window(network, traced, &op->window);
+    TR_C_BEGIN(grouped_conv_transpose);
+    tr_text_addf(&network->body, "&%s_window, %d, %d, %d, %s, %s, %s);\n", network->layer_name[traced->layer],
+                 grouped->groups, op->in_c, op->out_c, TR_C_VALUE(op->dy), TR_C_ARRAY(op->w),
+                 TR_C_VALUE(op->dx));
+    return TR_OK;
+}
+
 static tr_status write_pool(struct tr_c_network *network, const struct tr_traced *traced)
 {
     const struct tr_op_pool_forward *op = &traced->as.pool_forward;
@@ -438,6 +463,8 @@ static tr_status (*const writers[TR_TRACED_KINDS])(struct tr_c_network *network,
     [TR_TRACED_conv_forward] = write_conv,
     [TR_TRACED_winograd_forward] = write_winograd,
     [TR_TRACED_conv_backward_data] = write_conv_transpose,
+    [TR_TRACED_grouped_conv_forward] = write_grouped_conv,
+    [TR_TRACED_grouped_conv_backward_data] = write_grouped_conv_transpose,
     [TR_TRACED_activation_forward] = write_activation_layer,
     [TR_TRACED_add] = write_add,
     [TR_TRACED_multiply] = write_multiply,

@@ -30,6 +30,8 @@
     X(conv)                                                                                                  \
     X(winograd)                                                                                              \
     X(conv_transpose)                                                                                        \
+    X(grouped_conv)                                                                                          \
+    X(grouped_conv_transpose)                                                                                \
     X(plus_bias)                                                                                             \
     X(relu)                                                                                                  \
     X(leaky_relu)                                                                                            \

@@ -118,6 +118,9 @@ tr_status tr_onnx_translate(struct tr_onnx_graph *graph, const struct tr_traced 
 tr_status tr_onnx_translate_conv(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_winograd(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_conv_transpose(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_grouped_conv(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_grouped_conv_transpose(struct tr_onnx_graph *graph,
+                                                   const struct tr_traced *traced);
 tr_status tr_onnx_translate_pool(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_softmax(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_rms_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced);
@@ -134,6 +137,7 @@ tr_status tr_onnx_translate_copy(struct tr_onnx_graph *graph, const struct tr_tr
 tr_status tr_onnx_translate_unfold(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 /* Of what tr_onnx_translate_unfold() made. */
 tr_status tr_onnx_translate_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_grouped_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_position(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_rotary(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_attention(struct tr_onnx_graph *graph, const struct tr_traced *traced);

@@ -268,6 +268,8 @@ static tr_status (*const translators[TR_TRACED_KINDS])(struct tr_onnx_graph *gra
     [TR_TRACED_conv_forward] = tr_onnx_translate_conv,
     [TR_TRACED_winograd_forward] = tr_onnx_translate_winograd,
     [TR_TRACED_conv_backward_data] = tr_onnx_translate_conv_transpose,
+    [TR_TRACED_grouped_conv_forward] = tr_onnx_translate_grouped_conv,
+    [TR_TRACED_grouped_conv_backward_data] = tr_onnx_translate_grouped_conv_transpose,
     [TR_TRACED_activation_forward] = translate_activation,
     [TR_TRACED_add] = translate_add,
     [TR_TRACED_multiply] = translate_multiply,

@@ -221,13 +221,14 @@ static struct tr_onnx_name kernel_of(struct tr_onnx_graph *graph, const struct t
     return name;
 }
 
-tr_status tr_onnx_translate_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+/* Of rows with their neighbours, as a dense layer takes them. */
+static tr_status add_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced,
+                            const struct tr_op_dense_forward *op, int64_t groups)
 {
     static const int64_t channels_first[] = {1, 2, 0}, time_first[] = {2, 0, 1};
-    const struct tr_op_dense_forward *op = &traced->as.dense_forward;
     const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
     const int64_t pads[] = {x->before, x->taps - 1 - x->before};
-    struct tr_onnx_name kernel = kernel_of(graph, op, x->width, x->taps), bias = {""};
+    struct tr_onnx_name kernel = kernel_of(graph, op, x->width / groups, x->taps), bias = {""};
     if (op->b) bias = tr_onnx_parameter(graph, op->b, 1, &op->out);
     struct tr_onnx_name channels = tr_onnx_emit(graph, "Transpose", 1, x->name.text);
     tr_onnx_attribute_integers(graph->onnx, "perm", 3, channels_first);
@@ -235,12 +236,31 @@ tr_status tr_onnx_translate_conv1d(struct tr_onnx_graph *graph, const struct tr_
         tr_onnx_emit(graph, "Conv", op->b ? 3 : 2, channels.text, kernel.text, bias.text);
     tr_onnx_attribute_integers(graph->onnx, "kernel_shape", 1, &x->taps);
     tr_onnx_attribute_integers(graph->onnx, "pads", 2, pads);
+    if (groups > 1) tr_onnx_attribute_integer(graph->onnx, "group", groups);
     TR_TRY(tr_onnx_activate(graph, traced, op->activation, op->slope, &sums));
     struct tr_onnx_value y = {.form = TR_ONNX_SEQUENCE, .width = op->out};
     y.name = tr_onnx_emit(graph, "Transpose", 1, sums.text);
     tr_onnx_attribute_integers(graph->onnx, "perm", 3, time_first);
     tr_onnx_define(graph, op->y, &y);
     return TR_OK;
+}
+
+tr_status tr_onnx_translate_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    return add_conv1d(graph, traced, &traced->as.dense_forward, 1);
+}
+
+tr_status tr_onnx_translate_grouped_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_grouped_conv_forward *grouped = &traced->as.grouped_conv_forward;
+    const struct tr_op_dense_forward op = {.out = grouped->conv.out_c,
+                                           .x = grouped->conv.x,
+                                           .w = grouped->conv.w,
+                                           .b = grouped->conv.b,
+                                           .y = grouped->conv.y,
+                                           .activation = grouped->conv.activation,
+                                           .slope = grouped->conv.slope};
+    return add_conv1d(graph, traced, &op, grouped->groups);
 }
 
 /* ---- the last vector ---- */

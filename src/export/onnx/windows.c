@@ -55,16 +55,18 @@ static struct tr_onnx_name kernel_of(struct tr_onnx_graph *graph, const struct t
 
 /* Readers choose how they compute it; `op` is of either definition. */
 static tr_status add_conv(struct tr_onnx_graph *graph, const struct tr_traced *traced,
-                          const struct tr_op_conv_forward *op)
+                          const struct tr_op_conv_forward *op, int64_t groups)
 {
     const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
     const int64_t outputs = op->out_c;
-    struct tr_onnx_name weights = kernel_of(graph, &op->window, op->in_c, op->out_c, op->w), bias = {""};
+    struct tr_onnx_name weights = kernel_of(graph, &op->window, op->in_c / groups, op->out_c, op->w);
+    struct tr_onnx_name bias = {""};
     assert(x->form == TR_ONNX_IMAGE);
     if (op->b) bias = tr_onnx_parameter(graph, op->b, 1, &outputs);
     struct tr_onnx_name name =
         tr_onnx_emit(graph, "Conv", op->b ? 3 : 2, x->name.text, weights.text, bias.text);
     add_window(graph, &op->window);
+    if (groups > 1) tr_onnx_attribute_integer(graph->onnx, "group", groups);
     TR_TRY(tr_onnx_activate(graph, traced, op->activation, op->slope, &name));
     struct tr_onnx_value y = image_of(&op->window, outputs, name);
     tr_onnx_define(graph, op->y, &y);
@@ -73,22 +75,29 @@ static tr_status add_conv(struct tr_onnx_graph *graph, const struct tr_traced *t
 
 tr_status tr_onnx_translate_conv(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
-    return add_conv(graph, traced, &traced->as.conv_forward);
+    return add_conv(graph, traced, &traced->as.conv_forward, 1);
 }
 
 tr_status tr_onnx_translate_winograd(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
-    return add_conv(graph, traced, &traced->as.winograd_forward.conv);
+    return add_conv(graph, traced, &traced->as.winograd_forward.conv, 1);
+}
+
+tr_status tr_onnx_translate_grouped_conv(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_grouped_conv_forward *op = &traced->as.grouped_conv_forward;
+    if (tr_onnx_value_of(graph, op->conv.x)->taps > 0) return tr_onnx_translate_grouped_conv1d(graph, traced);
+    return add_conv(graph, traced, &op->conv, op->groups);
 }
 
 /* The input gradient of a convolution; the image that comes out is that one's input. Where strides leave rows
    without a tap at its end, they are added. */
-tr_status tr_onnx_translate_conv_transpose(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+static tr_status add_conv_transpose(struct tr_onnx_graph *graph, const struct tr_op_conv_backward_data *op,
+                                    int64_t groups)
 {
-    const struct tr_op_conv_backward_data *op = &traced->as.conv_backward_data;
     const struct tr_sliding_window *window = &op->window;
     const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->dy);
-    struct tr_onnx_name weights = kernel_of(graph, window, op->in_c, op->out_c, op->w);
+    struct tr_onnx_name weights = kernel_of(graph, window, op->in_c / groups, op->out_c, op->w);
     assert(x->form == TR_ONNX_IMAGE);
     int64_t left_h = (int64_t)(window->out_h - 1) * window->stride_h + window->kernel_h - window->in_h -
                      window->pad_top,
@@ -97,12 +106,25 @@ tr_status tr_onnx_translate_conv_transpose(struct tr_onnx_graph *graph, const st
     struct tr_onnx_value y = {.form = TR_ONNX_IMAGE, .size = {window->in_h, window->in_w, op->in_c}};
     y.name = tr_onnx_emit(graph, "ConvTranspose", 2, x->name.text, weights.text);
     add_window(graph, window);
+    if (groups > 1) tr_onnx_attribute_integer(graph->onnx, "group", groups);
     if (left_h < 0 || left_w < 0) {
         const int64_t more[] = {left_h < 0 ? -left_h : 0, left_w < 0 ? -left_w : 0};
         tr_onnx_attribute_integers(graph->onnx, "output_padding", 2, more);
     }
     tr_onnx_define(graph, op->dx, &y);
     return TR_OK;
+}
+
+tr_status tr_onnx_translate_conv_transpose(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    return add_conv_transpose(graph, &traced->as.conv_backward_data, 1);
+}
+
+tr_status tr_onnx_translate_grouped_conv_transpose(struct tr_onnx_graph *graph,
+                                                   const struct tr_traced *traced)
+{
+    const struct tr_op_grouped_conv_backward_data *op = &traced->as.grouped_conv_backward_data;
+    return add_conv_transpose(graph, &op->conv, op->groups);
 }
 
 tr_status tr_onnx_translate_pool(struct tr_onnx_graph *graph, const struct tr_traced *traced)

@@ -97,8 +97,10 @@ static int64_t kernel_of(const struct tr_layer *layer)
 
 static void make_conv1d(const struct tr_layer *layer, struct tr_text *text)
 {
-    tr_text_addf(text, "nn.Conv1d(%" PRId64 ", %" PRId64 ", %" PRId64 "%s)", tr_shape_count(&layer->in[0]),
-                 layer->out.size[0], kernel_of(layer), layer->parameter_count > 1 ? "" : ", bias=False");
+    tr_text_addf(text, "nn.Conv1d(%" PRId64 ", %" PRId64 ", %" PRId64, tr_shape_count(&layer->in[0]),
+                 layer->out.size[0], kernel_of(layer));
+    tr_torch_add_groups(layer, text);
+    tr_text_add(text, layer->parameter_count > 1 ? ")" : ", bias=False)");
 }
 
 static void make_batch_norm(const struct tr_layer *layer, struct tr_text *text)

@@ -47,6 +47,9 @@ const char *tr_torch_attention_class(const struct tr_layer *layer);
 
 /* ---- torch_windows.c ---- */
 
+/* ", groups=4" where a convolution has more than one. */
+void tr_torch_add_groups(const struct tr_layer *layer, struct tr_text *text);
+
 /* Rows and columns around the image, so that windows of this geometry meet nothing else. */
 struct tr_torch_margin {
     int64_t top, bottom, left, right;

@@ -44,6 +44,12 @@ void tr_torch_add_margin(struct tr_text *text, const struct tr_torch_margin *mar
 
 /* ---- making the layers ---- */
 
+void tr_torch_add_groups(const struct tr_layer *layer, struct tr_text *text)
+{
+    const int64_t groups = *(const int64_t *)tr_layer_option(layer, "groups");
+    if (groups > 1) tr_text_addf(text, ", groups=%" PRId64, groups);
+}
+
 void tr_torch_make_conv(const struct tr_layer *layer, struct tr_text *text)
 {
     const struct tr_sliding_window *window = tr_layer_window(layer);
@@ -53,6 +59,7 @@ void tr_torch_make_conv(const struct tr_layer *layer, struct tr_text *text)
     add_pair(text, "stride", window->stride_h, window->stride_w, 1);
     if (margin.inside) add_pair(text, "padding", margin.top, margin.left, 0);
     add_pair(text, "dilation", window->dilation_h, window->dilation_w, 1);
+    tr_torch_add_groups(layer, text);
     tr_text_add(text, layer->parameter_count > 1 ? ")" : ", bias=False)");
 }
 
@@ -74,6 +81,7 @@ void tr_torch_make_conv_transpose(const struct tr_layer *layer, struct tr_text *
     add_pair(text, "output_padding",
              positive(rows_missing(w->in_h, w->out_h, w->stride_h, w->kernel_h, w->pad_top)),
              positive(rows_missing(w->in_w, w->out_w, w->stride_w, w->kernel_w, w->pad_left)), 0);
+    tr_torch_add_groups(layer, text);
     tr_text_add(text, ", bias=False)");
 }
 

@@ -2,6 +2,8 @@
 
 #include "base/fail.h"
 
+#include <inttypes.h>
+
 const struct tr_choice tr_fused_activation_choices[] = {
     {"none", TR_ACT_NONE}, {"relu", TR_ACT_RELU},       {"leaky_relu", TR_ACT_LEAKY_RELU},
     {"tanh", TR_ACT_TANH}, {"sigmoid", TR_ACT_SIGMOID}, {NULL, 0},
@@ -40,6 +42,15 @@ tr_status tr_affine_activation_backward(const struct tr_layer_call *call,
         .slope = options->slope,
     };
     return tr_device_activation_backward(call->device, &op);
+}
+
+tr_status tr_layer_groups(int64_t groups, int64_t channels, int64_t filters)
+{
+    if (channels % groups == 0 && filters % groups == 0) return TR_OK;
+    return tr_fail(TR_EINVAL,
+                   "%" PRId64 " channels and %" PRId64 " filters cannot both be divided into %" PRId64
+                   " groups; choose a divisor of both",
+                   channels, filters, groups);
 }
 
 int64_t tr_layer_channels(const struct tr_layer *layer)

@@ -62,6 +62,17 @@ static inline float *tr_affine_bias_gradient(const struct tr_layer_call *call)
 tr_status tr_affine_activation_backward(const struct tr_layer_call *call,
                                         const struct tr_affine_options *options);
 
+/* The row of an option table for the groups of channels of a convolution, to the member `groups`. */
+#define TR_GROUPS_OPTION(type)                                                                               \
+    {                                                                                                        \
+        "groups", TR_OPTION_INT64, offsetof(type, groups), "1", 1, 1 << 20, NULL,                            \
+            "groups of channels, of which outputs see the inputs of their own alone; as many as channels: "  \
+            "depthwise"                                                                                      \
+    }
+
+/* TR_EINVAL unless `groups` divides both. */
+tr_status tr_layer_groups(int64_t groups, int64_t channels, int64_t filters);
+
 /* The size of the last dimension of a layer's output, by which norms scale and shift; 1 of a number alone. */
 int64_t tr_layer_channels(const struct tr_layer *layer);
 

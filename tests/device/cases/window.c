@@ -70,9 +70,10 @@ static int64_t kernel(const struct tr_sliding_window *w)
     return (int64_t)w->kernel_h * w->kernel_w;
 }
 
-/* Both definitions of a convolution take the same arguments. */
-static struct tr_op_conv_forward
-set_conv_forward(struct scene *s, int index, const struct named_window *window, int in_c, int out_c, int rows)
+/* All definitions of a convolution take the same arguments; an output sees `each` of the inputs' channels. */
+static struct tr_op_conv_forward set_conv_forward(struct scene *s, int index,
+                                                  const struct named_window *window, int in_c, int each,
+                                                  int out_c, int rows)
 {
     struct tr_op_conv_forward a = {.rows = rows,
                                    .in_c = in_c,
@@ -83,20 +84,21 @@ set_conv_forward(struct scene *s, int index, const struct named_window *window, 
     scene_name(s, "%s, rows %d, channels %d to %d, activation %d", window->name, rows, in_c, out_c,
                a.activation);
     a.x = scene_in(s, "x", rows * image_in(&a.window) * in_c);
-    a.w = scene_in(s, "w", kernel(&a.window) * in_c * out_c);
+    a.w = scene_in(s, "w", kernel(&a.window) * each * out_c);
     a.b = index % 3 == 1 ? NULL : scene_in(s, "b", out_c);
     a.y = scene_out(s, "y", rows * image_out(&a.window) * out_c);
     return a;
 }
 
-static struct tr_op_conv_backward_data
-set_conv_backward_data(struct scene *s, const struct named_window *window, int in_c, int out_c, int rows)
+static struct tr_op_conv_backward_data set_conv_backward_data(struct scene *s,
+                                                              const struct named_window *window, int in_c,
+                                                              int each, int out_c, int rows)
 {
     struct tr_op_conv_backward_data a = {
         .rows = rows, .in_c = in_c, .out_c = out_c, .window = window->window};
     scene_name(s, "%s, rows %d, channels %d to %d", window->name, rows, in_c, out_c);
     a.dy = scene_in(s, "dy", rows * image_out(&a.window) * out_c);
-    a.w = scene_in(s, "w", kernel(&a.window) * in_c * out_c);
+    a.w = scene_in(s, "w", kernel(&a.window) * each * out_c);
     a.dx = scene_out(s, "dx", rows * image_in(&a.window) * in_c);
     return a;
 }
@@ -120,7 +122,7 @@ bool case_conv_forward(struct scene *s, int index)
 {
     int window, in_c, out_c, rows;
     if (!conv_case(index, &window, &in_c, &out_c, &rows)) return false;
-    struct tr_op_conv_forward a = set_conv_forward(s, index, &case_windows[window], in_c, out_c, rows);
+    struct tr_op_conv_forward a = set_conv_forward(s, index, &case_windows[window], in_c, in_c, out_c, rows);
     scene_end(s, tr_device_conv_forward(s->device, &a));
     return true;
 }
@@ -129,7 +131,8 @@ bool case_conv_backward_data(struct scene *s, int index)
 {
     int window, in_c, out_c, rows;
     if (!conv_case(index, &window, &in_c, &out_c, &rows)) return false;
-    struct tr_op_conv_backward_data a = set_conv_backward_data(s, &case_windows[window], in_c, out_c, rows);
+    struct tr_op_conv_backward_data a =
+        set_conv_backward_data(s, &case_windows[window], in_c, in_c, out_c, rows);
     scene_end(s, tr_device_conv_backward_data(s->device, &a));
     return true;
 }
@@ -141,6 +144,84 @@ bool case_conv_backward_weights(struct scene *s, int index)
     struct tr_op_conv_backward_weights a = set_conv_backward_weights(
         s, index, &case_windows[window], in_c, out_c, (index + index / case_window_count) % scene_cuts());
     scene_end(s, tr_device_conv_backward_weights(s->device, &a));
+    return true;
+}
+
+/* ---- convolutions by groups ---- */
+
+static const struct {
+    int groups, in, out, rows; /* channels of a group */
+} group_shapes[] = {
+    {1, 3, 2, 2}, {5, 1, 1, 3},  {16, 1, 1, 2}, {19, 1, 1, 1},  {70, 1, 1, 2}, {3, 1, 2, 4},  {2, 5, 3, 2},
+    {4, 4, 4, 3}, {2, 3, 17, 1}, {1, 9, 40, 1}, {130, 1, 1, 1}, {2, 33, 1, 2}, {33, 1, 1, 2},
+};
+
+/* What the fast ways of depthwise kernels end with: many pixels, borders, strides, both kinds of tails. */
+static const struct named_window group_windows[] = {
+    {"3x3 same, wide", {4, 23, 4, 23, 3, 3, 1, 1, 1, 1, 1, 1}},
+    {"3x3, stride 2, wide", {7, 31, 4, 16, 3, 3, 2, 2, 1, 1, 1, 1}},
+    {"5x5 same, wide", {6, 22, 6, 22, 5, 5, 1, 1, 1, 1, 2, 2}},
+    {"5x5, stride 2, wide", {9, 29, 5, 15, 5, 5, 2, 2, 1, 1, 2, 2}},
+    {"7x7 same, wide", {8, 21, 8, 21, 7, 7, 1, 1, 1, 1, 3, 3}},
+    {"9x7, stride 3", {11, 20, 3, 6, 9, 7, 2, 3, 1, 1, 1, 1}},
+    {"3x3, dilation 2 below", {9, 12, 9, 12, 3, 3, 1, 1, 2, 1, 2, 1}},
+};
+
+static bool group_case(int index, const struct named_window **window, int *groups, int *in_c, int *out_c,
+                       int *rows)
+{
+    const int windows = case_window_count + LENGTH(group_windows);
+    if (index >= 4 * windows) return false;
+    const int at = index % windows, shape = (index * 5 + index / windows) % LENGTH(group_shapes);
+    *window = at < case_window_count ? &case_windows[at] : &group_windows[at - case_window_count];
+    *groups = group_shapes[shape].groups;
+    *in_c = *groups * group_shapes[shape].in;
+    *out_c = *groups * group_shapes[shape].out;
+    *rows = group_shapes[shape].rows;
+    return true;
+}
+
+bool case_grouped_conv_forward(struct scene *s, int index)
+{
+    const struct named_window *window;
+    struct tr_op_grouped_conv_forward a = {.conv.rows = 0};
+    int groups, in_c, out_c, rows;
+    if (!group_case(index, &window, &groups, &in_c, &out_c, &rows)) return false;
+    a.conv = set_conv_forward(s, index, window, in_c, in_c / groups, out_c, rows);
+    a.groups = groups;
+    scene_end(s, tr_device_grouped_conv_forward(s->device, &a));
+    return true;
+}
+
+bool case_grouped_conv_backward_data(struct scene *s, int index)
+{
+    const struct named_window *window;
+    struct tr_op_grouped_conv_backward_data a = {.conv.rows = 0};
+    int groups, in_c, out_c, rows;
+    if (!group_case(index, &window, &groups, &in_c, &out_c, &rows)) return false;
+    a.conv = set_conv_backward_data(s, window, in_c, in_c / groups, out_c, rows);
+    a.groups = groups;
+    scene_end(s, tr_device_grouped_conv_backward_data(s->device, &a));
+    return true;
+}
+
+bool case_grouped_conv_backward_weights(struct scene *s, int index)
+{
+    const struct named_window *window;
+    int groups, in_c, out_c, rows;
+    if (!group_case(index, &window, &groups, &in_c, &out_c, &rows)) return false;
+    const int cut = (index + index / case_window_count) % scene_cuts();
+    struct tr_op_grouped_conv_backward_weights a = {
+        .conv = {.in_c = in_c, .out_c = out_c, .window = window->window, .cut = scene_cut(s, cut)},
+        .groups = groups};
+    rows = (int)scene_cut_rows(cut);
+    scene_name(s, "%s, cut %d of %d rows, channels %d to %d, groups %d", window->name, cut, rows, in_c, out_c,
+               groups);
+    a.conv.x = scene_in(s, "x", rows * image_in(&a.conv.window) * in_c);
+    a.conv.dy = scene_in(s, "dy", rows * image_out(&a.conv.window) * out_c);
+    a.conv.dw = scene_nodes(s, "dw", kernel(&a.conv.window) * (in_c / groups) * out_c, &a.conv.cut);
+    a.conv.db = index % 4 == 2 ? NULL : scene_nodes(s, "db", out_c, &a.conv.cut);
+    scene_end(s, tr_device_grouped_conv_backward_weights(s->device, &a));
     return true;
 }
 
@@ -180,7 +261,7 @@ bool case_winograd_forward(struct scene *s, int index)
     const struct named_window *window;
     int in_c, out_c, rows;
     if (!winograd_case(index, &window, &in_c, &out_c, &rows)) return false;
-    struct tr_op_winograd_forward a = {set_conv_forward(s, index, window, in_c, out_c, rows)};
+    struct tr_op_winograd_forward a = {set_conv_forward(s, index, window, in_c, in_c, out_c, rows)};
     scene_end(s, tr_device_winograd_forward(s->device, &a));
     return true;
 }
@@ -190,7 +271,7 @@ bool case_winograd_backward_data(struct scene *s, int index)
     const struct named_window *window;
     int in_c, out_c, rows;
     if (!winograd_case(index, &window, &in_c, &out_c, &rows)) return false;
-    struct tr_op_winograd_backward_data a = {set_conv_backward_data(s, window, in_c, out_c, rows)};
+    struct tr_op_winograd_backward_data a = {set_conv_backward_data(s, window, in_c, in_c, out_c, rows)};
     scene_end(s, tr_device_winograd_backward_data(s->device, &a));
     return true;
 }

@@ -14,6 +14,7 @@ extern const struct tr_cut gradients_cut;
 void gradients_dense(void);
 void gradients_conv(void);
 void gradients_winograd(void);
+void gradients_grouped_conv(void);
 void gradients_activation(void);
 void gradients_multiply(void);
 void gradients_dropout(void);

@@ -126,6 +126,68 @@ void gradients_winograd(void)
     for (int i = 0; i < case_winograd_window_count; i++) check_conv_window(&case_winograd_windows[i], true);
 }
 
+/* ---- convolution by groups ---- */
+
+struct grouped {
+    struct tr_op_grouped_conv_forward forward;
+    float *dy;
+    int64_t outputs;
+};
+
+static double grouped_scalar(void *user)
+{
+    struct grouped *g = user;
+    assert_int_equal(ref_grouped_conv_forward(NULL, &g->forward), TR_OK);
+    return differences_weigh(g->outputs, g->forward.conv.y, g->dy);
+}
+
+static void check_grouped_window(const struct named_window *named, int groups, int in, int out)
+{
+    const struct tr_sliding_window *w = &named->window;
+    const int in_c = groups * in, out_c = groups * out;
+    const int64_t inputs = (int64_t)ROWS * w->in_h * w->in_w * in_c;
+    const int64_t outputs = (int64_t)ROWS * w->out_h * w->out_w * out_c;
+    const int64_t weights = (int64_t)w->kernel_h * w->kernel_w * in * out_c;
+    float *x = differences_numbers(inputs, 1), *weight = differences_numbers(weights, 2);
+    float *b = differences_numbers(out_c, 3), *dy = differences_numbers(outputs, 4);
+    float *y = differences_zeros(outputs), *dx = differences_zeros(inputs);
+    float *dw = differences_zeros(weights), *db = differences_zeros(out_c);
+    struct grouped g = {
+        {{.rows = ROWS, .in_c = in_c, .out_c = out_c, .window = *w, .x = x, .w = weight, .b = b, .y = y},
+         groups},
+        dy,
+        outputs};
+    const struct tr_op_grouped_conv_backward_data data = {
+        {.rows = ROWS, .in_c = in_c, .out_c = out_c, .window = *w, .dy = dy, .w = weight, .dx = dx}, groups};
+    const struct tr_op_grouped_conv_backward_weights gradient = {{.in_c = in_c,
+                                                                  .out_c = out_c,
+                                                                  .window = *w,
+                                                                  .x = x,
+                                                                  .dy = dy,
+                                                                  .dw = dw,
+                                                                  .db = db,
+                                                                  .cut = gradients_cut},
+                                                                 groups};
+    assert_int_equal(ref_grouped_conv_backward_data(NULL, &data), TR_OK);
+    assert_int_equal(ref_grouped_conv_backward_weights(NULL, &gradient), TR_OK);
+    char what[100];
+    snprintf(what, sizeof what, "%d groups, %s, x", groups, named->name);
+    differences_check(what, grouped_scalar, &g, DIFFERENCES_LINEAR, x, dx, 0, inputs);
+    snprintf(what, sizeof what, "%d groups, %s, w", groups, named->name);
+    differences_check(what, grouped_scalar, &g, DIFFERENCES_LINEAR, weight, dw, 0, weights);
+    snprintf(what, sizeof what, "%d groups, %s, b", groups, named->name);
+    differences_check(what, grouped_scalar, &g, DIFFERENCES_LINEAR, b, db, 0, out_c);
+    differences_release(8, (float *[]){x, weight, b, dy, y, dx, dw, db});
+}
+
+void gradients_grouped_conv(void)
+{
+    for (int i = 0; i < case_window_count; i++) {
+        check_grouped_window(&case_windows[i], 3, 1, 1);
+        if (i % 4 == 3) check_grouped_window(&case_windows[i], 2, 2, 3);
+    }
+}
+
 /* ---- elements ---- */
 
 #define ELEMENTS 40

@@ -75,6 +75,64 @@ ORDER(conv_backward_weights)
     if (a->db) each_node(&a->cut, a->out_c, a->db, conv_bias_leaf, a);
 }
 
+/* ---- by groups: as above, among the channels of a group ---- */
+
+ORDER(grouped_conv_forward)
+{
+    const struct tr_op_conv_forward *op = &a->conv;
+    const int64_t pixels = pixels_out(&op->window), ins = op->in_c / a->groups, outs = op->out_c / a->groups;
+    for (int64_t i = 0; i < op->rows * pixels * op->out_c; i++) {
+        const int64_t o = i % op->out_c, pixel = i / op->out_c % pixels, r = i / op->out_c / pixels;
+        for (int64_t k = 0; k < taps_of(&op->window) * ins; k++) {
+            const int64_t from = pixel_of(&op->window, pixel, k / ins);
+            if (from >= 0)
+                term(op->x[(r * pixels_in(&op->window) + from) * op->in_c + o / outs * ins + k % ins],
+                     op->w[k * op->out_c + o]);
+        }
+        const float sum = chain(0);
+        op->y[i] = activated(op->activation, op->slope, op->b ? sum + op->b[o] : sum);
+    }
+}
+
+ORDER(grouped_conv_backward_data)
+{
+    const struct tr_op_conv_backward_data *op = &a->conv;
+    const int64_t in = pixels_in(&op->window), out = pixels_out(&op->window), taps = taps_of(&op->window);
+    const int64_t ins = op->in_c / a->groups, outs = op->out_c / a->groups;
+    for (int64_t i = 0; i < op->rows * in * op->in_c; i++) {
+        const int64_t c = i % op->in_c, to = i / op->in_c % in, r = i / op->in_c / in;
+        for (int64_t pixel = 0; pixel < out; pixel++)
+            for (int64_t tap = 0; tap < taps; tap++)
+                for (int64_t o = c / ins * outs;
+                     pixel_of(&op->window, pixel, tap) == to && o < (c / ins + 1) * outs; o++)
+                    term(op->dy[(r * out + pixel) * op->out_c + o],
+                         op->w[(tap * ins + c % ins) * op->out_c + o]);
+        op->dx[i] = chain(0);
+    }
+}
+
+static float grouped_weight_leaf(const void *arguments, int64_t first, int64_t end, int64_t k)
+{
+    const struct tr_op_grouped_conv_backward_weights *a = arguments;
+    const struct tr_op_conv_backward_weights *op = &a->conv;
+    const int64_t in = pixels_in(&op->window), out = pixels_out(&op->window);
+    const int64_t ins = op->in_c / a->groups, outs = op->out_c / a->groups, o = k % op->out_c;
+    const int64_t c = o / outs * ins + k / op->out_c % ins, tap = k / op->out_c / ins;
+    for (int64_t i = first * out; i < end * out; i++) {
+        const int64_t from = pixel_of(&op->window, i % out, tap);
+        if (from >= 0) term(op->x[(i / out * in + from) * op->in_c + c], op->dy[i * op->out_c + o]);
+    }
+    return chain(0);
+}
+
+ORDER(grouped_conv_backward_weights)
+{
+    const struct tr_op_conv_backward_weights *op = &a->conv;
+    each_node(&op->cut, taps_of(&op->window) * (op->in_c / a->groups) * op->out_c, op->dw,
+              grouped_weight_leaf, a);
+    if (op->db) each_node(&op->cut, op->out_c, op->db, conv_bias_leaf, op);
+}
+
 /* ---- Winograd: the transforms of one axis are those of device/winograd.inc ---- */
 
 enum { SIDE = TR_WINOGRAD_POINTS, PLACES = TR_WINOGRAD_POSITIONS };

@@ -20,7 +20,7 @@ static const struct tr_choice algorithm_choices[] = {
 };
 
 struct options {
-    int64_t filters;
+    int64_t filters, groups;
     struct tr_window_options window;
     int32_t algorithm; /* enum algorithm, as the model file says */
     struct tr_affine_options affine;
@@ -39,6 +39,7 @@ static const struct tr_option table[] = {
      "valid, or same: as many outputs as inputs / stride"},
     {"pad", TR_OPTION_PAIR, offsetof(struct options, window.pad), "-1", -1, 1024, NULL,
      "rows and columns on every side, instead of padding"},
+    TR_GROUPS_OPTION(struct options),
     {"algorithm", TR_OPTION_CHOICE, offsetof(struct options, algorithm), "auto", 0, 0, algorithm_choices,
      "algorithm, which changes rounding: winograd has a quarter of the products; auto takes it if kernel, "
      "channels and outputs suit it, else direct"},
@@ -61,9 +62,14 @@ static tr_status choose(struct tr_layer *layer, const struct options *options, s
 {
     const struct tr_sliding_window *w = &state->window;
     const int64_t channels = layer->in[0].size[2];
-    const bool suits = tr_winograd_suits(w);
+    const bool suits = tr_winograd_suits(w) && options->groups == 1;
     char *reason = layer->reason;
     const size_t size = sizeof layer->reason;
+    if (options->algorithm == WINOGRAD && options->groups > 1)
+        return tr_fail(TR_EINVAL,
+                       "algorithm: winograd is for convolutions of 1 group, not %" PRId64
+                       "; write algorithm: auto or direct",
+                       options->groups);
     if (options->algorithm == WINOGRAD && !suits)
         return tr_fail(TR_EINVAL,
                        "algorithm: winograd is for 3x3 kernels of stride 1 and dilation 1 with at least 2x2 "
@@ -74,6 +80,8 @@ static tr_status choose(struct tr_layer *layer, const struct options *options, s
     state->winograd = options->algorithm == WINOGRAD;
     if (options->algorithm != AUTO)
         snprintf(reason, size, "as the model file says");
+    else if (options->groups > 1)
+        snprintf(reason, size, "%" PRId64 " groups", options->groups);
     else if (w->kernel_h != 3 || w->kernel_w != 3)
         snprintf(reason, size, "kernel %dx%d, not 3x3", w->kernel_h, w->kernel_w);
     else if (!suits && (w->stride_h > 1 || w->stride_w > 1))
@@ -99,13 +107,15 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     if (!state) return TR_ENOMEM;
     const struct tr_sliding_window *window = &state->window;
     TR_TRY(tr_window_make(&options->window, &layer->in[0], &state->window));
+    TR_TRY(tr_layer_groups(options->groups, layer->in[0].size[2], options->filters));
     TR_TRY(choose(layer, options, state));
-    int64_t taps = (int64_t)window->kernel_h * window->kernel_w, channels = layer->in[0].size[2];
+    int64_t taps = (int64_t)window->kernel_h * window->kernel_w;
+    int64_t channels = layer->in[0].size[2] / options->groups; /* that an output sees */
     layer->out = (struct tr_shape){3, {window->out_h, window->out_w, options->filters}, false};
     layer->flops = 2 * taps * channels * tr_shape_count(&layer->out);
     struct tr_shape weights = {4, {window->kernel_h, window->kernel_w, channels, options->filters}, false};
     return tr_affine_build(layer, builder, &options->affine, weights, options->filters, taps * channels,
-                           taps * options->filters);
+                           taps * (options->filters / options->groups));
 }
 
 /* A max pool behind it needs nothing of its output but what the pool keeps, if the activation's gradient does
@@ -114,7 +124,8 @@ static bool fuses(const struct tr_layer *layer, const struct tr_device_class *de
 {
     const struct options *options = layer->options;
     const struct state *state = layer->state;
-    if (state->winograd || (options->affine.activation != TR_ACT_NONE && !layer->relu.left_to_consumer))
+    if (state->winograd || options->groups > 1 ||
+        (options->affine.activation != TR_ACT_NONE && !layer->relu.left_to_consumer))
         return false;
     return !device || (device->conv_pool_forward && device->conv_pool_backward_data &&
                        device->conv_pool_backward_weights);
@@ -148,11 +159,20 @@ static tr_status forward_with_pool(const struct tr_layer_call *call, const struc
     return tr_device_conv_pool_forward(call->device, &op);
 }
 
+static int32_t groups_of(const struct tr_layer_call *call)
+{
+    return (int32_t)((const struct options *)call->layer->options)->groups;
+}
+
 static tr_status backward_weights(const struct tr_layer_call *call,
                                   const struct tr_op_winograd_backward_weights *op)
 {
     const struct state *state = call->layer->state;
     if (state->winograd) return tr_device_winograd_backward_weights(call->device, op);
+    if (groups_of(call) > 1) {
+        const struct tr_op_grouped_conv_backward_weights grouped = {op->conv, groups_of(call)};
+        return tr_device_grouped_conv_backward_weights(call->device, &grouped);
+    }
     if (!call->tail) return tr_device_conv_backward_weights(call->device, &op->conv);
     const struct tr_op_conv_pool_backward_weights fused = {op->conv, pool_backward(call)};
     return tr_device_conv_pool_backward_weights(call->device, &fused);
@@ -170,6 +190,10 @@ static tr_status backward_data(const struct tr_layer_call *call,
 {
     const struct state *state = call->layer->state;
     if (state->winograd) return tr_device_winograd_backward_data(call->device, op);
+    if (groups_of(call) > 1) {
+        const struct tr_op_grouped_conv_backward_data grouped = {op->conv, groups_of(call)};
+        return tr_device_grouped_conv_backward_data(call->device, &grouped);
+    }
     if (!call->tail) return tr_device_conv_backward_data(call->device, &op->conv);
     const struct tr_op_conv_pool_backward_data fused = {op->conv, pool_backward(call)};
     return tr_device_conv_pool_backward_data(call->device, &fused);
@@ -192,6 +216,10 @@ static tr_status forward(const struct tr_layer_call *call)
         .slope = options->affine.slope,
     }};
     if (call->tail) return forward_with_pool(call, &op.conv);
+    if (groups_of(call) > 1) {
+        const struct tr_op_grouped_conv_forward grouped = {op.conv, groups_of(call)};
+        return tr_device_grouped_conv_forward(call->device, &grouped);
+    }
     return state->winograd ? tr_device_winograd_forward(call->device, &op)
                            : tr_device_conv_forward(call->device, &op.conv);
 }

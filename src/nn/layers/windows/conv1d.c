@@ -4,7 +4,7 @@
 #include "nn/layers/table.h"
 
 struct options {
-    int64_t filters, kernel;
+    int64_t filters, kernel, groups;
     bool causal;
     struct tr_affine_options affine;
 };
@@ -18,6 +18,7 @@ static const struct tr_option table[] = {
      "tokens seen by an output"},
     {"causal", TR_OPTION_BOOL, offsetof(struct options, causal), "false", 0, 0, NULL,
      "the token and earlier ones, instead of as many before as after it"},
+    TR_GROUPS_OPTION(struct options),
     TR_AFFINE_OPTIONS(struct options),
 };
 
@@ -40,15 +41,45 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
         return tr_fail(TR_EINVAL, "wants a sequence, its input is %s; use conv for images",
                        tr_shape_text(&layer->in[0], text));
     const int64_t in = in_of(layer), unfolded = options->kernel * in;
+    TR_TRY(tr_layer_groups(options->groups, in, options->filters));
+    const int64_t seen = unfolded / options->groups;
     layer->out = (struct tr_shape){1, {options->filters}, true};
-    layer->flops = 2 * unfolded * options->filters;
+    layer->flops = 2 * seen * options->filters;
     tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, unfolded * (int64_t)sizeof(float), 0, false});
     tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, unfolded * (int64_t)sizeof(float), 0, true});
-    const struct tr_shape weights = {3, {options->kernel, in, options->filters}, false};
-    TR_TRY(tr_affine_build(layer, builder, &options->affine, weights, options->filters, unfolded,
-                           options->kernel * options->filters));
+    const struct tr_shape weights = {3, {options->kernel, in / options->groups, options->filters}, false};
+    TR_TRY(tr_affine_build(layer, builder, &options->affine, weights, options->filters, seen,
+                           options->kernel * (options->filters / options->groups)));
     layer->keeps_input = false; /* the buffer has it */
     return TR_OK;
+}
+
+/* By groups of channels a token with its neighbours is an image of one column, which a kernel covers. */
+static struct tr_sliding_window window_of(const struct options *options)
+{
+    const int32_t kernel = (int32_t)options->kernel;
+    return (struct tr_sliding_window){kernel, 1, 1, 1, kernel, 1, 1, 1, 1, 1, 0, 0};
+}
+
+static tr_status forward_by_groups(const struct tr_layer_call *call)
+{
+    const struct options *options = call->layer->options;
+    const struct tr_op_grouped_conv_forward op = {
+        {
+            .rows = call->rows,
+            .in_c = (int32_t)in_of(call->layer),
+            .out_c = (int32_t)options->filters,
+            .window = window_of(options),
+            .x = call->buffer[UNFOLDED],
+            .w = call->parameter[0],
+            .b = tr_affine_bias(call),
+            .y = call->y,
+            .activation = (enum tr_activation)options->affine.activation,
+            .slope = options->affine.slope,
+        },
+        (int32_t)options->groups,
+    };
+    return tr_device_grouped_conv_forward(call->device, &op);
 }
 
 static tr_status forward(const struct tr_layer_call *call)
@@ -65,6 +96,7 @@ static tr_status forward(const struct tr_layer_call *call)
         .y = call->buffer[UNFOLDED],
     };
     TR_TRY(tr_device_sequence_unfold(call->device, &unfold));
+    if (options->groups > 1) return forward_by_groups(call);
     const struct tr_op_dense_forward op = {
         .rows = call->rows,
         .in = options->kernel * in,
@@ -79,13 +111,11 @@ static tr_status forward(const struct tr_layer_call *call)
     return tr_device_dense_forward(call->device, &op);
 }
 
-static tr_status backward(const struct tr_layer_call *call)
+static tr_status backward_weights(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
-    const int64_t in = in_of(call->layer), unfolded = options->kernel * in;
-    TR_TRY(tr_affine_activation_backward(call, &options->affine));
     const struct tr_op_dense_backward_weights weights = {
-        .in = unfolded,
+        .in = options->kernel * in_of(call->layer),
         .out = options->filters,
         .x = call->buffer[UNFOLDED],
         .dy = call->dy,
@@ -93,15 +123,57 @@ static tr_status backward(const struct tr_layer_call *call)
         .db = tr_affine_bias_gradient(call),
         .cut = *call->cut,
     };
-    TR_TRY(tr_device_dense_backward_weights(call->device, &weights));
-    if (!call->dx[0]) return TR_OK;
-    const struct tr_op_dense_backward_data data = {
-        call->rows, unfolded, options->filters, call->dy, call->parameter[0], call->buffer[UNFOLDED_GRADIENT],
+    if (options->groups == 1) return tr_device_dense_backward_weights(call->device, &weights);
+    const struct tr_op_grouped_conv_backward_weights by_groups = {
+        {
+            .in_c = (int32_t)in_of(call->layer),
+            .out_c = (int32_t)options->filters,
+            .window = window_of(options),
+            .x = weights.x,
+            .dy = weights.dy,
+            .dw = weights.dw,
+            .db = weights.db,
+            .cut = weights.cut,
+        },
+        (int32_t)options->groups,
     };
-    TR_TRY(tr_device_dense_backward_data(call->device, &data));
+    return tr_device_grouped_conv_backward_weights(call->device, &by_groups);
+}
+
+/* To what unfolding has made. */
+static tr_status backward_data(const struct tr_layer_call *call)
+{
+    const struct options *options = call->layer->options;
+    const struct tr_op_dense_backward_data data = {
+        call->rows,         options->kernel * in_of(call->layer), options->filters, call->dy,
+        call->parameter[0], call->buffer[UNFOLDED_GRADIENT],
+    };
+    if (options->groups == 1) return tr_device_dense_backward_data(call->device, &data);
+    const struct tr_op_grouped_conv_backward_data by_groups = {
+        {
+            .rows = call->rows,
+            .in_c = (int32_t)in_of(call->layer),
+            .out_c = (int32_t)options->filters,
+            .window = window_of(options),
+            .dy = data.dy,
+            .w = data.w,
+            .dx = data.dx,
+        },
+        (int32_t)options->groups,
+    };
+    return tr_device_grouped_conv_backward_data(call->device, &by_groups);
+}
+
+static tr_status backward(const struct tr_layer_call *call)
+{
+    const struct options *options = call->layer->options;
+    TR_TRY(tr_affine_activation_backward(call, &options->affine));
+    TR_TRY(backward_weights(call));
+    if (!call->dx[0]) return TR_OK;
+    TR_TRY(backward_data(call));
     const struct tr_op_sequence_fold fold = {
         .examples = call->examples,
-        .width = in,
+        .width = in_of(call->layer),
         .taps = options->kernel,
         .before = before_of(options),
         .offset = call->offset,

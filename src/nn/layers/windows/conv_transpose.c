@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 
 struct options {
-    int64_t filters;
+    int64_t filters, groups;
     struct tr_window_options window;
     const tr_config *weights;
 };
@@ -25,6 +25,7 @@ static const struct tr_option table[] = {
      "valid: (input - 1) * stride + kernel rows and columns, or same: input * stride"},
     {"pad", TR_OPTION_PAIR, offsetof(struct options, window.pad), "-1", -1, 1024, NULL,
      "rows and columns removed on every side of the valid output, instead of padding"},
+    TR_GROUPS_OPTION(struct options),
     {"weights", TR_OPTION_NODE, offsetof(struct options, weights), "glorot_uniform", 0, 0, NULL,
      "initializer of the weights"},
 };
@@ -49,19 +50,21 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
                        tr_shape_text(in, text));
     if (in->size[2] > INT32_MAX / 4)
         return tr_fail(TR_EINVAL, "image %s is too large", tr_shape_text(in, text));
+    TR_TRY(tr_layer_groups(options->groups, in->size[2], options->filters));
     options->window.dilation[0] = options->window.dilation[1] = 1;
     layer->out = (struct tr_shape){3, {0, 0, options->filters}, false};
     for (int i = 0; i < 2; i++) layer->out.size[i] = size_of(&options->window, i, in->size[i]);
     TR_TRY(tr_shape_check(&layer->out, "output"));
     TR_TRY(tr_window_make(&options->window, &layer->out, window));
     int64_t taps = (int64_t)window->kernel_h * window->kernel_w, channels = in->size[2];
-    layer->flops = 2 * taps * channels * options->filters * in->size[0] * in->size[1];
+    const int64_t filters = options->filters / options->groups; /* that see an input */
+    layer->flops = 2 * taps * channels * filters * in->size[0] * in->size[1];
     layer->keeps_input = true;
     struct tr_initializer weights;
     TR_TRY(tr_initializer_read(options->weights, "glorot_uniform", &weights));
-    struct tr_shape shape = {4, {window->kernel_h, window->kernel_w, options->filters, channels}, false};
+    struct tr_shape shape = {4, {window->kernel_h, window->kernel_w, filters, channels}, false};
     return tr_builder_parameter(builder, layer, "weights", TR_PARAMETER_WEIGHT, shape, &weights,
-                                taps * channels, taps * options->filters);
+                                taps * (channels / options->groups), taps * filters);
 }
 
 static tr_status forward(const struct tr_layer_call *call)
@@ -76,7 +79,9 @@ static tr_status forward(const struct tr_layer_call *call)
         .w = call->parameter[0],
         .dx = call->y,
     };
-    return tr_device_conv_backward_data(call->device, &op);
+    const struct tr_op_grouped_conv_backward_data grouped = {op, (int32_t)options->groups};
+    return options->groups > 1 ? tr_device_grouped_conv_backward_data(call->device, &grouped)
+                               : tr_device_conv_backward_data(call->device, &op);
 }
 
 static tr_status backward(const struct tr_layer_call *call)
@@ -91,7 +96,10 @@ static tr_status backward(const struct tr_layer_call *call)
         .dw = call->gradient[0],
         .cut = *call->cut,
     };
-    TR_TRY(tr_device_conv_backward_weights(call->device, &weights));
+    const int32_t groups = (int32_t)options->groups;
+    const struct tr_op_grouped_conv_backward_weights grouped = {weights, groups};
+    TR_TRY(groups > 1 ? tr_device_grouped_conv_backward_weights(call->device, &grouped)
+                      : tr_device_conv_backward_weights(call->device, &weights));
     if (!call->dx[0]) return TR_OK;
     const struct tr_op_conv_forward data = {
         .rows = call->rows,
@@ -103,7 +111,9 @@ static tr_status backward(const struct tr_layer_call *call)
         .y = call->dx[0],
         .activation = TR_ACT_NONE,
     };
-    return tr_device_conv_forward(call->device, &data);
+    const struct tr_op_grouped_conv_forward grouped_data = {data, groups};
+    return groups > 1 ? tr_device_grouped_conv_forward(call->device, &grouped_data)
+                      : tr_device_conv_forward(call->device, &data);
 }
 
 const struct tr_layer_class tr_layer_conv_transpose = {
