@@ -1,7 +1,8 @@
 #!/bin/sh
 # release.sh SOURCE: what tools/release refuses and what it writes, in a small repository of its own, whose packages are quickly
-# made: versions that disagree, files that are not committed, builds that differ; sums, a bill of materials, a signature, a tag; numerics and interface that do
-# not agree with the changelog and the last tag.
+# made: versions that disagree, files that are not committed, recipes of another version, numerics that no release has,
+# builds that differ; sums, a bill of materials, a signature, a tag; numerics and interface that do not agree with the changelog and
+# the last tag.
 set -eu
 source=$1
 . "$source/tools/machine.sh"
@@ -17,7 +18,7 @@ export GIT_AUTHOR_DATE='2026-01-02T12:00:00Z' GIT_COMMITTER_DATE='2026-01-02T12:
 
 mkdir "$place/tree" && cd "$place/tree"
 git init -q .
-mkdir -p tools packaging src/base
+mkdir -p tools packaging src/base src/verify tests/packages
 cp "$source/tools/release" "$source/tools/machine.sh" tools/
 cp "$source/packaging/sbom.py" packaging/
 echo 'project(trireme VERSION 1.2.3 LANGUAGES C)' >CMakeLists.txt
@@ -32,6 +33,8 @@ tar -c --mtime="@$SOURCE_DATE_EPOCH" --sort=name trireme-1.2.3 | zstd -q -o "$2/
 END
 chmod +x tools/package
 echo 'exit 0' >tools/abi
+echo 'exit 0' >tests/packages/linters.sh
+printf '    {1, "1.0.0"},\n' >src/verify/verify.c
 printf 'int tr_numerics_version(void)\n{\n    return 2;\n}\n' >src/base/version.c
 git add -A && git commit -qm one
 
@@ -51,12 +54,27 @@ refuses 'head of CHANGELOG.md is "Unreleased"' 1.2.3 --kinds archive --on ''
 printf '# Changelog\n\n## 1.2.3 - 2026-01-02\n' >CHANGELOG.md
 refuses 'not committed' 1.2.3 --kinds archive --on ''
 git commit -qam two
+refuses 'which release has the numerics version 2' 1.2.3 --kinds archive --on ''
+printf '    {2, "1.2.3"},\n' >>src/verify/verify.c
+echo 'exit 1' >tests/packages/linters.sh
+git commit -qam 'a release of these numerics'
+refuses 'recipes of packages say another version' 1.2.3 --kinds archive --on ''
+echo 'exit 0' >tests/packages/linters.sh
+git commit -qam 'recipes that agree'
 
 # shellcheck disable=SC2016 # for the script
 echo 'date +%N >"$2/clock"' >>tools/package
 git commit -qam 'a clock in a package'
 refuses 'two builds of the same sources differ' 1.2.3 --kinds archive --on ''
 git revert --no-edit HEAD >/dev/null
+
+# A test of the packages decides, but for a system that they are not for.
+# shellcheck disable=SC2016 # for the script
+printf 'echo "$1 is too old" && [ "$1" = bullseye ] && exit 77\nexit 1\n' >tests/packages/archive_on.sh
+git add -A && git commit -qm 'a test'
+refuses 'bookworm is too old' 1.2.3 --kinds archive --on 'bullseye bookworm'
+tools/release 1.2.3 --dry-run --kinds archive --on bullseye --out "$place/old" >"$place/said" 2>&1 || { cat "$place/said" && fail "an old system ends a release"; }
+grep -q 'bullseye is too old' "$place/said" || fail "what is left out is not told"
 
 rm -rf dist
 set -- --kinds archive --on ''
@@ -85,6 +103,7 @@ cd ../..
 tags=v1.2.3
 sed -i s/1.2.3/1.2.4/ CMakeLists.txt CHANGELOG.md tools/package
 sed -i s/2/3/ src/base/version.c
+printf '    {3, "1.2.4"},\n' >>src/verify/verify.c
 git commit -qam three
 refuses 'CHANGELOG.md tells of no hash' 1.2.4 --kinds archive --on ''
 printf '\n### Hashes\n\n- All.\n\n## 1.2.3\n' >>CHANGELOG.md
