@@ -1,5 +1,6 @@
 /* Operations on each number by itself. */
 #include "device/gpu/gpu.h"
+#include "device/gpu/lanes.h"
 #include "device/gpu/operations/operations.h"
 
 #include "base/fail.h"
@@ -109,4 +110,39 @@ tr_status gpu_to_labels(tr_device *device, const struct tr_op_to_labels *a)
     gpu_array(&call, a->x);
     gpu_array(&call, a->y);
     return gpu_run_each(&call, a->count);
+}
+
+tr_status gpu_multiply(tr_device *device, const struct tr_op_multiply *a)
+{
+    struct gpu_call call;
+    if (a->spatial == 1) {
+        gpu_begin(&call, device, "elementwise", "", "multiply_each");
+        gpu_long(&call, a->rows * a->width);
+        gpu_array(&call, a->a);
+        gpu_array(&call, a->b);
+        gpu_array(&call, a->y);
+        return gpu_run_each(&call, a->rows * a->width);
+    }
+    int shift = gpu_shift(device, a->width);
+    gpu_begin(&call, device, "elementwise", "", "multiply");
+    gpu_size(&call, a->spatial);
+    gpu_size(&call, a->width);
+    gpu_int(&call, shift);
+    gpu_array(&call, a->a);
+    gpu_array(&call, a->b);
+    gpu_array(&call, a->y);
+    return gpu_run_channels(&call, shift, a->width, a->spatial, a->rows);
+}
+
+tr_status gpu_multiply_sum(tr_device *device, const struct tr_op_multiply_sum *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "elementwise", "", "multiply_sum");
+    gpu_long(&call, a->rows * a->width);
+    gpu_size(&call, a->spatial);
+    gpu_size(&call, a->width);
+    gpu_array(&call, a->a);
+    gpu_array(&call, a->b);
+    gpu_array(&call, a->y);
+    return gpu_run_each(&call, a->rows * a->width);
 }
