@@ -36,10 +36,11 @@ static tr_status run(const void *options_)
 const struct cli_command cli_devices = {
     .name = "devices",
     .summary = "list what can compute on this machine",
-    .about = "Lists the devices of this machine, the instruction sets of the cpu device, and the caches of "
-             "the processors with the number of processors that share them. All devices and instruction sets "
-             "compute the same bits; they differ in speed. A device with a driver (OpenCL) is tested for "
-             "that, and refused if it does not.",
+    .about =
+        "Lists the devices of this machine, the instruction sets of the cpu device, and the caches of "
+        "the processors with the number of processors that share them. All devices and instruction sets "
+        "compute the same bits; they differ in speed. A device with a driver (CUDA, OpenCL) is tested for "
+        "that, and refused if it does not.",
     CLI_OPTIONS(table, struct options),
     .run = run,
 };

@@ -105,8 +105,8 @@ struct cli_device {
          .offset = offsetof(object, device.device),                                                          \
          .fallback = "cpu",                                                                                  \
          .help =                                                                                             \
-             "device that computes, see `trireme devices`: cpu, ref, opencl, or opencl:1 for the second; "   \
-             "variable TRIREME_DEVICE",                                                                      \
+             "device that computes, see `trireme devices`: cpu, ref, gpu, cuda, opencl, or cuda:1 for the "  \
+             "second; variable TRIREME_DEVICE",                                                              \
          .flags = TR_OPTION_ENVIRONMENT,                                                                     \
          .value_name = "NAME"},                                                                              \
     {                                                                                                        \

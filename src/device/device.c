@@ -33,6 +33,7 @@ static tr_status say_what_there_is(void)
     for (const struct tr_entry *const *entry = tr_device_kinds.entries; *entry; entry++) {
         const struct tr_device_kind *kind = (const struct tr_device_kind *)*entry;
         char facts[256];
+        if (kind->resolve) continue; /* it is told under its own name */
         tr_status status = kind->describe ? kind->describe(0, facts, sizeof facts) : TR_ENOTFOUND;
         if (status == TR_OK)
             tr_text_addf(&text, "; %s:0 is %s", kind->name, facts);
@@ -44,30 +45,50 @@ static tr_status say_what_there_is(void)
     return status;
 }
 
+/* Kind and number that a name stands for. */
+static tr_status find_kind(const char *name, const struct tr_device_kind **out, int *number)
+{
+    char kind[64];
+    size_t length = strcspn(name, ":");
+    snprintf(kind, sizeof kind, "%.*s", length < sizeof kind ? (int)length : (int)sizeof kind - 1, name);
+    const struct tr_entry *entry;
+    if (tr_registry_get(&tr_device_kinds, kind, &entry) != TR_OK) return say_what_there_is();
+    *out = (const struct tr_device_kind *)entry;
+    *number = 0;
+    if (name[length] && !(*out)->describe)
+        return tr_fail(TR_EINVAL, "device \"%s\": there is one %s device, without a number", name, kind);
+    if (name[length]) TR_TRY(read_number(name, name + length + 1, number));
+    return (*out)->resolve ? (*out)->resolve(number, out) : TR_OK;
+}
+
+static void write_name(const struct tr_device_kind *kind, int number, char out[TR_DEVICE_NAME])
+{
+    if (kind->describe)
+        snprintf(out, TR_DEVICE_NAME, "%s:%d", kind->name, number);
+    else
+        snprintf(out, TR_DEVICE_NAME, "%s", kind->name);
+}
+
+tr_status tr_device_find(const char *name, char out[TR_DEVICE_NAME])
+{
+    const struct tr_device_kind *kind;
+    int number;
+    TR_TRY(find_kind(name, &kind, &number));
+    write_name(kind, number, out);
+    return TR_OK;
+}
+
 tr_status tr_device_open(const struct tr_device_choice *given, tr_device **out)
 {
     struct tr_device_choice choice = *given;
-    char kind[64];
+    const struct tr_device_kind *kind;
     *out = NULL;
     if (choice.threads < 0 || choice.threads > TR_TEAM_MAX)
         return tr_fail(TR_EINVAL, "threads: %d is out of range; choose 1 to %d, or 0 for one per core",
                        choice.threads, TR_TEAM_MAX);
-    size_t length = strcspn(choice.name, ":");
-    snprintf(kind, sizeof kind, "%.*s", length < sizeof kind ? (int)length : (int)sizeof kind - 1,
-             choice.name);
-    const struct tr_entry *entry;
-    if (tr_registry_get(&tr_device_kinds, kind, &entry) != TR_OK) return say_what_there_is();
-    const struct tr_device_kind *found = (const struct tr_device_kind *)entry;
-    choice.number = 0;
-    if (choice.name[length] && !found->describe)
-        return tr_fail(TR_EINVAL, "device \"%s\": there is one %s device, without a number", choice.name,
-                       kind);
-    if (choice.name[length]) TR_TRY(read_number(choice.name, choice.name + length + 1, &choice.number));
-    TR_TRY(found->create(&choice, out));
-    if (found->describe)
-        snprintf((*out)->name, sizeof(*out)->name, "%s:%d", found->name, choice.number);
-    else
-        snprintf((*out)->name, sizeof(*out)->name, "%s", found->name);
+    TR_TRY(find_kind(choice.name, &kind, &choice.number));
+    TR_TRY(kind->create(&choice, out));
+    write_name(kind, choice.number, (*out)->name);
     return TR_OK;
 }
 

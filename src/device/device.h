@@ -67,11 +67,13 @@ struct tr_device_class {
 #undef TR_DEVICE_SLOT
 };
 
+#define TR_DEVICE_NAME 64
+
 /* The head of every device's own structure. */
 struct tr_device {
     const struct tr_device_class *class;
-    char description[96]; /* for people: "cpu (avx512, 2 threads)" */
-    char name[64];        /* by which it was opened, with its number where there are several of its kind */
+    char description[96];      /* for people: "cpu (avx512, 2 threads)" */
+    char name[TR_DEVICE_NAME]; /* its kind, with its number where there are several */
     int threads;
     /* What it is given to do in a span of a timeline is recorded there, in a lane with the name of the
        device, as a span with the same activity and name and the times that the device took. */
@@ -93,8 +95,11 @@ struct tr_device_choice {
 /* A kind of device, by which one is chosen. */
 struct tr_device_kind {
     TR_ENTRY;
-    /* As tr_device_open(). */
+    /* As tr_device_open(). NULL where there is `resolve`. */
     tr_status (*create)(const struct tr_device_choice *choice, tr_device **out);
+    /* A name for devices that other kinds have: which kind and number there stands for `*number`.
+       TR_ENOTFOUND: none does. NULL: devices are of this kind. */
+    tr_status (*resolve)(int *number, const struct tr_device_kind **kind);
     /* What `create` would find at `number`, for people, without making it: TR_OK, or TR_EUNSUPPORTED with the
        reason why it cannot be used; TR_ENOTFOUND, with the reason, where there is none. NULL: there is one.
      */
@@ -114,6 +119,9 @@ extern const struct tr_registry tr_device_kinds;
 tr_status tr_device_create(const char *name, int threads, const char *isa, tr_device **out);
 /* The same with all that can be chosen. Borrowed for the call. */
 tr_status tr_device_open(const struct tr_device_choice *choice, tr_device **out);
+/* The name that a device opened by `name` would have. As tr_device_open(), but that what is there is not
+ * looked at. */
+tr_status tr_device_find(const char *name, char out[TR_DEVICE_NAME]);
 /* Another one of the kind of `device`, with other threads. */
 tr_status tr_device_create_like(const tr_device *device, int threads, tr_device **out);
 /* Accepts NULL, nulls the handle. */

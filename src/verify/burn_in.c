@@ -94,7 +94,7 @@ static tr_status add_site(struct burn *burn, const char *device, int processor)
 static tr_status add_kind(struct burn *burn, const struct tr_device_kind *kind)
 {
     char facts[256], name[80];
-    for (int number = 0; kind->describe; number++) {
+    for (int number = 0; kind->describe && !kind->resolve; number++) {
         tr_status status = kind->describe(number, facts, sizeof facts);
         if (status == TR_ENOMEM) return status;
         if (status == TR_ENOTFOUND) return TR_OK;

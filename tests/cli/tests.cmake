@@ -64,6 +64,10 @@ target_compile_definitions(test_cli_opencl PRIVATE TRIREME_PROGRAM="$<TARGET_FIL
                            TRIREME_FAILING="$<TARGET_FILE:trireme_failing>" TRIREME_NVIDIA="$<TARGET_FILE_DIR:trireme_nvidia>"
                            TRIREME_BROKEN="$<TARGET_FILE_DIR:trireme_broken>")
 add_dependencies(test_cli_opencl trireme trireme_failing trireme_nvidia trireme_broken)
+# The program on the stand-in for CUDA's driver.
+trireme_cuda_test(cli cuda SOURCES cli/session.c)
+target_compile_definitions(test_cli_cuda PRIVATE TRIREME_PROGRAM="$<TARGET_FILE:trireme>" TRIREME_CUDA="${TR_CUDA}")
+add_dependencies(test_cli_cuda trireme)
 trireme_test(cli foreign)
 target_link_libraries(test_cli_foreign PRIVATE trireme_commands)
 trireme_test(cli statistics)

@@ -25,6 +25,13 @@ set_tests_properties(device.oclgrind PROPERTIES SKIP_REGULAR_EXPRESSION "^skippe
 trireme_opencl_test(device gpu)
 trireme_opencl_test(device gpu_lists)
 trireme_test(device conv_plan)
+# The layer for CUDA, on the stand-in: operations of each kind of argument in the quick suite, all in the long one.
+trireme_cuda_test(device cuda SOURCES support/cuda/control.c)
+trireme_cuda_test(device cuda_equality LABELS long SOURCES ${TR_CASES} device/equal.c)
+trireme_cuda_again(device cuda_equality_some cuda_equality LABELS slow ARGUMENTS
+                   add,split_columns,dense_forward,dense_backward_weights,pool_forward,softmax_cross_entropy,load_images)
+trireme_cuda_again(device gpu_cuda gpu LABELS slow ARGUMENTS cuda)
+trireme_cuda_again(device gpu_lists_cuda gpu_lists LABELS slow ARGUMENTS cuda)
 trireme_opencl_test(device opencl_functions SOURCES device/functions.c)
 trireme_opencl_again(device opencl_functions_all opencl_functions TIMEOUT 3600 LABELS long ARGUMENTS all)
 # What kernels compute by themselves where a device has nothing exact: compiled for the processor, and on pocl; and all operations so.
@@ -42,6 +49,9 @@ target_include_directories(gpu_programs PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/Testing/gpu_programs)
 add_test(NAME device.gpu_programs COMMAND gpu_programs ${PROJECT_BINARY_DIR}/Testing/gpu_programs)
 set_tests_properties(device.gpu_programs PROPERTIES LABELS device TIMEOUT 600)
+add_executable(cuda_compiler device/gpu/cuda_compiler.c) # likewise
+target_link_libraries(cuda_compiler PRIVATE trireme_static)
+add_dependencies(cuda_compiler trireme_cuda_driver)
 trireme_test(device gradients SOURCES ${TR_CASES} device/differences.c device/gradients/attention.c
              device/gradients/layers.c
              device/gradients/rows.c device/gradients/sequence.c)

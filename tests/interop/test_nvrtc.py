@@ -187,6 +187,22 @@ def judge(nvrtc, nvdisasm, paths):
     print(f"no spills in main loops; fused multiply-adds in the main loops of large products: {min(shares):.3f} to {max(shares):.3f}")
 
 
+def layer(nvrtc_path, tests, programs):
+    """The layer for CUDA finds this NVRTC, and its options and architectures are this NVRTC's: programs become machine code for a device
+    that it knows, and PTX for one that is newer. The driver is the tests' stand-in, which loads both and runs none."""
+    with tempfile.TemporaryDirectory(prefix="trireme-cuda-") as place:
+        os.symlink(os.path.join(tests, "cuda", "libcuda.so.1"), os.path.join(place, "libcuda.so.1"))
+        paths = os.pathsep.join([place, os.path.dirname(nvrtc_path)])
+        for arch, kind in ((80, "cubin"), (81, "ptx")):
+            environment = {**os.environ, "LD_LIBRARY_PATH": paths, "TRIREME_STAND_IN": f"paper,version=13000,arch={arch}"}
+            words = [os.path.join(tests, "cuda_compiler"), programs]
+            done = subprocess.run(words, capture_output=True, text=True, env=environment)
+            assert done.returncode == 0, done.stderr
+            lines = done.stdout.splitlines()
+            assert len(lines) > 20 and all(line.endswith(" " + kind) for line in lines[1:]), (arch, lines)
+            print(f"the layer for CUDA: {lines[0]}: {len(lines) - 1} programs, {kind}")
+
+
 def main():
     nvrtc_path, nvdisasm = find("libnvrtc.so.1[0-9]"), find("nvdisasm") or shutil.which("nvdisasm")
     if not nvrtc_path:
@@ -194,6 +210,7 @@ def main():
         sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="trireme-nvrtc-") as place:
         subprocess.run([os.path.join(sys.argv[3], "gpu_programs"), place], check=True, capture_output=True)
+        layer(nvrtc_path, sys.argv[3], place)
         judge(Nvrtc(nvrtc_path), nvdisasm, sorted(glob.glob(os.path.join(place, "*.cu"))))
 
 

@@ -318,8 +318,7 @@ const struct tr_foreign tr_foreign_names[] = {
     {"elastic", "easgd"},
     {"elastic_averaging", "easgd"},
     /* devices */
-    {"gpu", "opencl"},
-    {"cuda", "opencl"},
+    {"nvidia", "cuda"},
     {"rocm", "opencl"},
     {"hip", "opencl"},
     {"mps", "opencl"},

@@ -1,9 +1,9 @@
 /* What the gpu device asks of an interface to accelerators: memory, copies, programs, launches, events.
  *
- * An implementation (a folder: opencl/) translates and decides nothing: shapes, variants, scratch, caches and
- * checks are in device.c and operations/, which are the same for all. A session is one device with one queue:
- * what is enqueued is done in that order, but for copies that go beside it. It is used by one thread at a
- * time.
+ * An implementation (a folder: opencl/, cuda/) translates and decides nothing: shapes, variants, scratch,
+ * caches and checks are in device.c and operations/, which are the same for all. A session is one device with
+ * one queue: what is enqueued is done in that order, but for copies that go beside it. It is used by one
+ * thread at a time.
  *
  * What is enqueued may leave an event in `*event`, freed with free_event(), unless `event` is NULL.
  *
@@ -82,7 +82,7 @@ struct gpu_program_source {
 };
 
 struct gpu_api {
-    const char *name;  /* of the device kind: "opencl" */
+    const char *name;  /* of the device kind: "opencl", "cuda" */
     int version;       /* GPU_API_VERSION */
     const char *exact; /* what build() adds to a source's options: what is kept of programs follows from it */
     /* Fills *out for device `number`, counted from 0 over all platforms, those first that are no processors.
@@ -134,6 +134,6 @@ struct gpu_api {
     tr_status (*times)(void *session, void *event, struct gpu_times *out);
 };
 
-extern const struct gpu_api gpu_api_opencl;
+extern const struct gpu_api gpu_api_opencl, gpu_api_cuda;
 
 #endif

@@ -1,6 +1,5 @@
 /* The gpu device: device.h over an interface to accelerators (api.h). */
 #include "device/gpu/internal.h"
-#include "device/gpu/kinds.h"
 #include "device/gpu/operations/operations.h"
 #include "device/gpu/self_test.h"
 
@@ -176,33 +175,3 @@ out:
         *out = device;
     return status;
 }
-
-static tr_status opencl_create(const struct tr_device_choice *choice, tr_device **out)
-{
-    return gpu_device_create(&gpu_api_opencl, choice, out);
-}
-
-static tr_status opencl_describe(int number, char *text, size_t size)
-{
-    struct gpu_info info;
-    TR_TRY(gpu_api_opencl.describe(number, &info));
-    snprintf(text, size, "%s, %.1f GiB (%s)", info.name, (double)info.memory / 1073741824, info.platform);
-    return info.refusal[0] ? tr_fail(TR_EUNSUPPORTED, "%s", info.refusal) : TR_OK;
-}
-
-/* Those that are no processors come first; where there is one, ranks are dealt out to them alone. */
-static int opencl_count(void)
-{
-    struct gpu_info info;
-    int all = 0, others = 0;
-    for (; gpu_api_opencl.describe(all, &info) == TR_OK; all++) others += !info.processor;
-    return others ? others : all;
-}
-
-const struct tr_device_kind tr_device_kind_opencl = {
-    .name = "opencl",
-    .help = "a GPU, or another device with an OpenCL driver",
-    .create = opencl_create,
-    .describe = opencl_describe,
-    .count = opencl_count,
-};

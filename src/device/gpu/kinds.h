@@ -4,8 +4,12 @@
 
 #include "device/device.h"
 
-/* Device `number` of OpenCL. TR_ENOTFOUND where there is no OpenCL or not such a device, TR_EUNSUPPORTED
-   where its arithmetic would not be exact. */
-extern const struct tr_device_kind tr_device_kind_opencl;
+/* Device `number` of OpenCL, of CUDA. TR_ENOTFOUND where there is no such interface or device,
+   TR_EUNSUPPORTED where its arithmetic would not be exact. */
+extern const struct tr_device_kind tr_device_kind_opencl, tr_device_kind_cuda;
+
+/* GPU `number` of those that may be exact, each once: CUDA's, and then those that only OpenCL has. One that
+   both have is known by where it is plugged in. */
+extern const struct tr_device_kind tr_device_kind_gpu;
 
 #endif

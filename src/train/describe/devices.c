@@ -169,11 +169,26 @@ static tr_status add_others(const struct tr_device_kind *kind, const struct look
     }
 }
 
+/* What a name of devices that others have stands for, where there are any. */
+static void add_names(const struct tr_device_kind *kind, struct tr_table *table)
+{
+    const struct tr_device_kind *found;
+    for (int number = 0, there = 0; kind->resolve(&there, &found) == TR_OK; there = ++number) {
+        tr_table_cell(table, "%s:%d", kind->name, number);
+        tr_table_cell(table, "%s:%d", found->name, there);
+        tr_table_cell(table, "%s", kind->help);
+    }
+}
+
 static tr_status add_rows(const struct machine *machine, const struct look *how, struct tr_table *table)
 {
     for (const struct tr_entry *const *entry = tr_device_kinds.entries; *entry; entry++) {
         const struct tr_device_kind *kind = (const struct tr_device_kind *)*entry;
         int threads;
+        if (kind->resolve) {
+            add_names(kind, table);
+            continue;
+        }
         if (kind->describe) {
             TR_TRY(add_others(kind, how, table));
             continue;
@@ -234,6 +249,25 @@ static tr_status write_others(struct tr_json_writer *json, const struct tr_devic
     return status == TR_ENOTFOUND ? TR_OK : status;
 }
 
+static void write_names(struct tr_json_writer *json, const struct tr_device_kind *kind)
+{
+    const struct tr_device_kind *found;
+    tr_json_open_object(json, NULL);
+    tr_json_text(json, "name", kind->name);
+    tr_json_bool(json, "default", false);
+    tr_json_open_array(json, "devices");
+    for (int number = 0, there = 0; kind->resolve(&there, &found) == TR_OK; there = ++number) {
+        char name[TR_DEVICE_NAME];
+        snprintf(name, sizeof name, "%s:%d", found->name, there);
+        tr_json_open_object(json, NULL);
+        tr_json_integer(json, "number", number);
+        tr_json_text(json, "is", name);
+        tr_json_close_object(json);
+    }
+    tr_json_close_array(json);
+    tr_json_close_object(json);
+}
+
 static void write_caches(struct tr_json_writer *json, const struct tr_caches *caches)
 {
     tr_json_open_array(json, "caches");
@@ -280,7 +314,10 @@ static tr_status list_as_json(const struct look *how, char **out)
     tr_status status = TR_OK;
     for (const struct tr_entry *const *entry = tr_device_kinds.entries; *entry && status == TR_OK; entry++) {
         const struct tr_device_kind *kind = (const struct tr_device_kind *)*entry;
-        status = kind->describe ? write_others(&json, kind, how) : write_device(&json, &machine, *entry);
+        if (kind->resolve)
+            write_names(&json, kind);
+        else
+            status = kind->describe ? write_others(&json, kind, how) : write_device(&json, &machine, *entry);
     }
     tr_json_close_array(&json);
     tr_status finished = tr_json_finish(&json, out);

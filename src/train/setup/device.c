@@ -44,6 +44,7 @@ tr_status tr_train_open_device(const char *names, const struct tr_train_settings
 
 bool tr_train_is_device(const char *names, const tr_comm *comm, const tr_device *opened)
 {
-    char name[NAME_SIZE];
-    return name_of(names, comm, name) == TR_OK && strcmp(name, opened->name) == 0;
+    char name[NAME_SIZE], found[TR_DEVICE_NAME];
+    return name_of(names, comm, name) == TR_OK && tr_device_find(name, found) == TR_OK &&
+           strcmp(found, opened->name) == 0;
 }

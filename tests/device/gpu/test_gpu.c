@@ -1,7 +1,9 @@
 /* What a gpu device does besides computing: it refuses arithmetic that is not exact, finds what an earlier
  * run has kept and trusts nothing that was damaged, says what it has no room for, and launches no more groups
- * than every interface allows. On the first OpenCL device, whose interface is falsified where something is to
+ * than every interface allows. On the first device of an interface, which is falsified where something is to
  * go wrong.
+ *
+ * test_gpu [cuda]
  */
 #include "device/gpu/internal.h"
 #include "device/gpu/opencl/internal.h"
@@ -26,7 +28,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-static const struct gpu_api *const real = &gpu_api_opencl;
+static const struct gpu_api *real = &gpu_api_opencl;
 
 static tr_status create(const struct gpu_api *api, const char *cache, tr_device **out)
 {
@@ -641,7 +643,8 @@ static tr_lane *lane_called(tr_timeline *timeline, const char *name)
 static void a_timed_device_tells_what_it_did(void **state)
 {
     const struct tr_timeline_settings settings = {.spans = 100, .end_step = 10, .sums = true};
-    const struct tr_device_choice choice = {.name = "opencl:0", .cache = cache, .timed = true};
+    const char *first = real == &gpu_api_cuda ? "cuda:0" : "opencl:0";
+    const struct tr_device_choice choice = {.name = first, .cache = cache, .timed = true};
     const int64_t second = 1000000000;
     tr_timeline *timeline;
     tr_device *device;
@@ -664,13 +667,13 @@ static void a_timed_device_tells_what_it_did(void **state)
     tr_span_begin(TR_ACTIVITY_UPDATE, "update");
     assert_int_equal(tr_device_to_host(device, numbers, memory, sizeof numbers), TR_OK);
     tr_span_end();
-    assert_null(lane_called(timeline, "opencl:0"));
+    assert_null(lane_called(timeline, first));
     assert_int_equal(tr_device_wait(device), TR_OK);
     int64_t after = tr_timeline_clock();
     tr_timeline_leave();
     tr_timeline_freeze(timeline);
 
-    tr_lane *lane = lane_called(timeline, "opencl:0");
+    tr_lane *lane = lane_called(timeline, first);
     assert_non_null(lane);
     int64_t count;
     const struct tr_span *span = tr_lane_spans(lane, &count);
@@ -748,7 +751,24 @@ static int remove_place(void **state)
     return 0;
 }
 
-int main(void)
+/* Those that ask nothing of OpenCL, nor of a processor. */
+static int on_cuda(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_device_that_lacks_something_is_refused),
+        cmocka_unit_test(what_was_built_is_kept_and_damage_mended),
+        cmocka_unit_test(other_rules_are_other_programs),
+        cmocka_unit_test(what_has_no_room_is_said),
+        cmocka_unit_test(no_launch_has_more_groups_than_may_be),
+        cmocka_unit_test(a_timed_device_tells_what_it_did),
+        cmocka_unit_test(copies_go_beside_the_queue),
+        cmocka_unit_test(a_lost_device_ends_what_waits_for_it),
+    };
+    real = &gpu_api_cuda;
+    return cmocka_run_group_tests_name("gpu by cuda", tests, make_place, remove_place);
+}
+
+int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_that_lacks_something_is_refused),
@@ -770,5 +790,6 @@ int main(void)
         cmocka_unit_test(a_lost_device_ends_what_waits_for_it),
     };
     if (!opencl_is_here()) return 0;
+    if (count > 1 && strcmp(arguments[1], "cuda") == 0) return on_cuda();
     return cmocka_run_group_tests_name("gpu", tests, make_place, remove_place);
 }

@@ -1,6 +1,6 @@
 /* Launches that come again are enqueued as lists, and nothing else changes: neither numbers nor order,
- * whatever comes between them. On the first OpenCL device, whose interface is counted and falsified; where
- * that has no lists, on an interface that makes them of launches.
+ * whatever comes between them. On the first device of an interface, which is counted and falsified; where it
+ * has no lists, on an interface that makes them of launches.
  */
 #include "device/gpu/internal.h"
 #include "support/opencl.h"
@@ -18,7 +18,7 @@
 
 /* ---- an interface that counts ---- */
 
-static const struct gpu_api *const real = &gpu_api_opencl;
+static const struct gpu_api *real = &gpu_api_opencl;
 
 static struct {
     int launches; /* one by one, */
@@ -483,7 +483,8 @@ static void failures_of_lists_are_told(void **state)
     }
 }
 
-int main(void)
+/* test_gpu_lists [cuda] */
+int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_comes_again_is_enqueued_as_one),
@@ -499,5 +500,6 @@ int main(void)
         cmocka_unit_test(failures_of_lists_are_told),
     };
     if (!opencl_is_here()) return 0;
+    if (count > 1 && strcmp(arguments[1], "cuda") == 0) real = &gpu_api_cuda;
     return cmocka_run_group_tests_name("lists of launches", tests, NULL, NULL);
 }
