@@ -8,6 +8,7 @@
  * direct one's, so that it may pass the peak.
  */
 #include "kernels.h"
+#include "layers.h"
 
 #include "base/alloc.h"
 #include "base/threads/team.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const char *const pass_names[PASSES + 1] = {"forward", "backward data", "backward weights", "all"};
 
@@ -38,38 +38,6 @@ static const struct conv_shape winograd_shapes[] = {
     {128, 16, 16, 32, 32, 3, 1, 4},  {128, 32, 32, 16, 16, 3, 1, 4},  {128, 64, 64, 8, 8, 3, 1, 4},
 };
 
-double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-double fastest(void (*function)(void *arguments), void *arguments)
-{
-    double best = 1e30;
-    const double end = seconds() + 0.5;
-    for (int i = 0; i < 3 || seconds() < end; i++) {
-        const double begin = seconds();
-        function(arguments);
-        const double time = seconds() - begin;
-        if (time < best) best = time;
-    }
-    return best;
-}
-
-/* Small numbers of both signs; the values do not matter as long as none is subnormal. */
-static float *numbers(int64_t count)
-{
-    float *x = tr_alloc_aligned((size_t)count, sizeof *x);
-    if (!x) {
-        fprintf(stderr, "bench_kernels: %s\n", tr_error_message());
-        exit(1);
-    }
-    for (int64_t i = 0; i < count; i++) x[i] = (float)(i * 7919 % 1021 - 510) / 512.0f;
-    return x;
-}
-
 /* In 1e9 operations per second. */
 static double peak_of(const char *isa, int threads)
 {
@@ -81,59 +49,6 @@ static double peak_of(const char *isa, int threads)
     double peak = tr_device_peak(device, 0.3) * 1e-9;
     tr_device_destroy(&device);
     return peak;
-}
-
-/* One call of an operation. */
-struct call {
-    tr_device *device;
-    enum pass pass;
-    bool convolution, winograd;
-    struct tr_op_dense_forward dense_forward;
-    struct tr_op_dense_backward_data dense_data;
-    struct tr_op_dense_backward_weights dense_weights;
-    struct tr_op_conv_forward conv_forward;
-    struct tr_op_conv_backward_data conv_data;
-    struct tr_op_conv_backward_weights conv_weights;
-};
-
-static tr_status call_conv(const struct call *c)
-{
-    const struct tr_op_winograd_forward forward = {c->conv_forward};
-    const struct tr_op_winograd_backward_data data = {c->conv_data};
-    const struct tr_op_winograd_backward_weights weights = {c->conv_weights};
-    switch (c->pass) {
-    case PASS_FORWARD:
-        return c->winograd ? tr_device_winograd_forward(c->device, &forward)
-                           : tr_device_conv_forward(c->device, &forward.conv);
-    case PASS_DATA:
-        return c->winograd ? tr_device_winograd_backward_data(c->device, &data)
-                           : tr_device_conv_backward_data(c->device, &data.conv);
-    default:
-        return c->winograd ? tr_device_winograd_backward_weights(c->device, &weights)
-                           : tr_device_conv_backward_weights(c->device, &weights.conv);
-    }
-}
-
-static tr_status call_dense(const struct call *c)
-{
-    switch (c->pass) {
-    case PASS_FORWARD:
-        return tr_device_dense_forward(c->device, &c->dense_forward);
-    case PASS_DATA:
-        return tr_device_dense_backward_data(c->device, &c->dense_data);
-    default:
-        return tr_device_dense_backward_weights(c->device, &c->dense_weights);
-    }
-}
-
-static void call(void *arguments)
-{
-    const struct call *c = arguments;
-    const tr_status status = c->convolution ? call_conv(c) : call_dense(c);
-    if (status != TR_OK) {
-        fprintf(stderr, "bench_kernels: %s\n", tr_error_message());
-        exit(1);
-    }
 }
 
 static void report(const char *shape, enum pass pass, double flops, double time, double peak, bool compared,
@@ -149,72 +64,36 @@ static void report(const char *shape, enum pass pass, double flops, double time,
     fflush(stdout);
 }
 
-/* Even microbatches, one node. */
-static struct tr_cut cut_of(int rows, int microbatches, int64_t *row, int32_t bound[2])
+static void measure(tr_device *device, struct layer *layer, double peak, const struct dense_shape *dense,
+                    const struct conv_shape *conv)
 {
-    for (int i = 0; i <= microbatches; i++) row[i] = (int64_t)rows * i / microbatches;
-    bound[0] = 0;
-    bound[1] = microbatches;
-    return (struct tr_cut){.count = microbatches, .row = row, .nodes = 1, .bound = bound};
+    for (enum pass pass = 0; pass < PASSES; pass++) {
+        double other = 0.0;
+        const double time = layer_time(layer, pass);
+        bool compared = layer->winograd;
+        if (dense)
+            compared = openblas_dense(dense, pass, device->threads, &other);
+        else if (layer->winograd)
+            other = layer_direct_time(layer, pass);
+        else
+            compared = onednn_conv(conv, pass, device->threads, &other);
+        report(layer->name, pass, layer->flops, time, peak, compared, other);
+    }
+    layer_close(layer);
 }
 
 static void measure_dense(tr_device *device, const struct dense_shape *s, double peak)
 {
-    int64_t row[65];
-    int32_t bound[2];
-    const int64_t rows = s->rows, in = s->in, out = s->out;
-    float *x = numbers(rows * in), *y = numbers(rows * out), *w = numbers(in * out), *b = numbers(out);
-    float *dx = numbers(rows * in), *dw = numbers(in * out), *db = numbers(out);
-    struct call c = {.device = device,
-                     .dense_forward = {rows, in, out, x, w, b, y, TR_ACT_RELU, 0.0f},
-                     .dense_data = {rows, in, out, y, w, dx},
-                     .dense_weights = {in, out, x, y, dw, db, cut_of(s->rows, s->microbatches, row, bound)}};
-    char shape[64];
-    snprintf(shape, sizeof shape, "dense %dx%dx%d, %d microbatches", s->rows, s->in, s->out, s->microbatches);
-    for (c.pass = 0; c.pass < PASSES; c.pass++) {
-        double other = 0.0;
-        const double time = fastest(call, &c);
-        const bool compared = openblas_dense(s, c.pass, device->threads, &other);
-        report(shape, c.pass, 2.0 * s->rows * s->in * s->out, time, peak, compared, other);
-    }
-    float *all[] = {x, y, w, b, dx, dw, db};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) tr_free(all[i]);
+    struct layer layer;
+    layer_open_dense(&layer, device, s);
+    measure(device, &layer, peak, s, NULL);
 }
 
 static void measure_conv(tr_device *device, const struct conv_shape *s, bool winograd, double peak)
 {
-    int64_t row[65];
-    int32_t bound[2];
-    const struct tr_sliding_window window = {s->in, s->in, s->out, s->out, s->kernel, s->kernel,
-                                             1,     1,     1,      1,      s->pad,    s->pad};
-    const int64_t inputs = (int64_t)s->rows * s->in * s->in * s->in_c;
-    const int64_t outputs = (int64_t)s->rows * s->out * s->out * s->out_c;
-    const int64_t weights = (int64_t)s->kernel * s->kernel * s->in_c * s->out_c;
-    float *x = numbers(inputs), *y = numbers(outputs), *w = numbers(weights), *b = numbers(s->out_c);
-    float *dx = numbers(inputs), *dw = numbers(weights), *db = numbers(s->out_c);
-    struct call c = {.device = device,
-                     .convolution = true,
-                     .conv_forward = {s->rows, s->in_c, s->out_c, window, x, w, b, y, TR_ACT_RELU, 0.0f},
-                     .conv_data = {s->rows, s->in_c, s->out_c, window, y, w, dx},
-                     .conv_weights = {s->in_c, s->out_c, window, x, y, dw, db,
-                                      cut_of(s->rows, s->microbatches, row, bound)}};
-    double taps = 0.0; /* along one axis */
-    for (int o = 0; o < s->out; o++)
-        for (int k = 0; k < s->kernel; k++) taps += o + k - s->pad >= 0 && o + k - s->pad < s->in;
-    char shape[64];
-    snprintf(shape, sizeof shape, "%s %dx%d %d->%d on %d, batch %d", winograd ? "winograd" : "conv",
-             s->kernel, s->kernel, s->in_c, s->out_c, s->in, s->rows);
-    for (c.pass = 0; c.pass < PASSES; c.pass++) {
-        double other = 0.0;
-        c.winograd = winograd;
-        const double time = fastest(call, &c);
-        c.winograd = false;
-        if (winograd) other = fastest(call, &c);
-        const bool compared = winograd || onednn_conv(s, c.pass, device->threads, &other);
-        report(shape, c.pass, 2.0 * s->rows * taps * taps * s->in_c * s->out_c, time, peak, compared, other);
-    }
-    float *all[] = {x, y, w, b, dx, dw, db};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) tr_free(all[i]);
+    struct layer layer;
+    layer_open_conv(&layer, device, s, winograd);
+    measure(device, &layer, peak, NULL, s);
 }
 
 /* 128 sequences of 50 tokens, 128 units: the recurrent part. */
@@ -233,7 +112,7 @@ static void measure_lstm(tr_device *device, double peak)
     const struct tr_op_lstm_forward forward = {EXAMPLES, HIDDEN, offset, w, b, gates, c, h};
     const struct tr_op_lstm_backward backward = {EXAMPLES, HIDDEN, 0, offset, w, gates, c, h, dgates};
     const struct tr_op_lstm_backward_weights weights = {
-        EXAMPLES, HIDDEN, offset, h, dgates, dw, cut_of(EXAMPLES, 4, row, bound)};
+        EXAMPLES, HIDDEN, offset, h, dgates, dw, layer_cut(EXAMPLES, 4, row, bound)};
     const double flops = 2.0 * EXAMPLES * (TOKENS - 1) * HIDDEN * 4 * HIDDEN;
     double time[PASSES] = {1e30, 1e30, 1e30};
     for (int i = 0; i < 50; i++) {

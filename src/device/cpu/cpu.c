@@ -104,6 +104,9 @@ static tr_status cpu_create(const struct tr_device_choice *choice, tr_device **o
     struct tr_caches caches;
     tr_caches_find(&caches);
     cpu->room = cpu_room_of(&caches, threads, tr_team_processors());
+    struct tr_processor processor;
+    tr_processor_find(&processor);
+    cpu->blocks = *cpu_blocks_find(&processor, isa->name);
     cpu->class = (struct tr_device_class){.name = "cpu",
                                           .version = TR_DEVICE_VERSION,
                                           .host_memory = true,

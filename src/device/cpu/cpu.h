@@ -11,6 +11,7 @@
 #define TR_DEVICE_CPU_CPU_H
 
 #include "base/threads/team.h"
+#include "device/cpu/blocks.h"
 #include "device/cpu/room.h"
 #include "device/device.h"
 
@@ -32,8 +33,9 @@ struct cpu_device {
     bool idles;   /* the team has idle work */
     double alone; /* work of fewer nanoseconds is left to the caller; tests set 0, so that small cases are
                      split too */
-    struct cpu_room room; /* what sizes of blocks follow from; tests set less, so that small cases have
-                             several, and that of other machines */
+    struct cpu_room room;     /* what sizes of blocks follow from; tests set less, so that small cases have
+                                 several, and that of other machines */
+    struct cpu_blocks blocks; /* for this processor and instruction set; bench/tune tries others */
     struct cpu_scratch shared;
     struct cpu_scratch member[]; /* [threads] */
 };

@@ -1,5 +1,5 @@
-/* Blocks of matrices follow from the caches of the processor, and bits do not: operations that are larger
- * than the blocks of any machine, with the caches of several.
+/* Blocks of matrices follow from the caches and the kind of the processor, and bits do not: operations that
+ * are larger than the blocks of any machine, with the caches of several and with the ends of each size.
  */
 #include "device/cpu/cpu.h"
 #include "device/scene.h"
@@ -51,6 +51,26 @@ static void members_share(void **state)
     assert_int_equal(cpu_room_of(&caches, 4, 8).second, MIB);
     assert_int_equal(cpu_room_of(&caches, 4, 8).last, 8 * MIB);
     assert_int_equal(cpu_room_of(&caches, 200, 8).second, 512 * KIB);
+}
+
+static void rows_are_found(void **state)
+{
+    (void)state;
+    const struct cpu_blocks_row *row = cpu_blocks_table;
+    for (;; row++) {
+#define WITHIN(field, least, most, cache, help)                                                              \
+    if (row->blocks.field < (least) || row->blocks.field > (most))                                           \
+        fail_msg("row %d: " #field " is %lld", (int)(row - cpu_blocks_table), (long long)row->blocks.field);
+        CPU_BLOCKS(WITHIN)
+#undef WITHIN
+        if (!row->vendor && !row->isa) break;
+        /* No row hides behind one before it. */
+        struct tr_processor processor = {.family = row->family,
+                                         .model = row->model_end > 0 ? row->model_end - 1 : 0};
+        snprintf(processor.vendor, sizeof processor.vendor, "%s", row->vendor ? row->vendor : "none");
+        assert_ptr_equal(cpu_blocks_find(&processor, row->isa ? row->isa : "none"), &row->blocks);
+    }
+    assert_ptr_equal(cpu_blocks_find(&(struct tr_processor){.vendor = "none"}, "none"), &row->blocks);
 }
 
 static const struct tr_sliding_window window = {24, 24, 24, 24, 3, 3, 1, 1, 1, 1, 1, 1};
@@ -174,6 +194,22 @@ static tr_device *open_device(const char *isa)
     return device;
 }
 
+/* Sets of sizes: those of this processor, then each size alone at its least and at its most. */
+static struct cpu_blocks sizes_of(const struct cpu_blocks *here, int number)
+{
+    struct cpu_blocks blocks = *here;
+    int n = 0;
+#define END(field, least, most, cache, help)                                                                 \
+    if (++n == number) blocks.field = (least);                                                               \
+    if (++n == number) blocks.field = (most);
+    CPU_BLOCKS(END)
+#undef END
+    return blocks;
+}
+
+#define COUNT(field, least, most, cache, help) +2
+#define SIZES                                  (1 CPU_BLOCKS(COUNT))
+
 /* The plain set has its blocks in common with the others, and takes long. */
 static void bits_do_not_follow(void **state)
 {
@@ -201,6 +237,18 @@ static void bits_do_not_follow(void **state)
                     fail_msg("%s, operation %d, caches of %s: %s", isas[k], i, machines[m].name, difference);
                 scene_release(&scene);
             }
+            const struct cpu_blocks here = cpu_device_of(device)->blocks;
+            for (int n = 1; n < SIZES; n++) {
+                cpu_device_of(device)->room =
+                    cpu_room_of(&machines[n % LENGTH(machines)].caches, THREADS, THREADS);
+                cpu_device_of(device)->blocks = sizes_of(&here, n);
+                scene_begin_like(&scene, device, &expected);
+                operations[i](&scene);
+                if (scene_differs(&expected, &scene, difference, sizeof difference))
+                    fail_msg("%s, operation %d, sizes number %d: %s", isas[k], i, n, difference);
+                scene_release(&scene);
+            }
+            cpu_device_of(device)->blocks = here;
             scene_release(&expected);
         }
         tr_device_destroy(&device);
@@ -211,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_share),
+        cmocka_unit_test(rows_are_found),
         cmocka_unit_test(bits_do_not_follow),
     };
     return cmocka_run_group_tests_name("device.blocks", tests, NULL, NULL);

@@ -13,9 +13,6 @@
 #include "device/cpu/convolutions/conv.h"
 #include "device/cpu/vectors/ahead.h"
 
-/* Packed images of a tile take about this much of the second-level cache, in floats (room.h), if a target row
-   does not need more. */
-#define BAND_FLOATS (256 * 1024)
 /* Fewer images than this leave the tile kernel waiting for its own sums. */
 #define IMAGES_LEAST (TILE_ROWS < 4 ? 2 : 4)
 
@@ -213,7 +210,9 @@ static tr_status run(struct conv *c)
     }
 
     const int64_t row = (int64_t)c->call.source_w * c->call.source_c * TILE_ROWS;
-    c->band_rows = smaller(c->call.source_h, cpu_room_second(&c->call.cpu->room, BAND_FLOATS, 0) / row);
+    /* Packed images of a tile take a part of the second-level cache, if a target row does not need more. */
+    const int64_t band = cpu_room_second(&c->call.cpu->room, c->call.cpu->blocks.conv_band, 0);
+    c->band_rows = smaller(c->call.source_h, band / row);
     const int64_t span = widest_span(&c->h, c->unit);
     if (c->band_rows < span) c->band_rows = span;
     int64_t floats = c->band_rows * row;

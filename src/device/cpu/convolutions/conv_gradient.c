@@ -20,13 +20,8 @@
 #include "device/cpu/sizes.h"
 #include "device/cpu/vectors/ahead.h"
 
-/* Output pixels in a block, about: what is packed of them stays in the second-level cache (room.h). */
-#define BLOCK_PIXELS       512
+/* Output pixels in a block, at least: what is packed of them stays in the second-level cache (blocks.h). */
 #define BLOCK_PIXELS_LEAST 64
-/* Pixels of so few channels are not packed: a tile's part of one takes up much of its cache lines. */
-#define IN_PLACE_CHANNELS 32
-/* Floats of the tiles that a member may keep waiting, over all slots; they stay in the last-level cache. */
-#define WAITING_FLOATS (3072 * 14 * 32)
 
 #define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
 
@@ -222,19 +217,21 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
     const struct tr_sliding_window *w = &a->window;
     struct conv_gradient g = {.cpu = cpu_device_of(device), .op = a, .unpool = unpool};
     const struct cpu_room *room = &g.cpu->room;
+    const struct cpu_blocks *blocks = &g.cpu->blocks;
     g.by_row = w->dilation_w == 1 && (int64_t)w->kernel_w * a->in_c <= TILE_ROWS;
     g.groups = g.by_row ? 1 : tile_count(a->in_c);
     g.taps = g.by_row ? w->kernel_h : (int64_t)w->kernel_h * w->kernel_w;
     g.panels = divide_up(a->out_c, TILE_COLUMNS);
-    g.in_place = !g.by_row && a->in_c <= IN_PLACE_CHANNELS;
+    /* A tile's part of a pixel of few channels takes up much of its cache lines. */
+    g.in_place = !g.by_row && a->in_c <= blocks->conv_in_place;
     const bool dense = a->out_c == TILE_COLUMNS || a->out_c == TILE_COLUMNS / 2;
     g.direct = !unpool && (dense ? g.by_row || g.in_place : g.by_row && a->out_c % TILE_COLUMNS == 0);
     g.slots = cpu_reduction_slots(&a->cut);
-    g.chunk = smaller(larger(1, cpu_room_last(room, WAITING_FLOATS, 0) / TILE_SIZE / g.slots),
+    g.chunk = smaller(larger(1, cpu_room_last(room, blocks->conv_gradient_waiting, 0) / TILE_SIZE / g.slots),
                       g.panels * g.groups * g.taps);
 
     /* Blocks of whole images where an image is no larger than a block. */
-    g.lines = larger(1, cpu_room_second(room, BLOCK_PIXELS, BLOCK_PIXELS_LEAST) / w->out_w);
+    g.lines = larger(1, cpu_room_second(room, blocks->conv_gradient_pixels, BLOCK_PIXELS_LEAST) / w->out_w);
     if (g.lines > w->out_h) g.lines -= g.lines % w->out_h;
     g.list = g.lines * (g.by_row ? smaller(w->out_w, 2 * (int64_t)w->kernel_w + 1) : 1);
     const int64_t portions = divide_up(g.lines, w->out_h) + 1;

@@ -19,10 +19,7 @@
 
 #include <math.h>
 
-#define BLOCK_ROWS    256 /* and no more, whatever the cache */
-#define CHUNK_COLUMNS 512
-/* Floats of the waiting tiles of a chunk, over all slots; they stay in the last-level cache. */
-#define WAITING_FLOATS (3072 * 14 * 32)
+#define BLOCK_ROWS 256 /* at most, whatever the cache; other sizes are in blocks.h */
 
 /* How much longer members may take who have whole rows. */
 #define WHOLE_ROWS 1.03
@@ -338,13 +335,13 @@ static double cost(const struct work *work, int64_t height, int64_t width)
            0.3 * (double)rows * (double)height * (double)divide_up(width, work->columns);
 }
 
-static void choose_blocks(const struct cpu_room *room, struct work *work)
+static void choose_blocks(const struct cpu_room *room, const struct cpu_blocks *blocks, struct work *work)
 {
-    const int64_t columns = cpu_room_second(room, CHUNK_COLUMNS, TILE_COLUMNS);
+    const int64_t columns = cpu_room_second(room, blocks->gradient_columns, TILE_COLUMNS);
     work->columns = columns - columns % TILE_COLUMNS;
-    work->block_rows = smaller(BLOCK_ROWS, cpu_room_first(room, BLOCK_ROWS, 16));
+    work->block_rows = smaller(BLOCK_ROWS, cpu_room_first(room, blocks->gradient_rows, 16));
     work->waiting_tiles =
-        cpu_room_last(room, WAITING_FLOATS, work->slots * work->columns * TILE_ROWS) / TILE_SIZE;
+        cpu_room_last(room, blocks->gradient_waiting, work->slots * work->columns * TILE_ROWS) / TILE_SIZE;
 }
 
 tr_status gradient_compute(struct cpu_device *cpu, const struct gradient *g)
@@ -354,7 +351,7 @@ tr_status gradient_compute(struct cpu_device *cpu, const struct gradient *g)
                         .gradient = g,
                         .rows = cpu_reduction_rows(g->cut, 1, g->offset),
                         .slots = cpu_reduction_slots(g->cut)};
-    choose_blocks(&cpu->room, &work);
+    choose_blocks(&cpu->room, &cpu->blocks, &work);
     double least = INFINITY;
     for (int parts = 1; parts <= cpu->base.threads; parts++) {
         if (cpu->base.threads % parts) continue;

@@ -17,25 +17,18 @@
 #include "device/cpu/vectors/ahead.h"
 
 /* A packed tile of a, and what the panel that meets it has not used up, lie in the first-level cache; a block
-   of b takes half of a second-level cache: so many steps, and so many columns (room.h). */
-#define BLOCK_DEPTH   256 /* and no more, whatever the cache */
-#define BLOCK_COLUMNS 512
+   of b takes half of a second-level cache (blocks.h, room.h). So many steps at most, whatever the cache. */
+#define BLOCK_DEPTH 256
 /* Results of a band of rows, and blocks of b that are kept while there are many bands, stay in the last-level
-   cache: so many floats. */
-#define BAND_FLOATS  (672 * BLOCK_COLUMNS)
-#define GROUP_FLOATS (9 * BLOCK_DEPTH * BLOCK_COLUMNS)
-/* A band has so many rows at most; fewer tiles than this would read the blocks of b too often. */
-#define BAND_ROWS        672
+   cache. Fewer tiles than this would read the blocks of b too often. */
 #define BAND_TILES_LEAST 8
-/* Up to so many tiles of rows go the way of few rows, see multiply_few(). */
-#define FEW_TILES 10
 
 /* Floats from one row of a to the next where they are copied: rows do not fall on the same lines of the
  * cache. */
 #define STEP_A   (BLOCK_DEPTH + 16)
 #define PACKED_A (TILE_ROWS * STEP_A + PACK_SLACK)
 /* Where few rows work: a packed panel, and the tiles of a. */
-#define FEW_FLOATS (TILE_COLUMNS * BLOCK_DEPTH + PACK_SLACK + FEW_TILES * PACKED_A)
+#define FEW_FLOATS(tiles) (TILE_COLUMNS * BLOCK_DEPTH + PACK_SLACK + (tiles)*PACKED_A)
 
 struct work {
     struct cpu_device *cpu;
@@ -269,7 +262,7 @@ static void multiply(void *arguments, int member, int size)
 
     float *a = cpu_scratch(work->cpu, member), *b = a + cpu_round(PACKED_A * sizeof *a) / sizeof *a;
     const int64_t rows = row_end - row, tiles = tile_count(rows), bands = divide_up(tiles, work->tiles);
-    if (tiles <= FEW_TILES) {
+    if (tiles <= work->cpu->blocks.product_few) {
         multiply_few(p, work->depth, row, rows, column, column_end, b);
         return;
     }
@@ -319,23 +312,23 @@ static double cost(const struct work *work, int64_t rows, int64_t depth, int64_t
            0.3 * (double)depth * (double)rows * (double)divide_up(columns, work->columns);
 }
 
-static void choose_blocks(const struct cpu_room *room, struct work *work)
+static void choose_blocks(const struct cpu_room *room, const struct cpu_blocks *blocks, struct work *work)
 {
-    const int64_t columns = cpu_room_second(room, BLOCK_COLUMNS, TILE_COLUMNS);
-    work->depth = smaller(BLOCK_DEPTH, cpu_room_first(room, BLOCK_DEPTH, 16));
+    const int64_t columns = cpu_room_second(room, blocks->product_columns, TILE_COLUMNS);
+    work->depth = smaller(BLOCK_DEPTH, cpu_room_first(room, blocks->product_depth, 16));
     work->columns = columns - columns % TILE_COLUMNS;
     work->packed_b = work->columns * work->depth + PACK_SLACK;
-    work->group = cpu_room_last(room, GROUP_FLOATS, 0) / (work->columns * work->depth);
+    work->group = cpu_room_last(room, blocks->product_group, 0) / (work->columns * work->depth);
     work->group = larger(1, work->group);
-    work->tiles = cpu_room_last(room, BAND_FLOATS, 0) / (work->columns * TILE_ROWS);
-    work->tiles = larger(BAND_TILES_LEAST, smaller(BAND_ROWS / TILE_ROWS, work->tiles));
+    work->tiles = cpu_room_last(room, blocks->product_band, 0) / (work->columns * TILE_ROWS);
+    work->tiles = larger(BAND_TILES_LEAST, smaller(blocks->product_rows / TILE_ROWS, work->tiles));
 }
 
 tr_status product_compute(struct cpu_device *cpu, const struct product *product)
 {
     if (product->rows == 0 || product->columns == 0) return TR_OK;
     struct work work = {.cpu = cpu, .product = product};
-    choose_blocks(&cpu->room, &work);
+    choose_blocks(&cpu->room, &cpu->blocks, &work);
     double best = 0.0;
     for (int parts = 1; parts <= cpu->base.threads; parts++) {
         if (cpu->base.threads % parts) continue;
@@ -349,7 +342,7 @@ tr_status product_compute(struct cpu_device *cpu, const struct product *product)
     }
     const bool banded = tile_count(product->rows) > work.tiles;
     const int64_t kept = banded ? larger(1, smaller(divide_up(product->depth, work.depth), work.group)) : 1;
-    const int64_t floats = larger(FEW_FLOATS, kept * work.packed_b);
+    const int64_t floats = larger(FEW_FLOATS(cpu->blocks.product_few), kept * work.packed_b);
     TR_TRY(cpu_reserve(cpu, cpu_round(PACKED_A * sizeof(float)) + (size_t)floats * sizeof(float), 0));
     cpu_run(cpu, tile_nanoseconds(product->rows, product->columns, product->depth), multiply, &work);
     return TR_OK;

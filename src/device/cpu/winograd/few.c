@@ -17,8 +17,6 @@
 #define POINTS    TR_WINOGRAD_POINTS
 #define POSITIONS TR_WINOGRAD_POSITIONS
 
-/* Floats of a band, transformed numbers and sums, about (room.h). */
-#define BAND_FLOATS (96 * 1024)
 /* Lines of tiles in a band, at most. */
 #define BAND_LINES 64
 /* Between positions, whose distance would else be a power of two: all would fall on one place in a cache. */
@@ -241,11 +239,16 @@ void winograd_few_gradient(const struct walk *c, const struct winograd_lines *li
     }
 }
 
+/* Floats of a band, transformed numbers and sums, about. */
+static int64_t band_floats(const struct walk *c)
+{
+    return cpu_room_second(&c->call.cpu->room, c->call.cpu->blocks.winograd_few_band, 0);
+}
+
 int64_t CPU_KERNEL(winograd_few_plan)(struct walk *c)
 {
     const int64_t line = POSITIONS * c->tiles_w * (row_floats(c) + c->columns);
-    c->band_h =
-        (int32_t)smaller(BAND_LINES, larger(1, cpu_room_second(&c->call.cpu->room, BAND_FLOATS, 0) / line));
+    c->band_h = (int32_t)smaller(BAND_LINES, larger(1, band_floats(c) / line));
     c->band_w = c->tiles_w;
     c->v_at = floats_round(winograd_strip_floats(c->call.window, c->call.source_c));
     c->sums_at = c->v_at + floats_round(POSITIONS * v_position(c));
@@ -255,8 +258,7 @@ int64_t CPU_KERNEL(winograd_few_plan)(struct walk *c)
 int64_t CPU_KERNEL(winograd_few_sums)(struct walk *c)
 {
     const int64_t line = POSITIONS * c->tiles_w * c->columns;
-    c->band_h = (int32_t)smaller(BAND_LINES,
-                                 larger(1, cpu_room_second(&c->call.cpu->room, BAND_FLOATS / 2, 0) / line));
+    c->band_h = (int32_t)smaller(BAND_LINES, larger(1, band_floats(c) / 2 / line));
     c->band_w = c->tiles_w;
     return POSITIONS * sums_position(c);
 }

@@ -21,11 +21,6 @@
 
 #include <assert.h>
 
-/* Floats of a block: Z of a panel stays in the second-level cache, V of all channels in the last. */
-#define Z_MOST (256 * 1024)
-#define V_MOST (1536 * 1024)
-/* Floats that wait in slots and sums, over the panels of a chunk. */
-#define WAITING_MOST (2 * 1024 * 1024)
 /* Floats of Z of all panels that the input gradient takes as well: so few that they stay in the second-level
    cache, but twice those of the sums, which each block takes up and leaves. */
 #define BOTH_LEAST (32 * 1024)
@@ -164,8 +159,10 @@ static size_t plan_member(struct winograd_work *g)
     const int64_t groups = tile_count(g->channels) + 1;
     const int64_t all = larger(1, g->op->cut.count > 0 ? g->op->cut.row[g->op->cut.count] * g->tiles_h : 0);
     const struct cpu_room *room = &g->cpu->room;
-    int64_t most = smaller(cpu_room_second(room, Z_MOST, 0) / (across * g->columns),
-                           cpu_room_last(room, V_MOST, 0) / (across * g->channels));
+    const struct cpu_blocks *blocks = &g->cpu->blocks;
+    /* Z of a panel stays in the second-level cache, V of all channels in the last. */
+    int64_t most = smaller(cpu_room_second(room, blocks->winograd_gradient_z, 0) / (across * g->columns),
+                           cpu_room_last(room, blocks->winograd_gradient_v, 0) / (across * g->channels));
     if (g->data) {
         const int64_t z = larger(BOTH_LEAST, 2 * POSITIONS * g->channels * g->columns * g->panels);
         most = smaller(most, cpu_room_second(room, z, 0) / (across * g->columns * g->panels));
@@ -175,7 +172,7 @@ static size_t plan_member(struct winograd_work *g)
     g->slots = cpu_reduction_slots(&g->op->cut);
     const int64_t sums = POSITIONS * TILE_ROWS * g->columns;
     const int64_t waiting = g->slots * TAPS * g->channels * g->columns;
-    g->chunk = smaller(g->panels, larger(1, cpu_room_last(room, WAITING_MOST, 0) /
+    g->chunk = smaller(g->panels, larger(1, cpu_room_last(room, blocks->winograd_gradient_waiting, 0) /
                                                 (waiting + (g->split ? groups * sums : 0))));
     if (g->data) g->chunk = g->panels; /* few enough */
     g->z_at = floats_round(across * g->lines * g->channels + groups * POSITIONS * PACK_SLACK);

@@ -26,11 +26,6 @@
 #define POINTS    TR_WINOGRAD_POINTS
 #define POSITIONS TR_WINOGRAD_POSITIONS
 
-/* Floats of a band, transformed numbers and sums: so many at least, so that it stays in the second-level
-   cache (room.h), more where the weights, which every band reads, are large. */
-#define BAND_LEAST (128 * 1024)
-#define BAND_MOST  (640 * 1024)
-
 /* A member's part of an image tile: lines of tiles [tile_h, tile_h_end) and tiles of them. */
 struct band {
     int64_t image, height; /* images */
@@ -260,7 +255,11 @@ static int64_t plan_member(struct walk *c, int64_t u_floats)
 {
     const int64_t height = smaller(TILE_ROWS, c->call.rows);
     const int64_t tile = POSITIONS * (height * c->call.source_c + PACK_SLACK + TILE_ROWS * c->columns);
-    const int64_t most = smaller(larger(BAND_LEAST, u_floats / 8), BAND_MOST);
+    const struct cpu_blocks *blocks = &c->call.cpu->blocks;
+    /* The band stays in the second-level cache, but for weights so large that reading them for every band
+       costs more. */
+    const int64_t most =
+        smaller(larger(blocks->winograd_band_least, u_floats / 8), blocks->winograd_band_most);
     const int64_t tiles = larger(1, cpu_room_second(&c->call.cpu->room, most, 0) / tile);
     c->band_w = (int32_t)smaller(c->tiles_w, tiles);
     c->band_h = (int32_t)smaller(c->tiles_h, larger(1, tiles / c->tiles_w));
