@@ -21,11 +21,11 @@ static void multiply_part(void *arguments, int member, int size)
     const struct tr_op_multiply *a = arguments;
     int64_t begin, end;
     if (a->spatial == 1) {
-        tr_team_share(a->rows * a->width, GRAIN, member, size, &begin, &end);
+        tr_team_chunk(a->rows * a->width, GRAIN, member, size, &begin, &end);
         products(end - begin, a->a + begin, a->b + begin, a->y + begin);
         return;
     }
-    tr_team_share(a->rows * a->spatial, 1, member, size, &begin, &end);
+    tr_team_chunk(a->rows * a->spatial, 1, member, size, &begin, &end);
     for (int64_t i = begin; i < end; i++)
         products(a->width, a->a + i * a->width, a->b + i / a->spatial * a->width, a->y + i * a->width);
 }
@@ -69,7 +69,7 @@ static void multiply_sum_part(void *arguments, int member, int size)
 {
     const struct tr_op_multiply_sum *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->rows, 1, member, size, &begin, &end);
+    tr_team_chunk(a->rows, 1, member, size, &begin, &end);
     for (int64_t r = begin; r < end; r++) sums_of_row(a, r);
 }
 

@@ -24,7 +24,7 @@ static void lines(void *arguments, int member, int size)
     const struct grouped *g = arguments;
     const struct conv_call *call = &g->call;
     int64_t begin, end;
-    tr_team_share(call->rows * call->target_h, 1, member, size, &begin, &end);
+    tr_team_chunk(call->rows * call->target_h, 1, member, size, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         const int64_t r = i / call->target_h;
         const int32_t h = (int32_t)(i % call->target_h);
@@ -41,7 +41,7 @@ static void pack(void *arguments, int member, int size)
 {
     const struct grouped *g = arguments;
     int64_t begin, end;
-    tr_team_share(g->groups, 1, member, size, &begin, &end);
+    tr_team_chunk(g->groups, 1, member, size, &begin, &end);
     groups_pack(g, begin, end);
 }
 
@@ -129,7 +129,7 @@ static void units(void *arguments, int member, int size)
     const struct grouped_gradient *g = &c->gradient;
     float *sums = cpu_scratch(c->cpu, member);
     int64_t begin, end;
-    tr_team_share(g->units, 1, member, size, &begin, &end);
+    tr_team_chunk(g->units, 1, member, size, &begin, &end);
     for (int64_t unit = begin; unit < end; unit++) {
         if (g->depthwise)
             depthwise_gradient(g, unit, sums);
@@ -139,7 +139,7 @@ static void units(void *arguments, int member, int size)
     if (!g->op->db) return;
     struct tr_cut cut = g->op->cut;
     cut.row = c->pixel_row;
-    tr_team_share(g->op->out_c, 16, member, size, &begin, &end);
+    tr_team_chunk(g->op->out_c, 16, member, size, &begin, &end);
     sum_columns(&cut, g->op->dy, g->op->out_c, begin, end, g->op->db);
 }
 
