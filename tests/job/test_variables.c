@@ -216,10 +216,10 @@ static void steps_behind_a_bad_one_are_held(void **state)
         must(tr_variables_initialize(variables, 3));
         must(tr_variables_begin_step(variables, 0));
         double first = step_with(&fixture, variables, 1, 1);
-        must(tr_variables_begin_behind(variables, 1));
+        must(tr_variables_begin_behind(variables, 1, false));
         double second = step_with(&fixture, variables, 1, 1);
         assert_true(second != first && isfinite(second));
-        must(tr_variables_begin_behind(variables, 2));
+        must(tr_variables_begin_behind(variables, 2, false));
         if (bad_update)
             (void)step_with(&fixture, variables, 1, INFINITY);
         else
@@ -229,7 +229,7 @@ static void steps_behind_a_bad_one_are_held(void **state)
               *kept = tr_alloc_aligned((size_t)fixture.model->arena_floats, sizeof *kept);
         assert_non_null(kept);
         memcpy(kept, parameters, bytes);
-        must(tr_variables_begin_behind(variables, 3));
+        must(tr_variables_begin_behind(variables, 3, false));
         (void)step_with(&fixture, variables, 1, 1);
         assert_memory_equal(parameters, kept, bytes);
         must(tr_variables_nonfinite(variables, &nonfinite));

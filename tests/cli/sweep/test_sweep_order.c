@@ -12,6 +12,7 @@
 #include "refuse.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static struct cli_sweep_point points[] = {
     {.wanted = true, .state = CLI_SWEEP_DONE, .loss = 2, .accuracy = 0.7},
@@ -28,7 +29,8 @@ static void the_best_comes_first(void **state)
     static const int expected[2][5] = {{3, 5, 0, 4, 1}, {0, 5, 3, 4, 1}};
     (void)state;
     for (int by_accuracy = 0; by_accuracy < 2; by_accuracy++) {
-        const struct cli_sweep_orders orders = {.by_accuracy = by_accuracy};
+        struct cli_sweep_orders orders = {0};
+        snprintf(orders.by, sizeof orders.by, "%s", by_accuracy ? "accuracy" : "loss");
         int *order, count;
         assert_int_equal(cli_sweep_rank(&orders, &plan, &order, &count), TR_OK);
         assert_int_equal(count, 5);
@@ -41,7 +43,7 @@ static void without_memory_nothing_stays(void **state)
 {
     (void)state;
     for (int64_t at = 0, done = 0; !done; at++) {
-        const struct cli_sweep_orders orders = {.by_accuracy = false};
+        const struct cli_sweep_orders orders = {.by = "loss"};
         int64_t live = tr_alloc_live();
         int *order, count;
         refuse_begin(at);

@@ -32,14 +32,14 @@ static void *must(void *memory)
 /* ---- OpenCL ---- */
 
 #define MORE_FUNCTIONS(X)                                                                                    \
-    X(int32_t, clGetKernelInfo, (cl_kernel, uint32_t, size_t, void *, size_t *))                             \
-    X(int32_t, clGetKernelArgInfo, (cl_kernel, uint32_t, uint32_t, size_t, void *, size_t *))                \
-    X(int32_t, clEnqueueFillBuffer,                                                                          \
+    X(int32_t, clGetKernelInfo, -1, (cl_kernel, uint32_t, size_t, void *, size_t *))                         \
+    X(int32_t, clGetKernelArgInfo, -1, (cl_kernel, uint32_t, uint32_t, size_t, void *, size_t *))            \
+    X(int32_t, clEnqueueFillBuffer, -1,                                                                      \
       (cl_queue, cl_memory, const void *, size_t, size_t, size_t, uint32_t, const cl_event *, cl_event *))
 enum { CL_KERNEL_NUM_ARGS = 0x1191, CL_KERNEL_ARG_TYPE_NAME = 0x1198 };
 
 static struct {
-#define MEMBER(result, name, parameters) result(*name) parameters;
+#define MEMBER(result, name, place, parameters) result(*name) parameters;
     OPENCL_FUNCTIONS(MEMBER)
     MORE_FUNCTIONS(MEMBER)
 #undef MEMBER
@@ -59,7 +59,7 @@ static void begin_opencl(void)
     int32_t error;
     void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) misuse("%s", dlerror());
-#define LOAD(result, name, parameters) *(void **)(void *)&cl.name = must(dlsym(library, #name));
+#define LOAD(result, name, place, parameters) *(void **)(void *)&cl.name = must(dlsym(library, #name));
     OPENCL_FUNCTIONS(LOAD)
     MORE_FUNCTIONS(LOAD)
 #undef LOAD
