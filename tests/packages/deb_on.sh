@@ -52,7 +52,7 @@ for package in "$machine"/root/new/*.deb; do
   rm -rf "$place/package"
   dpkg-deb -R "$package" "$place/package"
   sed -i '/^Version:/s/ .*/ 0.0.1-1/; s/(= [^)]*)/(= 0.0.1-1)/g' "$place/package/DEBIAN/control"
-  dpkg-deb -b --root-owner-group "$place/package" "$machine/root/old/" >/dev/null
+  dpkg-deb -b -Znone --root-owner-group "$place/package" "$machine/root/old/" >/dev/null
 done
 find "$machine" -xdev -name '*trireme*' ! -path "$machine/root/*" >"$place/before"
 [ ! -s "$place/before" ]
