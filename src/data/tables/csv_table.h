@@ -42,19 +42,18 @@ struct tr_csv_table {
     bool header;             /* the first line is no row */
     struct tr_json_row json; /* where lines are JSON */
     int32_t columns;
-    bool *is_label;              /* [columns] */
-    bool *is_skipped;            /* [columns] */
-    int32_t *feature;            /* [columns] its number among the features; -1: it is none */
-    int32_t labels;              /* label columns */
-    int32_t features;            /* columns that are neither labels nor skipped */
-    bool named;                  /* the label is a name; set by the caller, as are the next two */
-    bool collects;               /* names of the rows that are read are added to those known */
-    struct tr_class_names names; /* owned by the caller */
-    int32_t classes;             /* class labels are below this; 0: not known yet. Set by the caller */
-    bool *is_category;           /* [features]: of names */
-    struct tr_categories
-        categories;              /* [features] their names, where some are; known or collected as `names` */
-    struct tr_csv_field *fields; /* [columns], of the current line */
+    bool *is_label;                  /* [columns] */
+    bool *is_skipped;                /* [columns] */
+    int32_t *feature;                /* [columns] its number among the features; -1: it is none */
+    int32_t labels;                  /* label columns */
+    int32_t features;                /* columns that are neither labels nor skipped */
+    bool named;                      /* the label is a name; set by the caller, as are the next two */
+    bool collects;                   /* names of the rows that are read are added to those known */
+    struct tr_class_names names;     /* owned by the caller */
+    int32_t classes;                 /* class labels are below this; 0: not known yet. Set by the caller */
+    bool *is_category;               /* [features]: of names */
+    struct tr_categories categories; /* [features] known or collected, as `names` are */
+    struct tr_csv_field *fields;     /* [columns], of the current line */
     double *row; /* [columns], of the current line; NaN: a feature that is missing; of names their numbers */
     bool gaps;   /* the current line misses a feature, or, where such rows are skipped, its label */
 };
