@@ -96,6 +96,7 @@ void fuzz_read_source(const tr_source *source);
     X(safetensors)                                                                                           \
     X(series)                                                                                                \
     X(set)                                                                                                   \
+    X(shards)                                                                                                \
     X(state)                                                                                                 \
     X(sweep)                                                                                                 \
     X(tar)                                                                                                   \

@@ -75,6 +75,17 @@ void fuzz_json_lines(const uint8_t *data, size_t size)
     read_one(formats, LENGTH(formats), data, size);
 }
 
+/* Images and classes in an archive. */
+void fuzz_shards(const uint8_t *data, size_t size)
+{
+    static const char *const formats[] = {
+        "{shards: {path: %s}}",
+        "{shards: {path: %s, fit: scale, height: 3, width: 2, channels: 3, classes: 5}}",
+        "{shards: {path: %s, label: \"\"}}",
+    };
+    read_one(formats, LENGTH(formats), data, size);
+}
+
 /* Rows of series, and windows over them. */
 void fuzz_series(const uint8_t *data, size_t size)
 {

@@ -14,25 +14,20 @@
 #include "data/cache/store.h"
 #include "data/memory/format.h"
 #include "data/tables/series.h"
+#include "data/images/shards.h"
 #include "data/text/text_source.h"
 #include "data/formats/tfrecord.h"
 
 #include <string.h>
 
 static const struct tr_entry *const entries[] = {
-    &tr_source_format_cifar.entry,
-    &tr_source_format_corpus.entry,
-    &tr_source_format_csv.entry,
-    &tr_source_format_folder.entry,
-    &tr_source_format_idx.entry,
-    &tr_source_format_join.entry,
-    &tr_source_format_json.entry,
-    &tr_source_format_memory.entry,
-    &tr_source_format_npy.entry,
-    &tr_source_format_series.entry,
-    &tr_source_format_text.entry,
-    &tr_source_format_tfrecord.entry,
-    NULL,
+    &tr_source_format_cifar.entry,    &tr_source_format_corpus.entry,
+    &tr_source_format_csv.entry,      &tr_source_format_folder.entry,
+    &tr_source_format_idx.entry,      &tr_source_format_join.entry,
+    &tr_source_format_json.entry,     &tr_source_format_memory.entry,
+    &tr_source_format_npy.entry,      &tr_source_format_series.entry,
+    &tr_source_format_shards.entry,   &tr_source_format_text.entry,
+    &tr_source_format_tfrecord.entry, NULL,
 };
 
 const struct tr_registry tr_source_formats = {

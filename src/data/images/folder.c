@@ -16,7 +16,7 @@ struct folder_options {
     bool memory;
 };
 
-static const struct tr_choice fits[] = {
+const struct tr_choice tr_image_fits[] = {
     {.name = "exact", .value = TR_IMAGE_EXACT, .help = "all must have it"},
     {.name = "crop", .value = TR_IMAGE_CROP, .help = "the middle of larger ones"},
     {.name = "scale", .value = TR_IMAGE_SCALE, .help = "bilinear"},
@@ -64,7 +64,7 @@ static const struct tr_option folder_options[] = {
      .type = TR_OPTION_CHOICE,
      FIELD(fit),
      .fallback = "exact",
-     .choices = fits,
+     .choices = tr_image_fits,
      .help = "treatment of images of another size"},
     {.key = "memory",
      .type = TR_OPTION_BOOL,

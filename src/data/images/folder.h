@@ -8,5 +8,7 @@
    of the file, both ascending by bytes. Hidden files and files with other endings are passed over. State:
    classes.txt. */
 extern const struct tr_source_format tr_source_format_folder;
+/* How images are brought to one size: enum tr_image_fit. */
+extern const struct tr_choice tr_image_fits[];
 
 #endif

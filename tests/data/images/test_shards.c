@@ -1,0 +1,185 @@
+/* Images in tar archives: the examples of a folder with the same images, and what is refused. */
+#include "base/alloc.h"
+#include "data/images/image.h"
+#include "data/support.h"
+#include "io/tar.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct archive {
+    uint8_t bytes[1 << 16];
+    size_t size;
+};
+
+static void add_member(struct archive *archive, const char *directory, const char *name, const void *data,
+                       size_t size)
+{
+    assert_int_equal(tr_tar_header(directory, name, size, archive->bytes + archive->size), TR_OK);
+    archive->size += TR_TAR_BLOCK;
+    memcpy(archive->bytes + archive->size, data, size);
+    archive->size += size;
+    memset(archive->bytes + archive->size, 0, tr_tar_padding(size));
+    archive->size += tr_tar_padding(size);
+}
+
+static void add_text(struct archive *archive, const char *name, const char *text)
+{
+    add_member(archive, "some", name, text, strlen(text));
+}
+
+static void add_image(struct archive *archive, const char *name, int height, int width, int number)
+{
+    uint8_t pixels[64], *png;
+    size_t size;
+    for (int i = 0; i < height * width; i++) pixels[i] = (uint8_t)(number * 31 + i * 7);
+    assert_int_equal(tr_image_encode(pixels, (struct tr_image_size){height, width, 1}, &png, &size), TR_OK);
+    add_member(archive, "some", name, png, size);
+    tr_free(png);
+}
+
+static void write_archive(struct archive *archive, const char *name)
+{
+    memset(archive->bytes + archive->size, 0, 2 * TR_TAR_BLOCK);
+    write_file(name, archive->bytes, archive->size + 2 * TR_TAR_BLOCK);
+    archive->size = 0;
+}
+
+static void expect_examples(const char *description, int count, const int *numbers, const int *classes)
+{
+    tr_source *source = must_open(description);
+    assert_int_equal(tr_source_info(source)->count, count);
+    assert_int_equal(tr_source_info(source)->features, TR_FEATURE_IMAGE);
+    for (int k = 0; k < count; k++) {
+        uint8_t pixels[64];
+        int64_t length;
+        int32_t label = -1;
+        assert_int_equal(tr_source_read(source, k, pixels, 64, &length, &label), TR_OK);
+        assert_int_equal(length, 12);
+        for (int i = 0; i < 12; i++) assert_int_equal(pixels[i], (uint8_t)(numbers[k] * 31 + i * 7));
+        assert_int_equal(label, classes ? classes[k] : -1);
+    }
+    tr_source_close(&source);
+}
+
+static struct archive archive;
+
+/* In the order of the archives; the class before or behind its image, with other files between. */
+static void test_examples(void **unused)
+{
+    (void)unused;
+    add_image(&archive, "0001.png", 3, 4, 1);
+    add_text(&archive, "0001.json", "{}");
+    add_text(&archive, "0001.cls", "2\n");
+    add_text(&archive, "0002.cls", "0");
+    add_image(&archive, "0002.PNG", 3, 4, 5);
+    add_text(&archive, "README", "no image");
+    write_archive(&archive, "a.tar");
+    add_image(&archive, "0001.seg.png", 3, 4, 9);
+    add_text(&archive, "0001.cls", "1 \r\n");
+    write_archive(&archive, "b.tar");
+    expect_examples("{shards: {path: [a.tar, b.tar]}}", 3, (const int[]){1, 5, 9}, (const int[]){2, 0, 1});
+    expect_examples("{shards: {path: b.tar, classes: 7}}", 1, (const int[]){9}, (const int[]){1});
+    expect_examples("{shards: {path: a.tar, label: \"\"}}", 2, (const int[]){1, 5}, NULL);
+}
+
+/* As a folder brings them to one size. */
+static void test_sizes(void **unused)
+{
+    (void)unused;
+    uint8_t mine[64], folders[64];
+    int64_t length;
+    uint8_t pixels[64], *png;
+    size_t size;
+    for (int i = 0; i < 30; i++) pixels[i] = (uint8_t)(i * 9);
+    assert_int_equal(tr_image_encode(pixels, (struct tr_image_size){5, 6, 1}, &png, &size), TR_OK);
+    add_member(&archive, "", "x.png", png, size);
+    add_text(&archive, "x.cls", "0");
+    write_archive(&archive, "one.tar");
+    char path[512];
+    snprintf(path, sizeof path, "%s/class", test_directory());
+    mkdir(path, 0777);
+    write_file("class/x.png", png, size);
+    tr_free(png);
+    tr_source *shards = must_open("{shards: {path: one.tar, height: 3, width: 4, fit: scale, channels: 3}}"),
+              *folder = must_open("{folder: {path: ., height: 3, width: 4, fit: scale, channels: 3}}");
+    assert_int_equal(tr_source_read(shards, 0, mine, 64, &length, NULL), TR_OK);
+    assert_int_equal(length, 36);
+    assert_int_equal(tr_source_read(folder, 0, folders, 64, NULL, NULL), TR_OK);
+    assert_memory_equal(mine, folders, 36);
+    tr_source_close(&shards);
+    tr_source_close(&folder);
+}
+
+static void expect_bad(const char *options, tr_status status, const char *part)
+{
+    char description[128];
+    write_archive(&archive, "bad.tar");
+    snprintf(description, sizeof description, "{shards: {path: bad.tar%s}}", options);
+    expect_refusal(description, status, part);
+}
+
+static void test_what_is_refused(void **unused)
+{
+    (void)unused;
+    expect_bad("", TR_EFORMAT, "no PNG or JPEG files in the archive");
+    add_image(&archive, "1.png", 3, 4, 1);
+    expect_bad("", TR_EFORMAT, "\"1\" has no class; give each image a file of its name");
+    add_text(&archive, "1.cls", "0");
+    expect_bad("", TR_EFORMAT, "\"1\" has no image");
+    add_image(&archive, "1.png", 3, 4, 1);
+    add_image(&archive, "1.b.png", 3, 4, 1);
+    expect_bad("", TR_EFORMAT, "\"1\" has two images, \"1.png\" and \"1.b.png\"");
+    add_image(&archive, "1.png", 3, 4, 1);
+    add_text(&archive, "1.cls", "cat");
+    expect_bad("", TR_EFORMAT, "\"1.cls\" is not a whole number from 0 as text");
+    add_image(&archive, "1.png", 3, 4, 1);
+    add_text(&archive, "1.cls", "5");
+    expect_bad(", classes: 5", TR_EFORMAT, "class 5 of \"1.cls\" is not from 0 to 4");
+    add_image(&archive, "1.png", 3, 4, 1);
+    add_text(&archive, "1.cls", "0");
+    add_image(&archive, "2.png", 3, 5, 1);
+    add_text(&archive, "2.cls", "0");
+    expect_bad("", TR_EFORMAT, "2.png");
+    write_file("bad.tar", "no archive", 10);
+    expect_refusal("{shards: {path: bad.tar}}", TR_EFORMAT, "too few for a member of a tar archive");
+}
+
+static int fail_nth(size_t size, void *user)
+{
+    (void)size;
+    int *left = user;
+    return (*left)-- == 0;
+}
+
+static void test_allocation_failures(void **unused)
+{
+    (void)unused;
+    int64_t live = tr_alloc_live();
+    for (int n = 0;; n++) {
+        int left = n;
+        tr_alloc_set_hook(fail_nth, &left);
+        tr_status status = try_open("{shards: {path: [a.tar, b.tar]}}");
+        tr_alloc_set_hook(NULL, NULL);
+        assert_int_equal(tr_alloc_live(), live);
+        if (status == TR_OK) break;
+        assert_int_equal(status, TR_ENOMEM);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_allocation_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
