@@ -13,8 +13,8 @@
     X(INTERRUPTED, 3, "interrupted; the state was saved, train --resume goes on from it")                    \
     X(NOT_FINITE, 4, "the loss or a gradient became NaN or infinite; the last good checkpoint stays")        \
     X(DAMAGED, 5, "a checkpoint or data file is damaged: its checksum does not match")                       \
-    X(DIFFERS, 6, "a receipt does not hold: what was run again came out otherwise")                          \
-    X(CANNOT, 7, "a receipt cannot be verified: something is missing, or is not what it is of")              \
+    X(DIFFERS, 6, "a receipt does not hold, or two differ: what was run again came out otherwise")           \
+    X(CANNOT, 7, "a receipt cannot be verified, or a dispute settled: something is missing or another")      \
     X(INTERRUPTED_AT_ONCE, 130,                                                                              \
       "interrupted twice, or before anything was done (143: terminated); the step under way is lost")
 

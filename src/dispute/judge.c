@@ -133,7 +133,7 @@ static void compare_jobs(struct court *court, const struct tr_receipt *own)
         court_conclude(
             court, TR_DISPUTE_OPEN,
             "the receipts are of other settings: A's are %s, B's %s; name the model file that is to "
-            "count (--model)",
+            "count (`model` of the settings)",
             a_hex, b_hex);
     else
         court_conclude(court,

@@ -17,10 +17,10 @@ static const struct {
 #undef OP
 };
 
-void tr_program_release(struct tr_program *program)
+void tr_program_release(struct tr_unit_program *program)
 {
     tr_free(program->step);
-    *program = (struct tr_program){0};
+    *program = (struct tr_unit_program){0};
 }
 
 /* ---- arithmetic ---- */
@@ -97,7 +97,7 @@ static uint32_t compute(enum tr_program_op op, const uint32_t a[4])
 
 /* ---- building ---- */
 
-static uint32_t append(struct tr_program *program, const struct tr_program_step *step)
+static uint32_t append(struct tr_unit_program *program, const struct tr_program_step *step)
 {
     if (program->status != TR_OK) return 0;
     if (program->count == TR_PROGRAM_MOST)
@@ -112,19 +112,20 @@ static uint32_t append(struct tr_program *program, const struct tr_program_step 
     return (uint32_t)program->count++;
 }
 
-uint32_t tr_program_constant(struct tr_program *program, uint32_t word)
+uint32_t tr_program_constant(struct tr_unit_program *program, uint32_t word)
 {
     const struct tr_program_step step = {TR_PROGRAM_CONST, {word}, word};
     return append(program, &step);
 }
 
-uint32_t tr_program_load(struct tr_program *program, bool byte, uint32_t leaf, uint32_t at, uint32_t value)
+uint32_t tr_program_load(struct tr_unit_program *program, bool byte, uint32_t leaf, uint32_t at,
+                         uint32_t value)
 {
     const struct tr_program_step step = {byte ? TR_PROGRAM_BYTE : TR_PROGRAM_LOAD, {leaf, at}, value};
     return append(program, &step);
 }
 
-uint32_t tr_program_add(struct tr_program *program, enum tr_program_op op, const uint32_t of[4])
+uint32_t tr_program_add(struct tr_unit_program *program, enum tr_program_op op, const uint32_t of[4])
 {
     struct tr_program_step step = {(uint8_t)op, {0}, 0};
     uint32_t value[4] = {0};
@@ -138,14 +139,14 @@ uint32_t tr_program_add(struct tr_program *program, enum tr_program_op op, const
     return append(program, &step);
 }
 
-uint32_t tr_program_result(const struct tr_program *program)
+uint32_t tr_program_result(const struct tr_unit_program *program)
 {
     return program->count > 0 ? program->step[program->count - 1].value : 0;
 }
 
 /* ---- text ---- */
 
-void tr_program_write(const struct tr_program *program, struct tr_text *text)
+void tr_program_write(const struct tr_unit_program *program, struct tr_text *text)
 {
     for (int64_t i = 0; i < program->count; i++) {
         const struct tr_program_step *step = &program->step[i];

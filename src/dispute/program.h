@@ -55,22 +55,23 @@ struct tr_program_step {
 };
 
 /* Begins as zeros. */
-struct tr_program {
+struct tr_unit_program {
     struct tr_program_step *step; /* [count] */
     int64_t count;
     tr_status status; /* the first failure */
 };
 
-void tr_program_release(struct tr_program *program);
+void tr_program_release(struct tr_unit_program *program);
 /* Each adds an instruction and returns its number. */
-uint32_t tr_program_constant(struct tr_program *program, uint32_t word);
+uint32_t tr_program_constant(struct tr_unit_program *program, uint32_t word);
 /* A word, or a byte, at byte `at` of the opened leaf `leaf`, with its value. */
-uint32_t tr_program_load(struct tr_program *program, bool byte, uint32_t leaf, uint32_t at, uint32_t value);
-uint32_t tr_program_add(struct tr_program *program, enum tr_program_op op, const uint32_t of[4]);
+uint32_t tr_program_load(struct tr_unit_program *program, bool byte, uint32_t leaf, uint32_t at,
+                         uint32_t value);
+uint32_t tr_program_add(struct tr_unit_program *program, enum tr_program_op op, const uint32_t of[4]);
 /* The value of the last instruction; 0 of none. */
-uint32_t tr_program_result(const struct tr_program *program);
+uint32_t tr_program_result(const struct tr_unit_program *program);
 /* A line for each instruction: its name and what it takes, in decimals; the word of CONST in hexadecimals. */
-void tr_program_write(const struct tr_program *program, struct tr_text *text);
+void tr_program_write(const struct tr_unit_program *program, struct tr_text *text);
 
 /* Whether two words say the same: as floats (`bytes` 4), where which NaN a NaN is is not defined; otherwise
    by their bits. */

@@ -204,7 +204,8 @@ static tr_status open_input(void *user, const void *address, int bytes, bool own
 /* ---- units ---- */
 
 /* What an address held when the entry came. */
-static tr_status copy_unit(struct dispute *dispute, const char *address, int size, struct tr_program *program)
+static tr_status copy_unit(struct dispute *dispute, const char *address, int size,
+                           struct tr_unit_program *program)
 {
     uint64_t value;
     uint32_t id, place;
@@ -214,7 +215,7 @@ static tr_status copy_unit(struct dispute *dispute, const char *address, int siz
 }
 
 /* What the host sends follows from the model file and the data. */
-static tr_status upload_unit(struct dispute *dispute, struct tr_program *program)
+static tr_status upload_unit(struct dispute *dispute, struct tr_unit_program *program)
 {
     struct court *court = dispute->court;
     const struct tr_evidence_region *region = &court->own.evidence.region[dispute->region];
@@ -236,7 +237,7 @@ static tr_status upload_unit(struct dispute *dispute, struct tr_program *program
 }
 
 /* A number of an arena before the step is that of the state. */
-static tr_status state_unit(struct dispute *dispute, const char *address, struct tr_program *program)
+static tr_status state_unit(struct dispute *dispute, const char *address, struct tr_unit_program *program)
 {
     struct court *court = dispute->court;
     const struct dispute_state *state = &court->own.before;
@@ -279,15 +280,15 @@ static tr_status state_unit(struct dispute *dispute, const char *address, struct
     return court_goes_on(court) ? program->status : outcome_of(court);
 }
 
-static tr_status build(struct dispute *dispute, struct tr_program *program)
+static tr_status build(struct dispute *dispute, struct tr_unit_program *program)
 {
     const struct tr_evidence *own = &dispute->court->own.evidence;
     const struct tr_evidence_entry *entry = &own->entry[dispute->entry];
     const struct tr_evidence_region *region = &own->region[dispute->region];
     const char *address = tr_evidence_address(region, dispute->byte);
     const int64_t at = dispute->byte / region->size, per_row = region->width / region->size;
-    const struct tr_unit_place place = {region->name, region->nodes ? at / per_row : 0,
-                                        region->nodes ? at % per_row : at};
+    const struct tr_unit_output place = {region->name, region->nodes ? at / per_row : 0,
+                                         region->nodes ? at % per_row : at};
     const struct tr_unit_source source = {open_input, dispute};
     switch (entry->kind) {
     case TR_EVIDENCE_OPERATION:
@@ -319,7 +320,7 @@ struct claimed {
 };
 
 static void write_case(struct court *court, const struct claimed *claimed, int size, bool floats,
-                       const struct tr_program *program)
+                       const struct tr_unit_program *program)
 {
     struct tr_text text = TR_TEXT_INIT;
     tr_text_addf(&text, "# step %" PRId64 ", %s\n", court->first + 1, court->result->place);
@@ -343,7 +344,7 @@ static void write_case(struct court *court, const struct claimed *claimed, int s
 }
 
 static void judge(struct court *court, const struct claimed *claimed, int size, bool floats,
-                  const struct tr_program *program)
+                  const struct tr_unit_program *program)
 {
     static const char *const words[] = {"both are right: which NaN a NaN is is not defined", "A is right",
                                         "B is right", "neither is right"};
@@ -398,7 +399,7 @@ void court_settle_number(struct court *court, int64_t entry, int64_t region, int
 {
     struct dispute dispute = {.court = court, .entry = entry, .region = region, .byte = byte};
     for (bool again = true; again && court_goes_on(court);) {
-        struct tr_program program = {0};
+        struct tr_unit_program program = {0};
         struct claimed claimed;
         const struct tr_evidence_region *at = &court->own.evidence.region[dispute.region];
         const bool floats = at->size == 4 && court->own.evidence.entry[entry].kind != TR_EVIDENCE_UPLOAD;
@@ -458,7 +459,7 @@ static void settle_state_leaf(struct court *court, int64_t number, unsigned char
 {
     const struct dispute_leaf *leaf = &court->own.after.leaf[number];
     struct dispute dispute = {.court = court, .entry = court->own.evidence.entries};
-    struct tr_program program = {0};
+    struct tr_unit_program program = {0};
     struct claimed claimed;
     int64_t at = 0;
     for (int side = 0; side < SIDES; side++)

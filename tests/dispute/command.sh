@@ -22,7 +22,7 @@ expect() {
 
 expect 0 '^EQUAL: ' "$trireme" dispute a b
 expect 0 '^EQUAL: ' "$trireme" dispute a/run.receipt "|'$trireme' dispute --answer b"
-expect 7 '^CANNOT: .*--model' "$trireme" dispute a c
+expect 7 '^CANNOT: .*the model file that' "$trireme" dispute a c
 expect 6 '^B IS RIGHT: ' "$trireme" dispute c a --model "$2/models/penguins.yaml" --set train.epochs=0 --set train.steps=20 --set train.receipt_every=5
 # A digest that no run comes to.
 ones=$(printf '1%.0s' $(seq 64))

@@ -103,11 +103,11 @@ static void check_output(struct scene *s, const struct tr_unit_region *region, i
 {
     const int64_t per_row = region->width / region->size;
     const bool nodes = region->operand->role == TR_ROLE_NODES;
-    const struct tr_unit_place place = {region->operand->name, nodes ? at / per_row : 0,
-                                        nodes ? at % per_row : at};
+    const struct tr_unit_output place = {region->operand->name, nodes ? at / per_row : 0,
+                                         nodes ? at % per_row : at};
     const struct tr_unit_source source = {open_input, s};
     const char *memory = region->begin + at / per_row * region->step + at % per_row * region->size;
-    struct tr_program program = {0};
+    struct tr_unit_program program = {0};
     uint32_t expected = 0, got;
     memcpy(&expected, contents(s, memory, region->size, true), (size_t)region->size);
     if (tr_unit_build(call.operation, call.arguments, &place, &source, &program) != TR_OK)

@@ -92,7 +92,7 @@ static struct num slope(const struct tr_op_attention_backward *a, const struct h
 {
     const int64_t size = h->at->size, place = (h->first_row + i) * h->at->heads + h->number;
     const float *dy = a->dy + place * size, *y = a->y + place * size;
-    struct lanes d = lanes_begin();
+    struct lane_sum d = lanes_begin();
     for (int64_t k = 0; k < size; k++) lanes_fused(&d, in(dy + k), in(y + k));
     const struct num g = kept_at(h, i, j, dot(size, dy, key_at(h, h->at->v, j)));
     return mul(share(h, i, j), sub(g, lanes_total(&d)));

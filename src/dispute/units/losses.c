@@ -11,7 +11,7 @@ UNIT(softmax_cross_entropy)
     for (int64_t k = 0; k < a->classes; k++) greatest_add(&greatest, in(x + k), k);
     if (is(to, "correct")) return if_equal(greatest.at, word((uint32_t)label), constant(1), constant(0));
     const struct num m = greatest.value;
-    struct lanes sum = lanes_begin();
+    struct lane_sum sum = lanes_begin();
     for (int64_t k = 0; k < a->classes; k++) lanes_add(&sum, exponential(sub(in(x + k), m)));
     const struct num s = lanes_total(&sum);
     const float off = a->smoothing / (float)a->classes, on = (1 - a->smoothing) + off;
@@ -31,7 +31,7 @@ UNIT(softmax_cross_entropy)
 UNIT(mean_squared_error)
 {
     const int64_t first = to->at * a->width;
-    struct lanes sum = lanes_begin();
+    struct lane_sum sum = lanes_begin();
     if (is(to, "dx")) {
         const struct num d = sub(in(a->x + to->at), in(a->target + to->at));
         return mul(mul(d, constant(2 / (float)a->width)), constant(a->scale));
@@ -77,7 +77,7 @@ UNIT(binary_cross_entropy)
         }
         return over(right, constant((float)a->width));
     }
-    struct lanes sum = lanes_begin();
+    struct lane_sum sum = lanes_begin();
     for (int64_t k = 0; k < a->width; k++) lanes_add(&sum, binary(a, first + k, false));
     return mul(lanes_total(&sum), share);
 }
@@ -99,7 +99,7 @@ static struct num huber(const struct tr_op_huber_error *a, int64_t at, bool slop
 UNIT(huber_error)
 {
     const struct num share = constant(1 / (float)a->width);
-    struct lanes sum = lanes_begin();
+    struct lane_sum sum = lanes_begin();
     if (is(to, "dx")) return mul(mul(huber(a, to->at, true), share), constant(a->scale));
     for (int64_t k = 0; k < a->width; k++) lanes_add(&sum, huber(a, to->at * a->width + k, false));
     return mul(lanes_total(&sum), share);

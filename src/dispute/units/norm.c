@@ -5,7 +5,7 @@ UNIT(softmax_forward)
 {
     const float *x = a->x + to->at / a->width * a->width;
     struct greatest greatest = {.any = false};
-    struct lanes sum = lanes_begin();
+    struct lane_sum sum = lanes_begin();
     struct num wanted = constant(0);
     for (int64_t k = 0; k < a->width; k++) greatest_add(&greatest, in(x + k), k);
     for (int64_t k = 0; k < a->width; k++) {
@@ -19,7 +19,7 @@ UNIT(softmax_forward)
 UNIT(softmax_backward)
 {
     const int64_t first = to->at / a->width * a->width;
-    struct lanes sum = lanes_begin();
+    struct lane_sum sum = lanes_begin();
     for (int64_t k = 0; k < a->width; k++) lanes_fused(&sum, in(a->y + first + k), in(a->dy + first + k));
     return mul(in(a->y + to->at), sub(in(a->dy + to->at), lanes_total(&sum)));
 }
@@ -39,7 +39,7 @@ UNIT(layer_norm_forward)
         return fused(mul(d, own(a->inv + r)), in(a->gamma + k), in(a->beta + k));
     }
     const float *x = a->x + to->at * a->width;
-    struct lanes sum = lanes_begin();
+    struct lane_sum sum = lanes_begin();
     if (is(to, "mean")) {
         for (int64_t k = 0; k < a->width; k++) lanes_add(&sum, in(x + k));
         return over(lanes_total(&sum), width);
@@ -82,7 +82,7 @@ UNIT(layer_norm_backward)
         return over_cut(&a->cut, to->node, is(to, "dgamma") ? layer_gamma_leaf : layer_beta_leaf, a, to->at);
     const int64_t r = to->at / a->width, first = r * a->width;
     const struct num width = constant((float)a->width);
-    struct lanes sums = lanes_begin(), products = lanes_begin();
+    struct lane_sum sums = lanes_begin(), products = lanes_begin();
     for (int64_t k = 0; k < a->width; k++) {
         const struct num g = mul(in(a->dy + first + k), in(a->gamma + k));
         lanes_add(&sums, g);
@@ -97,7 +97,7 @@ UNIT(rms_norm_forward)
 {
     if (is(to, "y"))
         return mul(mul(in(a->x + to->at), own(a->inv + to->at / a->width)), in(a->gamma + to->at % a->width));
-    struct lanes sum = lanes_begin();
+    struct lane_sum sum = lanes_begin();
     for (int64_t k = 0; k < a->width; k++) {
         const struct num x = in(a->x + to->at * a->width + k);
         lanes_fused(&sum, x, x);
@@ -123,7 +123,7 @@ UNIT(rms_norm_backward)
 {
     if (!is(to, "dx")) return over_cut(&a->cut, to->node, rms_gamma_leaf, a, to->at);
     const int64_t r = to->at / a->width, first = r * a->width;
-    struct lanes products = lanes_begin();
+    struct lane_sum products = lanes_begin();
     for (int64_t k = 0; k < a->width; k++)
         lanes_fused(&products, mul(in(a->dy + first + k), in(a->gamma + k)), rms_norm_xhat(a, first + k));
     const struct num product = over(lanes_total(&products), constant((float)a->width));

@@ -6,7 +6,7 @@
 
 /* The unit under way on this thread. */
 static _Thread_local struct {
-    struct tr_program *program;
+    struct tr_unit_program *program;
     const struct tr_unit_source *source;
 } now;
 
@@ -157,27 +157,27 @@ struct unit_example example_of(const int32_t *offset, int64_t examples, int64_t 
 
 /* ---- what texts of operations share ---- */
 
-struct lanes lanes_begin(void)
+struct lane_sum lanes_begin(void)
 {
-    struct lanes lanes = {.count = 0};
+    struct lane_sum lanes = {.count = 0};
     const struct num zero = constant(0);
     for (int i = 0; i < LANES; i++) lanes.lane[i] = zero;
     return lanes;
 }
 
-void lanes_add(struct lanes *lanes, struct num a)
+void lanes_add(struct lane_sum *lanes, struct num a)
 {
     struct num *lane = &lanes->lane[lanes->count++ % LANES];
     *lane = add(*lane, a);
 }
 
-void lanes_fused(struct lanes *lanes, struct num a, struct num b)
+void lanes_fused(struct lane_sum *lanes, struct num a, struct num b)
 {
     struct num *lane = &lanes->lane[lanes->count++ % LANES];
     *lane = fused(a, b, *lane);
 }
 
-struct num lanes_total(const struct lanes *lanes)
+struct num lanes_total(const struct lane_sum *lanes)
 {
     struct num lane[LANES];
     memcpy(lane, lanes->lane, sizeof lane);
@@ -334,8 +334,8 @@ bool tr_unit_is_there(enum tr_operation_number operation)
 }
 
 tr_status tr_unit_build(enum tr_operation_number operation, const void *arguments,
-                        const struct tr_unit_place *place, const struct tr_unit_source *source,
-                        struct tr_program *program)
+                        const struct tr_unit_output *place, const struct tr_unit_source *source,
+                        struct tr_unit_program *program)
 {
     unit_function *value = function_of(operation);
     if (!value)

@@ -86,14 +86,14 @@ struct unit_example example_of(const int32_t *offset, int64_t examples, int64_t 
 /* ---- what texts of operations share ---- */
 
 /* A sum or chain in lanes under way. */
-struct lanes {
+struct lane_sum {
     struct num lane[LANES];
     int64_t count;
 };
-struct lanes lanes_begin(void);
-void lanes_add(struct lanes *lanes, struct num a);
-void lanes_fused(struct lanes *lanes, struct num a, struct num b);
-struct num lanes_total(const struct lanes *lanes);
+struct lane_sum lanes_begin(void);
+void lanes_add(struct lane_sum *lanes, struct num a);
+void lanes_fused(struct lane_sum *lanes, struct num a, struct num b);
+struct num lanes_total(const struct lane_sum *lanes);
 
 /* A maximum under way: the first of equals, NaN above all; and where it is. */
 struct greatest {
@@ -140,26 +140,26 @@ static inline int64_t taps_of(const struct tr_sliding_window *window)
 }
 
 /* Whether an output is one of the operand `name`. */
-static inline bool is(const struct tr_unit_place *place, const char *name)
+static inline bool is(const struct tr_unit_output *place, const char *name)
 {
     return strcmp(place->operand, name) == 0;
 }
 
 /* ---- the lists ---- */
 
-typedef struct num unit_function(const void *arguments, const struct tr_unit_place *place);
+typedef struct num unit_function(const void *arguments, const struct tr_unit_output *place);
 struct unit_entry {
     enum tr_operation_number operation;
     unit_function *value;
 };
 
 #define UNIT(op)                                                                                             \
-    static struct num op##_value(const struct tr_op_##op *a, const struct tr_unit_place *to);                \
-    static struct num op##_unit(const void *arguments, const struct tr_unit_place *to)                       \
+    static struct num op##_value(const struct tr_op_##op *a, const struct tr_unit_output *to);               \
+    static struct num op##_unit(const void *arguments, const struct tr_unit_output *to)                      \
     {                                                                                                        \
         return op##_value(arguments, to);                                                                    \
     }                                                                                                        \
-    static struct num op##_value(const struct tr_op_##op *a, const struct tr_unit_place *to)
+    static struct num op##_value(const struct tr_op_##op *a, const struct tr_unit_output *to)
 #define UNIT_ENTRY(op) {TR_OPERATION_##op, op##_unit},
 #define UNIT_END                                                                                             \
     {                                                                                                        \

@@ -33,7 +33,7 @@ struct tr_unit_source {
 
 /* An output of a call: the operand, and which number of it: of NODES number `at` of node `node`; otherwise
    number `at`, rows one after the other where they lie apart. Of a structure its words are numbers. */
-struct tr_unit_place {
+struct tr_unit_output {
     const char *operand;
     int64_t node, at;
 };
@@ -59,7 +59,7 @@ bool tr_unit_is_there(enum tr_operation_number operation);
    after a failure. TR_EUNSUPPORTED where the operation has no unit, or one that is too large; errors of the
    source; TR_ENOMEM. */
 tr_status tr_unit_build(enum tr_operation_number operation, const void *arguments,
-                        const struct tr_unit_place *place, const struct tr_unit_source *source,
-                        struct tr_program *program);
+                        const struct tr_unit_output *place, const struct tr_unit_source *source,
+                        struct tr_unit_program *program);
 
 #endif

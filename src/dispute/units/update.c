@@ -110,7 +110,7 @@ UNIT(sum_squares)
     struct num sum = constant(0);
     (void)to;
     for (int64_t begin = 0; begin < a->count; begin += SQUARES_BLOCK) {
-        struct lanes lanes = lanes_begin();
+        struct lane_sum lanes = lanes_begin();
         for (int64_t i = begin; i < a->count && i < begin + SQUARES_BLOCK; i++) {
             const struct num x = in(a->x + i);
             lanes_fused(&lanes, x, x);
