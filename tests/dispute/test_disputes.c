@@ -326,9 +326,7 @@ static bool found(const struct family *family, int64_t step, const char *place, 
     const char *const path[2] = {forger == 0 ? forged : honest, forger == 0 ? honest : forged};
     struct tr_dispute_result result;
     settle(path, forger, 0, &result);
-    /* Later operations of a kind are those of an evaluation, which is no part of a step. */
-    const bool evaluated = result.outcome == TR_DISPUTE_OPEN && plan.occurrence > 0;
-    if (result.outcome == TR_DISPUTE_EQUAL || evaluated) {
+    if (result.outcome == TR_DISPUTE_EQUAL) {
         tr_dispute_release(&result);
         return false;
     }
@@ -361,7 +359,7 @@ static void forge_operation(const struct family *family, enum tr_operation_numbe
     for (int i = 0; i < 16 && !forged_once[number]; i++) {
         plan.occurrence = i / 4;
         plan.eighth = 1 + i % 4 * 2;
-        forged_once[number] = found(family, 3, place, true);
+        forged_once[number] = found(family, 2, place, true);
     }
 }
 
@@ -383,7 +381,9 @@ static void each_operation_of_a_job(void **state)
     memcpy(wanted, seen, sizeof wanted);
     for (int i = 0; i < TR_OPERATIONS; i++) {
         if (!wanted[i] || forged_once[i]) continue;
-        plan = (struct plan){.what = OUTPUT, .operation = (enum tr_operation_number)i, .step = 2};
+        plan = (struct plan){.what = OUTPUT,
+                             .operation = (enum tr_operation_number)i,
+                             .step = 1}; /* behind it nothing is evaluated */
         forge_operation(family, (enum tr_operation_number)i);
     }
 }
