@@ -14,9 +14,18 @@ static struct head head_of(const struct tr_attention *at, int64_t row, int64_t n
     return (struct head){at, number, rows.number, rows.begin, rows.end - rows.begin, first, end - first};
 }
 
-static int64_t seen(const struct head *h, int64_t i)
+/* Query i sees the keys from the first one up to the second. */
+static int64_t first_seen(const struct head *h, int64_t i)
 {
-    return h->at->causal ? i + (h->keys - h->queries) + 1 : h->keys;
+    const int64_t t = i + (h->keys - h->queries), window = h->at->window;
+    return window == 0 || t < window ? 0 : t - window + 1;
+}
+
+static int64_t end_seen(const struct head *h, int64_t i)
+{
+    const int64_t t = i + (h->keys - h->queries), window = h->at->window;
+    if (h->at->causal) return t + 1;
+    return window == 0 || h->keys - t < window ? h->keys : t + window;
 }
 
 static const float *query_at(const struct head *h, int64_t i)
@@ -26,7 +35,8 @@ static const float *query_at(const struct head *h, int64_t i)
 
 static const float *key_at(const struct head *h, const float *tensor, int64_t j)
 {
-    return tensor + (h->first_key + j) * h->at->kv_step + h->number * h->at->size;
+    const int64_t shared = h->number / (h->at->heads / h->at->kv_heads);
+    return tensor + (h->first_key + j) * h->at->kv_step + shared * h->at->size;
 }
 
 static struct num dot(int64_t size, const float *a, const float *b)
@@ -61,18 +71,18 @@ UNIT(attention_forward)
     const bool is_y = is(to, "y");
     const int64_t place = is_y ? to->at / at->size : to->at;
     const struct head h = head_of(at, place / at->heads, place % at->heads);
-    const int64_t i = place / at->heads - h.first_row, keys = seen(&h, i);
+    const int64_t i = place / at->heads - h.first_row, first = first_seen(&h, i), end = end_seen(&h, i);
     struct num sum = constant(0);
     if (is(to, "at.shift")) {
         struct num greatest = sum;
-        for (int64_t j = 0; j < keys; j++) {
+        for (int64_t j = first; j < end; j++) {
             const struct num z = dot(at->size, query_at(&h, i), key_at(&h, at->k, j));
-            greatest = j == 0 ? z : if_less(greatest, z, z, greatest);
+            greatest = j == first ? z : if_less(greatest, z, z, greatest);
         }
         return mul(greatest, constant(-at->scale));
     }
     const struct num shift = own(at->shift + place);
-    for (int64_t j = 0; j < keys; j++) {
+    for (int64_t j = first; j < end; j++) {
         const struct num e = weight(&h, i, j, shift);
         sum = is_y ? fused(kept_at(&h, i, j, e), in(key_at(&h, at->v, j) + to->at % at->size), sum)
                    : add(sum, e);
@@ -98,27 +108,44 @@ static struct num slope(const struct tr_op_attention_backward *a, const struct h
     return mul(share(h, i, j), sub(g, lanes_total(&d)));
 }
 
+/* What a head adds to number k of the gradient of its key j, or of its value. */
+static struct num of_key(const struct tr_op_attention_backward *a, const struct head *h, int64_t j, int64_t k,
+                         bool is_key)
+{
+    const struct tr_attention *at = h->at;
+    struct num sum = constant(0);
+    for (int64_t i = 0; i < h->queries; i++) {
+        if (j < first_seen(h, i) || j >= end_seen(h, i)) continue;
+        const int64_t row = (h->first_row + i) * at->heads + h->number;
+        if (is_key)
+            sum = fused(slope(a, h, i, j), in(query_at(h, i) + k), sum);
+        else
+            sum = fused(kept_at(h, i, j, share(h, i, j)), in(a->dy + row * at->size + k), sum);
+    }
+    return is_key ? mul(constant(at->scale), sum) : sum;
+}
+
 UNIT(attention_backward)
 {
     const struct tr_attention *at = &a->at;
-    const int64_t columns = at->heads * at->size, k = to->at % at->size;
-    const struct head h = head_of(at, to->at / columns, to->at % columns / at->size);
-    const int64_t n = to->at / columns - h.first_row; /* the query, or the key */
+    const bool is_query = is(to, "dq");
+    const int64_t columns = (is_query ? at->heads : at->kv_heads) * at->size, k = to->at % at->size;
+    const int64_t number = to->at % columns / at->size, row = to->at / columns;
     struct num sum = constant(0);
-    if (is(to, "dq")) {
-        for (int64_t j = 0; j < seen(&h, n); j++)
-            sum = fused(slope(a, &h, n, j), in(key_at(&h, at->k, j) + k), sum);
+    if (is_query) {
+        const struct head h = head_of(at, row, number);
+        const int64_t i = row - h.first_row;
+        for (int64_t j = first_seen(&h, i); j < end_seen(&h, i); j++)
+            sum = fused(slope(a, &h, i, j), in(key_at(&h, at->k, j) + k), sum);
         return mul(constant(at->scale), sum);
     }
-    for (int64_t i = 0; i < h.queries; i++) {
-        if (n >= seen(&h, i)) continue;
-        const int64_t place = (h.first_row + i) * at->heads + h.number;
-        if (is(to, "dk"))
-            sum = fused(slope(a, &h, i, n), in(query_at(&h, i) + k), sum);
-        else
-            sum = fused(kept_at(&h, i, n, share(&h, i, n)), in(a->dy + place * at->size + k), sum);
+    const int64_t sharing = at->heads / at->kv_heads;
+    for (int64_t n = 0; n < sharing; n++) {
+        const struct head h = head_of(at, row, number * sharing + n);
+        const struct num own_part = of_key(a, &h, row - h.first_row, k, is(to, "dk"));
+        sum = n == 0 ? own_part : add(sum, own_part);
     }
-    return is(to, "dk") ? mul(constant(at->scale), sum) : sum;
+    return sum;
 }
 
 const struct unit_entry unit_attention[] = {UNIT_ENTRY(attention_forward) UNIT_ENTRY(attention_backward)

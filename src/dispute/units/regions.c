@@ -3,11 +3,12 @@
 
 /* Of operands that are parts of something larger: numbers in a row, and from row to row. An operation that
    writes such a part states it here. */
-static bool part_of(enum tr_operation_number operation, const void *arguments, int64_t *width, int64_t *step)
+static bool part_of(enum tr_operation_number operation, const void *arguments,
+                    const struct tr_operand *operand, int64_t *width, int64_t *step)
 {
     if (operation == TR_OPERATION_attention_backward) {
         const struct tr_op_attention_backward *a = arguments;
-        *width = a->at.heads * a->at.size;
+        *width = (strcmp(operand->name, "dq") == 0 ? a->at.heads : a->at.kv_heads) * a->at.size;
         *step = a->gradient_step;
     } else if (operation == TR_OPERATION_rotary) {
         const struct tr_op_rotary *a = arguments;
@@ -48,7 +49,7 @@ int tr_unit_regions(enum tr_operation_number number, const void *arguments, int6
             region.rows = cut->nodes;
             region.step = cut->stride * (int64_t)operand->bytes;
         } else if ((operand->role == TR_ROLE_WRITES_PART || operand->role == TR_ROLE_UPDATES_PART) &&
-                   part_of(number, arguments, &width, &step)) {
+                   part_of(number, arguments, operand, &width, &step)) {
             region.width = width * (int64_t)operand->bytes;
             region.step = step * (int64_t)operand->bytes;
             region.rows = region.width > 0 ? bytes / region.width : 0;

@@ -1,5 +1,6 @@
 /* Units of embeddings, positions, and rows made of neighbours. */
 #include "base/numbers/math.h"
+#include "device/rotary.h"
 #include "dispute/units/numbers.h"
 
 UNIT(embedding_forward)
@@ -101,15 +102,17 @@ UNIT(position_backward)
 UNIT(rotary)
 {
     const int64_t columns = a->heads * a->size, r = to->at / columns, half = a->size / 2;
-    const int64_t head = to->at % columns / a->size, i = to->at % a->size, k = i % half;
+    const int64_t head = to->at % columns / a->size, i = to->at % a->size;
+    const int64_t k = a->pairs ? i / 2 : i % half;
+    const bool is_first = a->pairs ? i % 2 == 0 : i < half;
     const struct unit_example rows = example_of(a->offset, a->examples, r);
-    const int64_t t = a->past + r - rows.begin;
-    const double angle = (double)t * tr_pow(a->base, -2.0 * (double)k / (double)a->size);
+    const double angle = (double)(a->past + r - rows.begin) * tr_rotary_turn(a, k);
     const float c = (float)tr_cos(angle), turned = (float)tr_cos(angle - 0x1.921fb54442d18p0);
     const float s = a->inverse ? -turned : turned;
-    const float *pair = a->x + r * a->step + head * a->size + k;
-    const struct num first = in(pair), second = in(pair + half);
-    return i < half ? fused(constant(-s), second, mul(constant(c), first))
+    const float *x = a->x + r * a->step + head * a->size;
+    const struct num first = in(x + (a->pairs ? 2 * k : k)),
+                     second = in(x + (a->pairs ? 2 * k + 1 : k + half));
+    return is_first ? fused(constant(-s), second, mul(constant(c), first))
                     : fused(constant(s), first, mul(constant(c), second));
 }
 
