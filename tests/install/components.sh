@@ -37,7 +37,7 @@ expect() {
 }
 
 expect command bin/trireme 'share/man/man1/trireme.1' 'share/man/man1/trireme-train.1' 'share/man/man5/trireme-model.5' 'share/man/man7/trireme.7' \
-  share/bash-completion/completions/trireme share/zsh/site-functions/_trireme share/fish/vendor_completions.d/trireme.fish
+  'lib*/trireme/check-device' share/trireme/gpu-check share/bash-completion/completions/trireme share/zsh/site-functions/_trireme share/fish/vendor_completions.d/trireme.fish
 expect library 'lib*/libtrireme.so.*'
 expect headers include/trireme/trireme.h 'lib*/libtrireme.so' 'lib*/libtrireme.a' 'lib*/pkgconfig/trireme.pc' 'lib*/cmake/trireme/trireme-config.cmake'
 expect downloads 'lib*/trireme/trireme-fetch.so'

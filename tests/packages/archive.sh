@@ -20,7 +20,7 @@ for file in bin/trireme lib/trireme/trireme-fetch.so lib/trireme/trireme-mpi.so 
 done
 
 echo "== libc and what is inside alone, and for the modules Open MPI and curl"
-find "$tree" -type f \( -path '*/bin/*' -o -name '*.so*' \) >"$folder/objects"
+find "$tree" -type f \( -path '*/bin/*' -o -name '*.so*' -o -name check-device \) >"$folder/objects"
 [ "$(grep -c . "$folder/objects")" -ge 11 ] || fail "programs and libraries are missing"
 while read -r object; do
   others=$(readelf -d "$object" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc|libm|libdl|libpthread|librt|ld-linux-x86-64)\.so\.|^libtrireme-' || true)

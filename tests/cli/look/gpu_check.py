@@ -1,0 +1,63 @@
+"""gpu_check.py TOOL TRIREME HELPER FOLDER: tools/gpu-check on the stand-in for CUDA's driver says that all is right, and what was compared;
+with a command that trains another job on the device it says what is wrong. FOLDER has room for what is kept from run to run."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+
+TOOL, TRIREME, HELPER, FOLDER = sys.argv[1:5]
+
+
+def check(place, trireme, *more):
+    words = [sys.executable, TOOL, "--trireme", trireme, "--helper", HELPER, "--device", "cuda:0", "--models", "penguins", "--steps", "4",
+             "--cache", os.path.join(FOLDER, "gpu-check"), "--out", place, "--minutes", "20", "--jobs", "", *more]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    with open(os.path.join(place, "gpu-check.json"), encoding="utf-8") as file:
+        result = json.load(file)
+    with open(os.path.join(place, "gpu-check.md"), encoding="utf-8") as file:
+        page = file.read()
+    return done.returncode, result, page, done.stdout
+
+
+def all_is_right(place):
+    code, result, page, said = check(place, TRIREME, "--equality", "20")
+    assert code == 0 and result["wrong"] == [], said
+    assert [device["name"] for device in result["devices"]] == ["cuda:0"], result["devices"]
+    device = result["devices"][0]
+    assert device["state"] == "exact" and device["first choice"] is True
+    assert device["equality"]["equal"] >= 1 and device["equality"]["differs"] == {}, device["equality"]
+    assert device["hashes"] == {"penguins": "equal"}, device["hashes"]
+    assert set(device["ranks"].values()) == {"equal"} and len(device["ranks"]) == 2, device["ranks"]
+    assert {row["operation"] for row in device["products"]} == {"dense_forward", "dense_backward_weights", "conv_forward", "winograd_forward"}
+    assert all(row["GFLOP/s"] > 0 for row in device["products"])
+    assert "sm_80" in device["driver"] and "All that was tried is right." in page and "| hash of penguins, 4 steps | equal |" in page
+
+
+def another_hash_is_wrong(place):
+    path = os.path.join(place, "otherwise")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/sh\ncase "$*" in *"--device cuda:0"*) exec {TRIREME} "$@" --set seed=77 ;; esac\nexec {TRIREME} "$@"\n')
+    os.chmod(path, stat.S_IRWXU)
+    code, result, page, said = check(place, path, "--equality", "1", "--no-speed")
+    assert code == 1, said
+    assert any("penguins on cuda:0 ends with another hash" in text for text in result["wrong"]), result["wrong"]
+    assert any("two ranks on one device" in text for text in result["wrong"]), result["wrong"]
+    assert "**Wrong:**" in page, page
+
+
+def main():
+    devices = subprocess.run([TRIREME, "devices"], capture_output=True, text=True)
+    if "cuda:0" not in devices.stdout:
+        print(f"skipped: no OpenCL for the stand-in\n{devices.stdout}")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory(prefix="trireme-gpu-check-test-") as place:
+        all_is_right(place)
+        another_hash_is_wrong(place)
+    print("gpu-check tells what is right and what is not")
+
+
+main()
