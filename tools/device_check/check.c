@@ -140,7 +140,8 @@ static float *numbers(tr_device *device, int64_t count)
 }
 
 /* The best of some rounds, each of as many calls as take long enough to tell. */
-static void measure(tr_device *device, int number, const char *shape, call_function call, const void *arguments)
+static void measure(tr_device *device, int number, const char *shape, call_function call,
+                    const void *arguments)
 {
     const struct tr_operation *operation = tr_operation_of((enum tr_operation_number)number);
     double work = (double)tr_operation_cost(operation, arguments, false).operations, best = 0;
@@ -170,7 +171,8 @@ static void measure_dense(tr_device *device, int64_t rows, int64_t in, int64_t o
     char shape[64];
     int64_t row[] = {0, rows};
     int32_t bound[] = {0, 1};
-    float *x = numbers(device, rows * in), *w = numbers(device, in * out_ + out_), *y = numbers(device, rows * out_);
+    float *x = numbers(device, rows * in), *w = numbers(device, in * out_ + out_),
+          *y = numbers(device, rows * out_);
     const struct tr_op_dense_forward forward = {
         .rows = rows, .in = in, .out = out_, .x = x, .w = w, .b = NULL, .y = y};
     const struct tr_op_dense_backward_weights weights = {.in = in,
@@ -233,11 +235,12 @@ int main(int count, char **arguments)
 {
     bool equality = count == 5 && strcmp(arguments[1], "equality") == 0;
     if (!equality && !(count == 4 && strcmp(arguments[1], "speed") == 0)) {
-        fprintf(stderr, "usage: check-device equality DEVICE CACHE SECONDS | check-device speed DEVICE CACHE\n");
+        fprintf(stderr,
+                "usage: check-device equality DEVICE CACHE SECONDS | check-device speed DEVICE CACHE\n");
         return EXIT_FAILURE;
     }
-    const struct tr_device_choice choice = {
-        .name = arguments[2], .cache = strcmp(arguments[3], "-") == 0 ? NULL : arguments[3]};
+    const struct tr_device_choice choice = {.name = arguments[2],
+                                            .cache = strcmp(arguments[3], "-") == 0 ? NULL : arguments[3]};
     tr_device *device, *reference;
     must(tr_device_open(&choice, &device));
     must(tr_device_create("ref", 1, NULL, &reference));
