@@ -82,7 +82,7 @@ def train(
     threads : int
         of each process; 0: one per processor, shared out evenly. Changes the speed, never the result
     device, isa : str
-        "cpu", "opencl", ...; likewise
+        "cpu", "gpu", ...; likewise
     out : path
         directory for checkpoints and the journal; None: one that goes with the returned run
     overwrite : bool

@@ -125,13 +125,19 @@ static bool is_image_refused(cu_result error)
 static tr_status load_image(const struct cuda_session *session, const struct gpu_program_source *source,
                             struct cuda_program *program)
 {
-    char log[LOG_SIZE], text[CUDA_MESSAGE_SIZE];
+    char log[LOG_SIZE] = "", text[CUDA_MESSAGE_SIZE];
+    void *copy = NULL; /* of what lies anywhere in a file: images are aligned */
+    if (source->binary) {
+        copy = tr_alloc(source->binary_bytes, 1);
+        if (!copy) return TR_ENOMEM;
+        memcpy(copy, source->binary, source->binary_bytes);
+    }
     cu_result error = cuda_enter(session);
-    log[0] = '\0';
     if (error == CUDA_SUCCESS) {
-        error = load(program, source->binary ? source->binary : program->image, log);
+        error = load(program, copy ? copy : program->image, log);
         cuda_leave();
     }
+    tr_free(copy);
     if (error == CUDA_SUCCESS) return TR_OK;
     if (source->binary) return tr_fail(TR_EFORMAT, "%s: not a program of this device", source->name);
     if (!is_image_refused(error)) return cuda_failed(session, "making a program", error);
