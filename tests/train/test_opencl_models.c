@@ -1,6 +1,8 @@
 /* Every model file that ships, and one with the layers that they leave out, trains on the first OpenCL device
  * to the hash of the cpu device, and a network that generates text generates the same there. (Those of
  * families[] do so in strategy.opencl.)
+ *
+ * test_train_opencl_models [cuda] [TEST]       cuda: on the first CUDA device
  */
 #include "base/files/file.h"
 #include "support/opencl.h"
@@ -60,6 +62,8 @@ static const char tokens[] =
     "optimizer: {rule: adam, rate: 1e-2}\n"
     "train: {batch: 11, microbatches: 4, steps: 3, log_every: 1, evaluate_every: 2}\n";
 
+static const char *computes = "opencl";
+
 static void expect_hash(struct job *job, const char *name)
 {
     struct outcome expected, got;
@@ -67,7 +71,7 @@ static void expect_hash(struct job *job, const char *name)
     job->settings.device = "cpu";
     job_outcome(job, &expected);
     if (expected.status != TR_OK) fail_msg("%s: %s", name, expected.message);
-    job->settings.device = "opencl";
+    job->settings.device = computes;
     job_outcome(job, &got);
     expect_same(&expected, &got, name);
 }
@@ -169,7 +173,7 @@ static void test_one_text(void **state)
     job_outcome(&job, &outcome);
     assert_string_equal(outcome.message, "");
     generate(run, "cpu", &expected);
-    generate(run, "opencl", &got);
+    generate(run, computes, &got);
     assert_string_equal(got.bytes, expected.bytes);
 }
 
@@ -181,6 +185,8 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_one_text),
     };
     if (!opencl_is_here()) return 0;
-    if (count > 1) cmocka_set_test_filter(arguments[1]);
-    return cmocka_run_group_tests_name("models on opencl", tests, family_place_make, family_place_remove);
+    bool cuda = count > 1 && strcmp(arguments[1], "cuda") == 0;
+    if (cuda) computes = "cuda";
+    if (count > 1 + cuda) cmocka_set_test_filter(arguments[1 + cuda]);
+    return cmocka_run_group_tests_name("models on a device", tests, family_place_make, family_place_remove);
 }

@@ -352,11 +352,12 @@ static void test_devices(void **state)
     assert_int_equal(run(&session, "devices", "--json", NULL), 0);
     tr_json *document = parse(&session);
     const struct tr_json_value *devices = tr_json_find(tr_json_root(document), "devices");
-    static const char *const names[] = {"cpu", "ref",
-                                        "opencl"}; /* what OpenCL finds here is within the last */
-    assert_int_equal(devices->count, 3);
+    /* what CUDA and OpenCL find here is within theirs, and names for it in the last */
+    static const char *const names[] = {"cpu", "ref", "cuda", "opencl", "gpu"};
+    enum { KINDS = sizeof names / sizeof names[0] };
+    assert_int_equal(devices->count, KINDS);
     const struct tr_json_value *device = devices->first;
-    for (int i = 0; i < 3; i++, device = device->next) {
+    for (int i = 0; i < KINDS; i++, device = device->next) {
         assert_string_equal(tr_json_find(device, "name")->text, names[i]);
         assert_int_equal(tr_json_find(device, "default")->truth, i == 0);
     }

@@ -197,9 +197,9 @@ static const struct line {
     {{"train", "good.yaml", "--strategy", "ddp"},
      {"`--strategy`: strategy \"ddp\"", "did you mean \"allreduce\"?"}},
     /* options */
-    {{"train", "good.yaml", "--device", "gpu"},
-     {"device \"gpu\" is none of cpu", "\"opencl\"?", "opencl:0 "}},
-    {{"train", "good.yaml", "--device", "cuda"}, {"device \"cuda\"", "\"opencl\"?", "opencl:0 "}},
+    {{"train", "good.yaml", "--device", "rocm"},
+     {"device \"rocm\" is none of cpu", "\"opencl\"?", "opencl:0 ", "cuda:0 "}},
+    {{"train", "good.yaml", "--device", "nvidia"}, {"device \"nvidia\"", "\"cuda\"?", "cuda:0 "}},
     {{"train", "good.yaml", "--gpu"}, {"unknown option --gpu; did you mean --device?"}},
     {{"train", "good.yaml", "--lr", "1"}, {"unknown option --lr; did you mean --set optimizer.rate=VALUE?"}},
     {{"train", "good.yaml", "--learning-rate=1"}, {"did you mean --set optimizer.rate=VALUE?"}},
