@@ -136,6 +136,7 @@ static void check_nodes(const Onnx__GraphProto *graph)
 {
     static const char *const set_13[] = {
         "Add",
+        "And",
         "AveragePool",
         "BatchNormalization",
         "Cast",
@@ -162,6 +163,8 @@ static void check_nodes(const Onnx__GraphProto *graph)
         "MaxPool",
         "Min",
         "Mul",
+        "Not",
+        "Or",
         "Pad",
         "Range",
         "ReduceMax",
