@@ -9,13 +9,14 @@
 #include "trireme/trireme.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct options {
     struct cli_common common;
     char *file, *model, *out;
     struct tr_string_list set, rename;
     int32_t layout; /* enum tr_layout */
-    char *prefix;
+    char *prefix, *text;
     bool partial, overwrite;
 };
 
@@ -32,12 +33,14 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(file),
      .fallback = NULL,
-     .help = "a safetensors file",
+     .help = "a safetensors file; or a directory of Hugging Face (config.json, model.safetensors, tokenizer) "
+             "with "
+             "GPT-2, Llama, Mistral or Qwen2, which needs no --model",
      .flags = TR_OPTION_POSITIONAL},
     {.key = "model",
      .type = TR_OPTION_STRING,
      .offset = AT(model),
-     .fallback = NULL,
+     .fallback = "",
      .help = CLI_MODEL_HELP "; its training data are read, too",
      .letter = 'm',
      .value_name = "FILE"},
@@ -69,6 +72,12 @@ static const struct tr_option table[] = {
      .fallback = "",
      .help = "prefix of names in the file that is removed, for instance transformer.",
      .value_name = "TEXT"},
+    {.key = "text",
+     .type = TR_OPTION_STRING,
+     .offset = AT(text),
+     .fallback = "",
+     .help = "with a directory, the file of text to train on",
+     .value_name = "FILE"},
     {.key = "partial",
      .type = TR_OPTION_BOOL,
      .offset = AT(partial),
@@ -99,6 +108,7 @@ static tr_status run_import(const struct options *options, const char *out)
     settings.partial = options->partial;
     settings.overwrite = options->overwrite;
     settings.prefix = options->prefix;
+    settings.text = options->text;
     TR_TRY(tr_import(&settings, &path));
     char *word = tr_text_word(out);
     if (word) cli_printf("checkpoint  %s\nnext        trireme train --resume %s\n", path, word);
@@ -107,12 +117,24 @@ static tr_status run_import(const struct options *options, const char *out)
     return word ? TR_OK : TR_ENOMEM;
 }
 
+/* "b" of "a/b" and "a/b/": the run is called after the directory. */
+static const char *last_name(char *path)
+{
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) path[n - 1] = 0;
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
 static tr_status run(const void *options_)
 {
     const struct options *options = options_;
     if (options->out) return run_import(options, options->out);
     char *out;
-    TR_TRY(cli_run_directory(options->model, &options->set, NULL, &out));
+    if (options->model)
+        TR_TRY(cli_run_directory(options->model, &options->set, NULL, &out));
+    else
+        out = tr_format("runs/%s", last_name(options->file));
+    if (!out) return TR_ENOMEM;
     tr_status status = run_import(options, out);
     tr_free(out);
     return status;
@@ -121,8 +143,10 @@ static tr_status run(const void *options_)
 const struct cli_command cli_import = {
     .name = "import",
     .summary = "begin with the parameters of a file of another program",
-    .about = "Makes a checkpoint of step 0 from the tensors of a safetensors file and a model file. It can "
-             "be trained (--resume), evaluated and used like any other.",
+    .about =
+        "Makes a checkpoint of step 0 from the tensors of a safetensors file and a model file, or from a "
+        "directory of Hugging Face, whose model file is written to the run's directory. It can "
+        "be trained (--resume), evaluated and used like any other.",
     CLI_OPTIONS(table, struct options),
     .model = offsetof(struct options, model),
     .run = run,

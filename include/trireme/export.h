@@ -90,7 +90,9 @@ TR_API const struct tr_export_format *tr_export_format_at(int index);
  * borrowed for the call. */
 struct tr_import_settings {
     size_t size;            /* sizeof(struct tr_import_settings) */
-    const char *file;       /* a safetensors file */
+    const char *file;       /* a safetensors file; or a directory of Hugging Face with config.json, model.safetensors
+                               and a tokenizer of GPT-2, Llama, Mistral or Qwen2, which makes the model file, too:
+                               `model` is NULL then, and `model.yaml` is written to `out` */
     const char *model;      /* the model file of the network; its training data are looked at, too */
     const char *const *set; /* [set_count] overrides, "optimizer.rate=1e-3" */
     int set_count;         /* of `set` */
@@ -118,6 +120,7 @@ struct tr_import_settings {
     const char *directory;  /* where relative paths in it begin; NULL: the current one */
     const struct tr_named_source *data; /* [data_count] from memory */
     int data_count;                     /* of `data` */
+    const char *text; /* with a directory, the file of text to train on; NULL: none yet */
 };
 #ifdef __cplusplus
 inline tr_import_settings tr_import_settings_init()

@@ -4,7 +4,9 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/sized.h"
+#include "export/hub/hub.h"
 #include "export/matching.h"
 #include "train/setup/clear.h"
 #include "train/observe/journal.h"
@@ -12,6 +14,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* ---- reading ---- */
 
@@ -81,12 +84,22 @@ static tr_status load(struct tr_matching *import, tr_trainer *trainer)
     return status;
 }
 
+static bool is_of_hub(const struct tr_import_settings *settings)
+{
+    return settings->file && tr_hub_is_directory(settings->file);
+}
+
 static tr_status check_settings(const struct tr_import_settings *settings)
 {
     if (!settings->file == !settings->bytes)
         return tr_fail(TR_EINVAL, "%s; an import needs a safetensors file, by its path or in memory",
                        settings->file ? "`file` and `bytes` are given"
                                       : "neither `file` nor `bytes` is given");
+    if (is_of_hub(settings)) {
+        if (!settings->model && !settings->model_text) return TR_OK;
+        return tr_fail(TR_EINVAL, "\"%s\" has a config.json, which makes the model file; leave out yours",
+                       settings->file);
+    }
     if (!settings->model == !settings->model_text)
         return tr_fail(TR_EINVAL, "%s; an import needs a model file, by its path or as text",
                        settings->model ? "`model` and `model_text` are given"
@@ -159,28 +172,83 @@ static tr_status settings_take(const struct tr_import_settings *given, struct tr
     return check_settings(out);
 }
 
+/* What a directory says, as settings with a model file and tensors in memory. */
+struct hub {
+    char *model, *text;
+    void *bytes;
+};
+
+static void hub_release(struct hub *hub)
+{
+    tr_free(hub->bytes);
+    tr_free(hub->text);
+    tr_free(hub->model);
+}
+
+/* Without a text to train on, config.json stands for one: it is there, and is a text. */
+static tr_status hub_take(struct hub *hub, struct tr_import_settings *settings)
+{
+    const char *directory = settings->file;
+    struct tr_hub_config config;
+    TR_TRY(tr_hub_read_config(directory, &config));
+    hub->text = settings->text ? tr_strdup(settings->text) : tr_path_join(directory, "config.json");
+    char *plain = tr_strdup(directory);
+    if (!hub->text || !plain) {
+        tr_free(plain);
+        return TR_ENOMEM;
+    }
+    for (size_t n = strlen(plain); n > 1 && plain[n - 1] == '/'; n--) plain[n - 1] = 0;
+    tr_status status = tr_hub_model(&config, tr_path_name(plain), hub->text, directory,
+                                    settings->text ? 128 : 16, &hub->model);
+    tr_free(plain);
+    if (status == TR_OK) status = tr_hub_weights(&config, directory, &hub->bytes, &settings->bytes_size);
+    settings->bytes = hub->bytes;
+    settings->model_text = hub->model;
+    settings->model_name = "model.yaml";
+    settings->layout = TR_LAYOUT_TORCH;
+    settings->file = NULL;
+    return status;
+}
+
+/* The model file beside the checkpoint. */
+static tr_status hub_save(const struct hub *hub, const char *out)
+{
+    char *path = hub->model ? tr_path_join(out, "model.yaml") : NULL;
+    if (!hub->model) return TR_OK;
+    tr_status status = path ? tr_file_write_atomic(NULL, path, hub->model, strlen(hub->model)) : TR_ENOMEM;
+    tr_free(path);
+    return status;
+}
+
 tr_status tr_import(const struct tr_import_settings *given, char **path)
 {
     struct tr_import_settings settings;
-    tr_trainer *trainer;
+    struct hub hub = {0};
+    tr_trainer *trainer = NULL;
     if (path) *path = NULL;
     TR_TRY(settings_take(given, &settings));
     TR_TRY(check_directory(&settings));
-    TR_TRY(take(&settings, &trainer));
-    tr_status status = save(&settings, trainer, path);
+    tr_status status = is_of_hub(&settings) ? hub_take(&hub, &settings) : TR_OK;
+    if (status == TR_OK) status = take(&settings, &trainer);
+    if (status == TR_OK) status = save(&settings, trainer, path);
+    if (status == TR_OK) status = hub_save(&hub, settings.out);
     tr_trainer_destroy(&trainer);
+    hub_release(&hub);
     return status;
 }
 
 tr_status tr_import_state(const struct tr_import_settings *given, void **bytes, size_t *size)
 {
     struct tr_import_settings settings;
-    tr_trainer *trainer;
+    struct hub hub = {0};
+    tr_trainer *trainer = NULL;
     *bytes = NULL;
     *size = 0;
     TR_TRY(settings_take(given, &settings));
-    TR_TRY(take(&settings, &trainer));
-    tr_status status = tr_trainer_save_state(trainer, bytes, size);
+    tr_status status = is_of_hub(&settings) ? hub_take(&hub, &settings) : TR_OK;
+    if (status == TR_OK) status = take(&settings, &trainer);
+    if (status == TR_OK) status = tr_trainer_save_state(trainer, bytes, size);
     tr_trainer_destroy(&trainer);
+    hub_release(&hub);
     return status;
 }

@@ -69,7 +69,8 @@ static const struct tr_option corpus_options[] = {
      FIELD(ids),
      .fallback = "0",
      .most = TR_IDS_MAX,
-     .help = "with unit: ids, the number of different tokens"},
+     .help = "with unit: ids, the number of different tokens; with unit: bpe, of the network's, where it has more "
+             "than the tokenizer"},
     {.key = "tokenizer",
      .type = TR_OPTION_STRING,
      FIELD(tokenizer),
@@ -227,7 +228,7 @@ static tr_status fill_from_subwords(struct reading *reading, const char *state,
                        reading->path);
     if (!state) {
         TR_TRY(tr_bpe_open(reading->tokenizer, &bpe));
-        tr_vocabulary_settle_bpe(source->vocabulary, &bpe);
+        tr_vocabulary_settle_bpe(source->vocabulary, &bpe, reading->options->ids);
     }
     TR_TRY(
         tr_vocabulary_encode_all(source->vocabulary, reading->text, reading->length, &source->tokens, &all));

@@ -186,9 +186,10 @@ tr_status tr_vocabulary_settle(tr_vocabulary *vocabulary, int64_t min_count, int
     return vocabulary_rehash(vocabulary, vocabulary->slots == 0 ? 4096 : vocabulary->slots, 1);
 }
 
-void tr_vocabulary_settle_bpe(tr_vocabulary *vocabulary, tr_bpe **bpe)
+void tr_vocabulary_settle_bpe(tr_vocabulary *vocabulary, tr_bpe **bpe, int32_t ids)
 {
     vocabulary->bpe = *bpe;
+    vocabulary->ids = ids;
     *bpe = NULL;
 }
 
@@ -201,7 +202,9 @@ const tr_bpe *tr_vocabulary_bpe(const tr_vocabulary *vocabulary)
 
 int32_t tr_vocabulary_size(const tr_vocabulary *vocabulary)
 {
-    return vocabulary->bpe ? tr_bpe_size(vocabulary->bpe) : vocabulary->words;
+    if (!vocabulary->bpe) return vocabulary->words;
+    const int32_t tokens = tr_bpe_size(vocabulary->bpe);
+    return vocabulary->ids > tokens ? vocabulary->ids : tokens;
 }
 
 enum tr_unit tr_vocabulary_unit(const tr_vocabulary *vocabulary)

@@ -48,8 +48,9 @@ tr_status tr_vocabulary_settle(tr_vocabulary *vocabulary, int64_t min_count, int
 /* In the place of both: ids from 0 to count - 1, 1 <= count <= TR_IDS_MAX. */
 tr_status tr_vocabulary_settle_ids(tr_vocabulary *vocabulary, int32_t count);
 
-/* In the place of both: the tokens of a tokenizer, which is taken. */
-void tr_vocabulary_settle_bpe(tr_vocabulary *vocabulary, tr_bpe **bpe);
+/* In the place of both: the tokens of a tokenizer, which is taken; where a network has more than these, `ids` is how
+   many, and those beyond have no text. */
+void tr_vocabulary_settle_bpe(tr_vocabulary *vocabulary, tr_bpe **bpe, int32_t ids);
 /* The tokenizer, borrowed; NULL where there is none. */
 const tr_bpe *tr_vocabulary_bpe(const tr_vocabulary *vocabulary);
 

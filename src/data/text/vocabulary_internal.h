@@ -26,6 +26,7 @@ struct tr_vocabulary {
     int32_t *slot; /* hash table of indices into `word`, -1: free; at most half full */
     uint32_t slots;
     tr_bpe *bpe; /* with TR_UNIT_BPE, else NULL; there are no words then */
+    int32_t ids; /* of the network, if more than of `bpe` */
 };
 
 /* ---- vocabulary.c ---- */

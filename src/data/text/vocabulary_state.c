@@ -109,7 +109,7 @@ static tr_status read_tokenizer(struct tr_state_reader *reader, tr_vocabulary *v
     while (reader->line < reader->lines) TR_TRY(tr_state_next(reader, &line, &length));
     TR_TRY(tr_state_end(reader));
     TR_TRY(tr_bpe_parse(first, (size_t)(line + length - first), "vocabulary.txt", &bpe));
-    tr_vocabulary_settle_bpe(vocabulary, &bpe);
+    tr_vocabulary_settle_bpe(vocabulary, &bpe, reader->classes <= TR_IDS_MAX ? reader->classes : 0);
     return TR_OK;
 }
 

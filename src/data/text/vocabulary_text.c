@@ -152,6 +152,7 @@ void tr_vocabulary_decode(const tr_vocabulary *vocabulary, const int32_t *tokens
 {
     for (int64_t i = 0; vocabulary->bpe && i < count; i++) {
         size_t length;
+        if (tokens[i] >= tr_bpe_size(vocabulary->bpe)) continue;
         const char *bytes = tr_bpe_token(vocabulary->bpe, tokens[i], &length);
         tr_text_add_bytes(text, bytes, length);
     }

@@ -43,7 +43,7 @@ static bool has_unknown(const struct tr_c_network *network)
 static size_t longest_text(const tr_vocabulary *vocabulary)
 {
     size_t longest = 4, length;
-    for (int32_t i = 0; tr_vocabulary_bpe(vocabulary) && i < tr_vocabulary_size(vocabulary); i++) {
+    for (int32_t i = 0; tr_vocabulary_bpe(vocabulary) && i < tr_bpe_size(tr_vocabulary_bpe(vocabulary)); i++) {
         tr_bpe_token(tr_vocabulary_bpe(vocabulary), i, &length);
         if (length > longest) longest = length;
     }

@@ -1,0 +1,190 @@
+/* config.json. */
+#include "export/hub/hub.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/files/file.h"
+#include "base/files/path.h"
+#include "base/text/json.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CONFIG_MAX            ((uint64_t)1 << 20)
+#define SIZE_MAX_OF_A_NETWORK (1 << 24)
+
+static const char *const kinds[TR_HUB_KINDS] = {"gpt2", "llama", "mistral", "qwen2"};
+
+struct reading {
+    const char *path;
+    const struct tr_json_value *root;
+};
+
+static tr_status refuse(const struct reading *reading, const char *key, const char *value, const char *known)
+{
+    return tr_fail(TR_EUNSUPPORTED, "%s: %s is \"%s\"; %s", reading->path, key, value, known);
+}
+
+static bool is_null(const struct tr_json_value *value)
+{
+    return !value || value->kind == TR_JSON_NULL;
+}
+
+/* A size; where it is missing or null, `otherwise`, and with that 0 an error. */
+static tr_status size_of(const struct reading *reading, const char *key, int64_t otherwise, int64_t *out)
+{
+    *out = otherwise;
+    if (is_null(tr_json_find(reading->root, key)) && otherwise > 0) return TR_OK;
+    return tr_json_get_integer(reading->root, reading->path, key, 1, SIZE_MAX_OF_A_NETWORK, out);
+}
+
+/* A number above 0; `otherwise` where it is missing. */
+static tr_status number_of(const struct reading *reading, const struct tr_json_value *object, const char *key,
+                           double otherwise, double *out)
+{
+    *out = is_null(tr_json_find(object, key)) ? otherwise : tr_json_number_or_nan(object, key);
+    if (*out > 0 && *out <= 1e9) return TR_OK;
+    return tr_fail(TR_EFORMAT, "%s: %s is no number above 0", reading->path, key);
+}
+
+static bool truth_of(const struct reading *reading, const char *key, bool otherwise)
+{
+    const struct tr_json_value *value = tr_json_find(reading->root, key);
+    return value && value->kind == TR_JSON_BOOL ? value->truth : otherwise;
+}
+
+/* An option that must have one value, or be missing. */
+static tr_status must_be(const struct reading *reading, const char *key, const char *wanted)
+{
+    const struct tr_json_value *value = tr_json_find(reading->root, key);
+    if (is_null(value) || (value->kind == TR_JSON_TEXT && strcmp(value->text, wanted) == 0)) return TR_OK;
+    return refuse(reading, key, value->kind == TR_JSON_TEXT ? value->text : tr_json_kind_name(value->kind),
+                  "that is another network; known is the one of the published files");
+}
+
+static tr_status must_not(const struct reading *reading, const char *key)
+{
+    if (!truth_of(reading, key, false)) return TR_OK;
+    return refuse(reading, key, "true", "that is another network");
+}
+
+/* ---- GPT-2 ---- */
+
+static tr_status read_gpt2(const struct reading *reading, struct tr_hub_config *out)
+{
+    TR_TRY(size_of(reading, "n_embd", 0, &out->width));
+    TR_TRY(size_of(reading, "n_layer", 0, &out->layers));
+    TR_TRY(size_of(reading, "n_head", 0, &out->heads));
+    TR_TRY(size_of(reading, "n_inner", 4 * out->width, &out->inner));
+    TR_TRY(size_of(reading, "n_positions", 1024, &out->context));
+    TR_TRY(number_of(reading, reading->root, "layer_norm_epsilon", 1e-5, &out->epsilon));
+    TR_TRY(must_be(reading, "activation_function", "gelu_new"));
+    TR_TRY(must_not(reading, "scale_attn_by_inverse_layer_idx"));
+    if (!truth_of(reading, "scale_attn_weights", true))
+        return refuse(reading, "scale_attn_weights", "false", "that is another network");
+    out->kv_heads = out->heads;
+    out->head_size = out->width / out->heads;
+    out->bias = true;
+    return TR_OK;
+}
+
+/* ---- Llama and its kin ---- */
+
+/* The forms of both: `rope_theta` and `rope_scaling`, or all in `rope_parameters`. */
+static tr_status read_rotary(const struct reading *reading, struct tr_hub_config *out)
+{
+    const struct tr_json_value *all = tr_json_find(reading->root, "rope_parameters");
+    const struct tr_json_value *scaling = is_null(all) ? tr_json_find(reading->root, "rope_scaling") : all;
+    TR_TRY(number_of(reading, is_null(all) ? reading->root : all, "rope_theta", 10000, &out->rotary));
+    out->factor = 1;
+    if (is_null(scaling)) return TR_OK;
+    const char *type = tr_json_text_or_empty(scaling, "rope_type");
+    if (!*type) type = tr_json_text_or_empty(scaling, "type");
+    if (!*type || strcmp(type, "default") == 0) return TR_OK;
+    if (strcmp(type, "linear") != 0 && strcmp(type, "llama3") != 0)
+        return refuse(reading, "rope_type", type, "linear and llama3 are known");
+    TR_TRY(number_of(reading, scaling, "factor", NAN, &out->factor));
+    if (strcmp(type, "linear") == 0) return TR_OK;
+    TR_TRY(number_of(reading, scaling, "low_freq_factor", NAN, &out->low));
+    TR_TRY(number_of(reading, scaling, "high_freq_factor", NAN, &out->high));
+    return number_of(reading, scaling, "original_max_position_embeddings", NAN, &out->original);
+}
+
+static tr_status read_window(const struct reading *reading, struct tr_hub_config *out)
+{
+    const bool wanted = out->kind == TR_HUB_MISTRAL || truth_of(reading, "use_sliding_window", false);
+    if (!wanted || is_null(tr_json_find(reading->root, "sliding_window"))) return TR_OK;
+    if (out->kind == TR_HUB_QWEN2)
+        return refuse(reading, "use_sliding_window", "true",
+                      "layers with and without a window are not known");
+    return size_of(reading, "sliding_window", 0, &out->window);
+}
+
+static tr_status read_llama(const struct reading *reading, struct tr_hub_config *out)
+{
+    TR_TRY(size_of(reading, "hidden_size", 0, &out->width));
+    TR_TRY(size_of(reading, "num_hidden_layers", 0, &out->layers));
+    TR_TRY(size_of(reading, "num_attention_heads", 0, &out->heads));
+    TR_TRY(size_of(reading, "num_key_value_heads", out->heads, &out->kv_heads));
+    TR_TRY(size_of(reading, "head_dim", out->width / out->heads, &out->head_size));
+    TR_TRY(size_of(reading, "intermediate_size", 0, &out->inner));
+    TR_TRY(size_of(reading, "max_position_embeddings", 2048, &out->context));
+    TR_TRY(number_of(reading, reading->root, "rms_norm_eps", 1e-6, &out->epsilon));
+    TR_TRY(must_be(reading, "hidden_act", "silu"));
+    TR_TRY(must_not(reading, "attention_bias"));
+    TR_TRY(must_not(reading, "mlp_bias"));
+    TR_TRY(read_rotary(reading, out));
+    out->bias = out->kind == TR_HUB_QWEN2;
+    return read_window(reading, out);
+}
+
+static tr_status check(const struct reading *reading, const struct tr_hub_config *out)
+{
+    if (out->heads % out->kv_heads == 0 && out->head_size > 0 &&
+        (out->kind != TR_HUB_GPT2 || out->width % out->heads == 0) &&
+        out->head_size <= SIZE_MAX_OF_A_NETWORK / out->heads)
+        return TR_OK;
+    return tr_fail(TR_EFORMAT, "%s: %lld heads, %lld of keys, of %lld numbers do not fit a width of %lld",
+                   reading->path, (long long)out->heads, (long long)out->kv_heads, (long long)out->head_size,
+                   (long long)out->width);
+}
+
+static tr_status read_all(struct reading *reading, struct tr_hub_config *out)
+{
+    const char *type = tr_json_text_or_empty(reading->root, "model_type");
+    int kind = 0;
+    *out = (struct tr_hub_config){.factor = 1};
+    while (kind < TR_HUB_KINDS && strcmp(type, kinds[kind]) != 0) kind++;
+    if (kind == TR_HUB_KINDS)
+        return refuse(reading, "model_type", type, "known are gpt2, llama, mistral and qwen2");
+    out->kind = (enum tr_hub_kind)kind;
+    TR_TRY(size_of(reading, "vocab_size", 0, &out->vocabulary));
+    TR_TRY(kind == TR_HUB_GPT2 ? read_gpt2(reading, out) : read_llama(reading, out));
+    out->tied = truth_of(reading, "tie_word_embeddings", kind == TR_HUB_GPT2);
+    return check(reading, out);
+}
+
+bool tr_hub_is_directory(const char *path)
+{
+    char *config = tr_file_is_directory(path) ? tr_path_join(path, "config.json") : NULL;
+    const bool there = config && tr_file_exists(config);
+    tr_free(config);
+    return there;
+}
+
+tr_status tr_hub_read_config(const char *directory, struct tr_hub_config *out)
+{
+    struct tr_file_content file = {0};
+    tr_json *json = NULL;
+    char *path = tr_path_join(directory, "config.json");
+    tr_status status = path ? tr_file_read(path, CONFIG_MAX, &file) : TR_ENOMEM;
+    if (status == TR_OK) status = tr_json_parse(file.data, file.size, path, &json);
+    if (status == TR_OK) {
+        struct reading reading = {path, tr_json_root(json)};
+        status = read_all(&reading, out);
+    }
+    tr_json_destroy(&json);
+    tr_file_content_free(&file);
+    tr_free(path);
+    return status;
+}

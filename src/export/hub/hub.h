@@ -1,0 +1,36 @@
+/* A directory as Hugging Face's save_pretrained() writes it: config.json, model.safetensors, and a tokenizer.
+ * Known are the language models GPT-2, Llama, Mistral and Qwen2; other models, and options of these that
+ * would change their numbers, are refused by name.
+ */
+#ifndef TR_EXPORT_HUB_H
+#define TR_EXPORT_HUB_H
+
+#include "base/text/text.h"
+
+enum tr_hub_kind { TR_HUB_GPT2, TR_HUB_LLAMA, TR_HUB_MISTRAL, TR_HUB_QWEN2, TR_HUB_KINDS };
+
+/* What config.json says. */
+struct tr_hub_config {
+    enum tr_hub_kind kind;
+    int64_t width, inner, layers, heads, kv_heads, head_size, context, vocabulary;
+    int64_t window; /* 0: none */
+    double epsilon, rotary, factor, original, low, high;
+    bool tied, bias; /* bias: of queries, keys and values */
+};
+
+/* Whether `path` is a directory with a config.json. */
+bool tr_hub_is_directory(const char *path);
+/* TR_ENOTFOUND, TR_EFORMAT, TR_EUNSUPPORTED. */
+tr_status tr_hub_read_config(const char *directory, struct tr_hub_config *out);
+/* The model file: `text` is the file of text to train on, in windows of `window` tokens, and `tokenizer` the
+   directory of one. Returned, free with tr_free(). TR_ENOMEM. */
+tr_status tr_hub_model(const struct tr_hub_config *config, const char *name, const char *text,
+                       const char *tokenizer, int64_t window, char **model);
+/* The tensors of the directory as a safetensors file in memory, with PyTorch's layout of that network: *bytes
+   [*size], free with tr_free(). TR_EMISMATCH for tensors that are missing or of another shape,
+   TR_EUNSUPPORTED for numbers that are not of 16 or 32 bits, and for weights that are spread over several
+   files. */
+tr_status tr_hub_weights(const struct tr_hub_config *config, const char *directory, void **bytes,
+                         size_t *size);
+
+#endif
