@@ -39,6 +39,11 @@ tr_status tr_party_create(const struct tr_party_settings *settings, tr_party **o
     party->settings = *settings;
     dispute_step_begin(&party->step);
     tr_status status = claim_open(settings->path, &party->claim);
+    if (status == TR_OK && party->claim.log)
+        status = tr_fail(TR_EUNSUPPORTED,
+                         "\"%s\" is a receipt of an asynchronous run, about which no dispute can be held; "
+                         "verify it, with its log",
+                         party->claim.path);
     if (status != TR_OK) {
         tr_party_destroy(&party);
         return status;

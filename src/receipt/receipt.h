@@ -10,7 +10,7 @@
  *       "seed": "1",                   a text, since JSON readers differ on large numbers
  *       "steps": 1000,                 that the whole training has
  *       "parameters": "<hash>",        as the run prints it, after the last boundary; "" while unknown
- *       "log": "",                     the digest of a log of updates, of an asynchronous run
+ *       "log": "",                     the digest of the log of updates that a replay was of
  *       "model": "name: ...",          the resolved model file
  *       "boundaries": {
  *         "0": ["<root>", "<chain>"],  of the state after so many steps (receipt/canonical.h),

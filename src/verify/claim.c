@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/files/file.h"
 #include "checkpoint/names.h"
+#include "strategy/updates/file.h"
 
 static tr_status find_path(const char *path, struct claim *out)
 {
@@ -52,6 +53,11 @@ tr_status claim_open(const char *path, struct claim *out)
     *out = (struct claim){0};
     TR_TRY(find_path(path, out));
     TR_TRY(read_receipt(out));
+    if (*out->receipt.log) {
+        out->log = tr_path_join(out->directory, TR_UPDATE_FILE);
+        out->checkpoint = tr_alloc_zero((size_t)out->receipt.count, sizeof *out->checkpoint);
+        return out->log && out->checkpoint ? TR_OK : TR_ENOMEM;
+    }
     return find_checkpoints(out);
 }
 
@@ -59,6 +65,7 @@ void claim_release(struct claim *claim)
 {
     for (int64_t i = 0; claim->checkpoint && i < claim->receipt.count; i++) tr_free(claim->checkpoint[i]);
     tr_free(claim->checkpoint);
+    tr_free(claim->log);
     tr_receipt_release(&claim->receipt);
     tr_free(claim->directory);
     tr_free(claim->path);

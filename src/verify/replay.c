@@ -120,6 +120,7 @@ static tr_status create(const struct replay *replay, tr_trainer **out)
     settings.resume = claim->checkpoint[replay->stretch->first];
     if (claim->receipt.boundary[replay->stretch->first].step == 0) settings.resume = NULL;
     if (!settings.resume) settings.from = given->from;
+    settings.replay = claim->log;
     settings.resume_changed = true; /* what has changed is told below, with both digests */
     settings.journal = "";
     settings.no_memory_check = given->no_memory_check;
@@ -137,6 +138,10 @@ static bool matches(struct verification *verification, const struct tr_receipt *
     if (receipt->seed != here->seed)
         conclude(verification, TR_UNVERIFIABLE, "seed: the receipt says %" PRIu64 ", the model file %" PRIu64,
                  receipt->seed, here->seed);
+    else if (strcmp(receipt->log, here->log) != 0)
+        conclude(verification, TR_UNVERIFIABLE,
+                 "log of updates: the receipt is of %s, the one beside it is %s; take the log of the run",
+                 receipt->log, here->log);
     else if (!equal(&receipt->settings, &here->settings))
         tell_digests(verification, "model file", &receipt->settings, &here->settings,
                      "`trireme diff` names the first setting that differs from those of a run");

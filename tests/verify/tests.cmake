@@ -1,5 +1,6 @@
 trireme_test(verify roots TIMEOUT 1200 SOURCES support/training.c support/families.c support/ranks.c)
 trireme_test(verify verify TIMEOUT 1200 SOURCES support/training.c support/families.c)
+trireme_test(verify logs SOURCES support/training.c support/families.c)
 trireme_test(verify kills SOURCES support/training.c support/families.c)
 trireme_test(verify burn_in SOURCES support/training.c)
 trireme_test(verify forms SOURCES support/training.c support/families.c)

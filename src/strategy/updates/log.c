@@ -205,3 +205,24 @@ tr_status tr_update_log_check(const struct tr_update_log *log, const char *name)
     tr_free(check);
     return status;
 }
+
+tr_status tr_update_log_digest(const struct tr_update_log *log, struct tr_sha256_sum *out)
+{
+    tr_sha256 *hash;
+    TR_TRY(tr_sha256_begin(&hash));
+    for (int64_t i = 0; i < log->sessions; i++) {
+        const struct tr_update_session *session = &log->session[i];
+        const int64_t number[] = {session->mode,      session->workers, session->servers, session->parts,
+                                  session->staleness, session->first,   session->steps,   session->begin};
+        for (size_t k = 0; k < sizeof number / sizeof number[0]; k++) tr_sha256_add_number(hash, number[k]);
+    }
+    for (int64_t i = 0; i < log->records; i++) {
+        const struct tr_update *record = &log->record[i];
+        tr_sha256_add_number(hash, record->number);
+        tr_sha256_add_number(hash,
+                             (int64_t)record->missed << 32 | (int64_t)record->worker << 8 | record->kind);
+    }
+    tr_status status = tr_sha256_take(hash, out);
+    tr_sha256_destroy(&hash);
+    return status;
+}

@@ -99,6 +99,10 @@ void tr_update_log_release(struct tr_update_log *log);
 /* TR_EFORMAT where a log breaks the rules above; `name`, of the file, begins the message. */
 tr_status tr_update_log_check(const struct tr_update_log *log, const char *name);
 
+/* SHA-256 over what decides the weights: sessions with their modes, workers and parts, and records. Equal logs
+   have equal digests, whatever their files look like. TR_ENOMEM. */
+tr_status tr_update_log_digest(const struct tr_update_log *log, struct tr_sha256_sum *out);
+
 static inline bool tr_update_is_work(const struct tr_update *record)
 {
     return record->kind == TR_UPDATE_APPLIED || record->kind == TR_UPDATE_DROPPED;

@@ -11,6 +11,7 @@
 #include "trireme/trireme.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 void trainer_receipt_release(struct trainer_receipt *receipt)
@@ -34,7 +35,7 @@ static tr_status add_strategy(const struct tr_job *job, struct tr_text *text)
     return TR_OK;
 }
 
-tr_status trainer_receipt_settings(const struct tr_job *job, struct tr_sha256_sum *out)
+tr_status trainer_receipt_settings(const struct tr_job *job, bool replays, struct tr_sha256_sum *out)
 {
     const struct tr_train_options *train = &job->train;
     struct tr_text text = TR_TEXT_INIT;
@@ -48,7 +49,7 @@ tr_status trainer_receipt_settings(const struct tr_job *job, struct tr_sha256_su
                  train->until_accuracy, train->patience);
     if (train->monitor) tr_text_addf(&text, "monitor: %s\n", train->monitor);
     tr_free(settings);
-    tr_status status = add_strategy(job, &text);
+    tr_status status = replays ? TR_OK : add_strategy(job, &text);
     if (status == TR_OK) status = tr_text_finish(&text, &whole);
     if (status == TR_OK) status = tr_sha256_of(whole, strlen(whole), hex);
     if (status == TR_OK) tr_sha256_parse(hex, out);
@@ -57,15 +58,32 @@ tr_status trainer_receipt_settings(const struct tr_job *job, struct tr_sha256_su
     return status;
 }
 
+/* The state of a replay follows from the log, too: its digest is part of what settings are. */
+static tr_status add_log(tr_trainer *trainer, struct tr_receipt *content)
+{
+    const struct tr_update_log *log = &trainer->observation.updates.replayed;
+    struct tr_sha256_sum sum;
+    char settings[TR_SHA256_TEXT], both[2 * TR_SHA256_TEXT + 16], hex[TR_SHA256_TEXT];
+    if (log->sessions == 0) return TR_OK;
+    TR_TRY(tr_update_log_digest(log, &sum));
+    tr_sha256_text(&sum, content->log);
+    snprintf(both, sizeof both, "settings %s\nlog %s\n", tr_sha256_text(&content->settings, settings),
+             content->log);
+    TR_TRY(tr_sha256_of(both, strlen(both), hex));
+    tr_sha256_parse(hex, &content->settings);
+    return TR_OK;
+}
+
 /* All but the boundaries. */
 static tr_status describe(tr_trainer *trainer)
 {
     const struct tr_job *job = trainer->job;
     struct tr_receipt *content = &trainer->receipt.content;
-    if (tr_strategy_is_asynchronous(trainer->variables.strategy))
+    if (tr_strategy_is_asynchronous(trainer->variables.strategy) &&
+        trainer->observation.updates.replayed.sessions == 0)
         return tr_fail(TR_EINVAL,
                        "a receipt of an asynchronous run (strategy %s), whose state does not follow from its "
-                       "model file; choose a synchronous strategy, or leave train.receipt out",
+                       "model file; its replay keeps one (`replay` of the settings), by the log of the run",
                        tr_strategy_name(trainer->variables.strategy));
     TR_TRY(trainer_digest_data(trainer));
     tr_receipt_release(content);
@@ -76,7 +94,9 @@ static tr_status describe(tr_trainer *trainer)
     if (!content->program) return TR_ENOMEM;
     TR_TRY(tr_job_text(job, &content->model));
     tr_sha256_parse(trainer->data_digest, &content->data);
-    return trainer_receipt_settings(job, &content->settings);
+    TR_TRY(trainer_receipt_settings(job, trainer->observation.updates.replayed.sessions > 0,
+                                    &content->settings));
+    return add_log(trainer, content);
 }
 
 /* Whether the trainer goes on where a receipt ends. */

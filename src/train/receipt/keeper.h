@@ -39,7 +39,7 @@ void trainer_receipt_release(struct trainer_receipt *receipt);
 
 /* Begins one where the job wants it, or the checkpoint (NULL: there is none) has one, once all else is there:
    that of the checkpoint goes on where settings, data and step are the same. TR_EINVAL for an asynchronous
-   strategy. Local. */
+   strategy, unless it replays a log. Local. */
 tr_status trainer_receipt_begin(tr_trainer *trainer, const tr_checkpoint *checkpoint);
 /* For whoever runs a job again: keeps a receipt whatever the job says, which goes on from `begin`, or, with
    NULL, begins with the first state; with boundaries after these steps only. Before the first step. Borrowed
@@ -72,8 +72,9 @@ tr_status trainer_receipt_take(tr_trainer *trainer);
 /* The text, with the hash of the parameters ("": not known). Returned, free with tr_free(). TR_ENOMEM. Local.
  */
 tr_status trainer_receipt_text(tr_trainer *trainer, const char *parameters, char **text);
-/* SHA-256 over all that decides a state but the data: what decides the weights, when the run is evaluated,
-   and the strategy where it has an arithmetic of its own. Local. TR_ENOMEM. */
-tr_status trainer_receipt_settings(const struct tr_job *job, struct tr_sha256_sum *out);
+/* SHA-256 over all that decides a state but the data: what decides the weights, when the run is evaluated, and
+   the strategy where it has an arithmetic of its own, which of a run that replays a log the log says. Local.
+   TR_ENOMEM. */
+tr_status trainer_receipt_settings(const struct tr_job *job, bool replays, struct tr_sha256_sum *out);
 
 #endif
