@@ -58,6 +58,7 @@ static tr_status describe(int number, struct gpu_info *out)
 {
     tr_status status = gpu_api_opencl.describe(number, out);
     out->refusal[0] = '\0';
+    out->own_division = out->slow = false;
     return status;
 }
 
