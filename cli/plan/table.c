@@ -61,7 +61,7 @@ char *cli_plan_row(const struct tr_plan *plan, int index, int width)
     cli_layout_cell(&layout, &text, WORKERS, cli_workers_text(row->workers, row->ranks, cell));
     snprintf(cell, sizeof cell, "%lld", (long long)row->batch);
     cli_layout_cell(&layout, &text, BATCH, cell);
-    cli_layout_cell(&layout, &text, STEP, tr_text_from_seconds(figures->seconds, cell));
+    cli_layout_cell(&layout, &text, STEP, tr_plan_step_text(figures->seconds, cell));
     cli_layout_cell(&layout, &text, SPEED,
                     tr_text_from_count((int64_t)(figures->examples_per_second + 0.5), cell));
     snprintf(cell, sizeof cell, "%.2f%s", tr_plan_speedup(plan, index), is_doubtful(plan, index) ? "?" : "");

@@ -137,15 +137,6 @@ static bool has_column(const struct tr_plan *plan, int column)
     return false;
 }
 
-/* The time of a step with three digits: plans are about fast ones, too. */
-static const char *step_text(double seconds, char text[TR_TEXT_NUMBER_SIZE])
-{
-    if (seconds >= 1) return tr_text_from_seconds(seconds, text);
-    double ms = 1e3 * seconds;
-    snprintf(text, TR_TEXT_NUMBER_SIZE, "%.*f ms", ms >= 100 ? 0 : ms >= 10 ? 1 : ms >= 1 ? 2 : 3, ms);
-    return text;
-}
-
 static void add_row(const struct tr_plan *plan, int index, struct tr_text *html)
 {
     const struct tr_plan_row *row = &plan->row[index];
@@ -154,7 +145,7 @@ static void add_row(const struct tr_plan *plan, int index, struct tr_text *html)
     tr_text_addf(html, "<tr%s>", index == tr_plan_best(plan) ? " class=\"best\"" : "");
     tr_html_element(html, "td", NULL, tr_plan_row_name(plan, index));
     add_cell(html, PROCESSES, tr_text_from_count(row->ranks, text));
-    add_cell(html, STEP, step_text(figures->seconds, text));
+    add_cell(html, STEP, tr_plan_step_text(figures->seconds, text));
     add_cell(html, SPEED, tr_text_from_count(llround(figures->examples_per_second), text));
     add_cellf(html, SPEEDUP, "%.2f", tr_plan_speedup(plan, index));
     add_cell(html, MEMORY, tr_text_from_bytes((int64_t)figures->most.memory, text));

@@ -4,6 +4,7 @@
 #include "base/text/json.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 void tr_plan_release(struct tr_plan *plan)
@@ -105,6 +106,14 @@ static void add_row(struct tr_json_writer *json, const struct tr_plan *plan, int
     else
         add_figures(json, plan, index);
     tr_json_close_object(json);
+}
+
+const char *tr_plan_step_text(double seconds, char text[TR_TEXT_NUMBER_SIZE])
+{
+    if (seconds >= 1) return tr_text_from_seconds(seconds, text);
+    double ms = 1e3 * seconds;
+    snprintf(text, TR_TEXT_NUMBER_SIZE, "%.*f ms", ms >= 100 ? 0 : ms >= 10 ? 1 : ms >= 1 ? 2 : 3, ms);
+    return text;
 }
 
 tr_status tr_plan_json(const struct tr_plan *plan, char **out)

@@ -38,6 +38,9 @@ bool tr_plan_go_together(const struct tr_plan_row *a, const struct tr_plan_row *
    measured. */
 double tr_plan_error(const struct tr_plan_row *row);
 
+/* The time of a step with three digits, since plans are about fast ones, too: "0.047 ms", "1.25 ms", "4.2 s".
+   Written to `text`, which is returned. */
+const char *tr_plan_step_text(double seconds, char text[TR_TEXT_NUMBER_SIZE]);
 /* Tables and curves as a page of their own, in the style of reports. Returned, free with tr_free().
  * TR_ENOMEM.
  */

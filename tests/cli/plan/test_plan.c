@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 
 #include "cli/plan/plan.h"
 #include "base/alloc.h"
+#include "base/fail.h"
+#include "base/files/file.h"
 #include "cli/session.h"
 
 /* A run of some steps is the beginning of the training, whose schedule may be longer than the run. */
@@ -90,6 +93,61 @@ static void test_a_fastest_that_cannot_be_is_marked(void **state)
     tr_free(verdict);
 }
 
+/* Steps are told with three digits, however fast they are. */
+static void test_times_of_steps(void **state)
+{
+    (void)state;
+    static const struct {
+        double seconds;
+        const char *text;
+    } cases[] = {
+        {4.7e-5, "0.047 ms"}, {1.25e-3, "1.25 ms"}, {0.0999, "99.9 ms"}, {0.25, "250 ms"}, {4.24, "4.2 s"}};
+    char strategy[] = "allreduce";
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_plan_row row = {.strategy = strategy, .workers = 1, .ranks = 1, .batch = 10};
+        row.figures.seconds = cases[i].seconds;
+        row.figures.examples_per_second = 10 / cases[i].seconds;
+        const struct tr_plan plan = {.row = &row, .rows = 1};
+        char cell[64], *text = cli_plan_row(&plan, 0, 0);
+        assert_non_null(text);
+        snprintf(cell, sizeof cell, " %s ", cases[i].text);
+        if (!strstr(text, cell)) fail_msg("no \"%s\" in \"%s\"", cell, text);
+        tr_free(text);
+    }
+}
+
+/* With --grow two workers compute twice the batch, and what they are compared with is one process and its
+ * batch. */
+static void test_batches_grow(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {"\"workers\": 1,\n      \"processes\": 1,\n      \"batch\": 10,",
+                                       "\"workers\": 2,\n      \"processes\": 2,\n      \"batch\": 20,"};
+    for (int grows = 0; grows < 2; grows++) {
+        struct session session;
+        struct tr_file_content json;
+        int code = run(&session, "plan", "tiny.yaml", "--workers", "2", "--strategies", "allreduce",
+                       "--seconds", "0", "--json", "grown.json", grows ? "--grow" : NULL, NULL);
+        if (code != 0) session_show(&session);
+        assert_int_equal(code, 0);
+        session_release(&session);
+        assert_int_equal(tr_file_read("grown.json", 1 << 20, &json), TR_OK);
+        assert_non_null(strstr(json.data, rows[0]));
+        assert_int_equal(strstr(json.data, rows[1]) != NULL, grows);
+        tr_file_content_free(&json);
+    }
+}
+
+/* Two processes of this host find out how fast they talk. */
+static void test_this_host_is_measured(void **state)
+{
+    (void)state;
+    struct tr_path found = {0};
+    if (cli_plan_probe(&found) != TR_OK) fail_msg("%s", tr_error_message());
+    assert_true(found.rate > 0 && found.copying > 0);
+    assert_true(found.latency > 0 && found.overhead >= 0 && found.waking >= 0);
+}
+
 /* However slow the network is, it is measured. */
 static void test_slow_networks_are_measured(void **state)
 {
@@ -112,6 +170,9 @@ int main(void)
         cmocka_unit_test(test_schedules_do_not_end_with_a_run),
         cmocka_unit_test(test_reasons_are_said_once),
         cmocka_unit_test(test_slow_networks_are_measured),
+        cmocka_unit_test(test_times_of_steps),
+        cmocka_unit_test(test_batches_grow),
+        cmocka_unit_test(test_this_host_is_measured),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
 }
