@@ -80,6 +80,7 @@ BEGIN {
   home["emmintrin.h"] = "src/device/cpu/vectors/fma_exact.h"
   home["curl/curl.h"] = "src/data/files/fetch_curl.c"
   home["isa-l/crc.h"] = home["openssl/evp.h"] = "src/base/numbers/hash.c"
+  home["cpuid.h"] = "src/base/processor.c"
   home["isa-l/igzip_lib.h"] = "src/data/files/inflate.c"
   home["mpi.h"] = "src/comm/mpi/"
   home["cpuid.h"] = "src/base/processor.c"
