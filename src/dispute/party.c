@@ -14,6 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Steps of a replay. */
+#define STEPS_MOST 1000000
+
 /* What a replay came to after a step. */
 struct made {
     struct tr_receipt_boundary boundary;
@@ -27,6 +30,7 @@ struct tr_party {
     tr_trainer *trainer; /* of the last replay, where steps are followed; or NULL */
     struct made *made;   /* [count] of the last replay, ascending */
     int64_t count;
+    int64_t *at;   /* steps after which it takes boundaries; lives as long as the trainer */
     int64_t until; /* the replay ends there */
     struct dispute_step step;
 };
@@ -59,6 +63,7 @@ void tr_party_destroy(tr_party **handle)
     dispute_step_release(&party->step);
     claim_release(&party->claim);
     tr_free(party->made);
+    tr_free(party->at);
     tr_free(party);
     *handle = NULL;
 }
@@ -141,17 +146,25 @@ static tr_status run_again(tr_party *party, int64_t first, int64_t from, int64_t
     while (first > 0 && !claim->checkpoint[first]) first--;
     const int64_t begin = boundary[first].step;
     if (from <= begin) from = begin + 1;
-    int64_t *at = tr_alloc((size_t)(until >= from ? until - from : 0) + 1, sizeof *at), count = 0;
-    if (!at) return TR_ENOMEM;
-    for (int64_t step = from; step <= until; step++) at[count++] = step;
+    int64_t count = 0;
+    if (until - from >= STEPS_MOST)
+        return tr_fail(TR_EUNSUPPORTED,
+                       "%" PRId64
+                       " steps between two states at hand, of which %d at most are followed; keep more "
+                       "boundaries and checkpoints",
+                       until - from, STEPS_MOST);
+    tr_free(party->at);
+    party->at = tr_alloc((size_t)(until >= from ? until - from : 0) + 1, sizeof *party->at);
+    if (!party->at) return TR_ENOMEM;
+    for (int64_t step = from; step <= until; step++) party->at[count++] = step;
     party->count = 0;
     party->until = until;
     tr_status status =
         tr_party_trainer(&party->settings, claim->receipt.model, claim->path,
                          begin > 0 ? claim->checkpoint[first] : NULL, &party->trainer, witness);
     if (status == TR_OK)
-        status = trainer_receipt_follow(party->trainer, first > 0 ? &boundary[first] : NULL, at, count, meet,
-                                        party);
+        status = trainer_receipt_follow(party->trainer, first > 0 ? &boundary[first] : NULL, party->at, count,
+                                        meet, party);
     if (status == TR_OK) status = prepare(&party->settings, party->trainer);
     if (status == TR_OK) status = trainer_receipt_open(party->trainer);
     if (status == TR_OK && trainer_steps_done(party->trainer) < until)
@@ -160,7 +173,6 @@ static tr_status run_again(tr_party *party, int64_t first, int64_t from, int64_t
     if (came && status == TR_EINTERRUPTED) status = TR_OK;
     if (status == TR_OK && !came)
         status = tr_fail(TR_EUNSUPPORTED, "the run ends before %" PRId64 " steps here", until);
-    tr_free(at);
     return status;
 }
 
