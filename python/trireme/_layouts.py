@@ -221,6 +221,7 @@ class tr_import_settings(Structure):
         ("directory", c_char_p),
         ("data", POINTER(tr_named_source)),
         ("data_count", c_int),
+        ("text", c_char_p),
     ]
 
 

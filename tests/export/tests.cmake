@@ -1,5 +1,6 @@
 trireme_test(export exchange SOURCES support/training.c support/families.c)
 trireme_test(export rename)
+trireme_test(export hub SOURCES data/support.c)
 trireme_test(export layout SOURCES support/networks.c)
 trireme_test(export c TIMEOUT 600 SOURCES export/program.c support/networks.c support/training.c support/families.c)
 trireme_test(export c_texts TIMEOUT 600 SOURCES export/program.c support/training.c support/families.c)

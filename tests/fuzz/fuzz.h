@@ -79,6 +79,7 @@ void fuzz_read_source(const tr_source *source);
     X(dispute)                                                                                               \
     X(example)                                                                                               \
     X(folder)                                                                                                \
+    X(hub)                                                                                                   \
     X(idx)                                                                                                   \
     X(image)                                                                                                 \
     X(inflate)                                                                                               \

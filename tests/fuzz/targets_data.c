@@ -3,13 +3,16 @@
 
 #include "base/alloc.h"
 #include "base/numbers/hash.h"
+#include "base/options/config.h"
 #include "data/example.h"
 #include "data/images/image.h"
 #include "data/files/inflate.h"
 #include "data/files/tar.h"
 #include "data/cache/unpacked_format.h"
 #include "data/text/vocabulary.h"
+#include "export/hub/hub.h"
 #include "io/record.h"
+#include "io/safetensors.h"
 #include "train/setup/vectors.h"
 
 #include <math.h>
@@ -379,6 +382,37 @@ void fuzz_unpacked(const uint8_t *data, size_t size)
     if (tr_unpacked_open(&map, "fuzz", key, true, &source) == TR_OK) fuzz_read_source(source);
     tr_source_close(&source);
     FUZZ_DEMAND(map.data == NULL);
+    FUZZ_DEMAND(tr_alloc_live() == live);
+}
+
+/* config.json, then model.safetensors. */
+void fuzz_hub(const uint8_t *data, size_t size)
+{
+    int64_t live = tr_alloc_live();
+    struct fuzz_input input = {data, size}, part = fuzz_part(&input);
+    struct tr_hub_config config;
+    tr_config *tree = NULL;
+    char *model = NULL;
+    void *bytes = NULL;
+    size_t length;
+    fuzz_write("hub/config.json", part.data, part.size);
+    fuzz_write("hub/model.safetensors", input.data, input.size);
+    const char *directory = fuzz_path("hub");
+    FUZZ_DEMAND(tr_hub_is_directory(directory));
+    if (tr_hub_read_config(directory, &config) == TR_OK) {
+        if (config.layers < 1000) {
+            FUZZ_DEMAND(tr_hub_model(&config, "fuzz", "a", "b", 128, &model) == TR_OK);
+            FUZZ_DEMAND(tr_config_parse(model, strlen(model), "model", &tree) == TR_OK);
+        }
+        if (tr_hub_weights(&config, directory, &bytes, &length) == TR_OK) {
+            tr_safetensors *file = NULL;
+            FUZZ_DEMAND(tr_safetensors_open_memory("ours", bytes, length, &file) == TR_OK);
+            tr_safetensors_close(&file);
+        }
+    }
+    tr_config_destroy(&tree);
+    tr_free(bytes);
+    tr_free(model);
     FUZZ_DEMAND(tr_alloc_live() == live);
 }
 

@@ -99,7 +99,8 @@ static tr_status check_entry(const struct work *work, const char *name,
 
 /* ---- ours ---- */
 
-/* Begins a tensor of ours; columns 1 and rank 1 for a vector. */
+/* Begins a tensor of ours, which gets memory with the first of theirs that fits; columns 1 and rank 1 for a
+ * vector. */
 static tr_status begin(struct work *work, int rank, int64_t rows, int64_t columns, const char *name,
                        int64_t layer)
 {
@@ -112,8 +113,6 @@ static tr_status begin(struct work *work, int rank, int64_t rows, int64_t column
                  star + 1);
     else
         snprintf(made->name, sizeof made->name, "%s", name);
-    made->tensor.data = tr_alloc((size_t)(rows * columns), sizeof(float));
-    if (!made->tensor.data) return TR_ENOMEM;
     work->count++;
     return TR_OK;
 }
@@ -130,6 +129,9 @@ static tr_status fill(struct work *work, int64_t rows, bool across, const char *
     const struct tr_safetensors_entry *entry = find(work, full);
     TR_TRY(
         check_entry(work, full, entry, made->tensor.rank, across ? columns : rows, across ? rows : columns));
+    if (!made->tensor.data)
+        made->tensor.data = tr_alloc((size_t)made->tensor.shape[0] * (size_t)columns, sizeof(float));
+    if (!made->tensor.data) return TR_ENOMEM;
     float *to = (float *)made->tensor.data + made->filled * columns;
     made->filled += rows;
     if (!across) {
