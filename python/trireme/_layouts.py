@@ -130,6 +130,7 @@ class tr_source_info(Structure):
         ("class_names", POINTER(c_char_p)),
         ("skipped", c_int64),
         ("slow", c_bool),
+        ("steps", c_int32),
     ]
 
 

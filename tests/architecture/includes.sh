@@ -83,7 +83,6 @@ BEGIN {
   home["cpuid.h"] = "src/base/processor.c"
   home["isa-l/igzip_lib.h"] = "src/data/files/inflate.c"
   home["mpi.h"] = "src/comm/mpi/"
-  home["cpuid.h"] = "src/base/processor.c"
   home["png.h"] = "src/data/images/"
   home["turbojpeg.h"] = "src/data/images/"
   home["protobuf-c/protobuf-c.h"] = "src/io/"
