@@ -1,6 +1,7 @@
 /* A run of a comparison: this program once more, alone or by `trireme launch`, told to write JSON. */
 #include "cli/program/child.h"
 #include "cli/compare/compare.h"
+#include "cli/compare/judge.h"
 
 #include "cli/program/exit_codes.h"
 
@@ -117,16 +118,6 @@ struct listener {
     double first_seconds;
 };
 
-/* By the steps since the first that was told of. */
-static double steady_speed(const struct listener *listener)
-{
-    const struct cli_compare_result *result = listener->result;
-    double examples = result->examples_per_second * result->seconds / (double)result->step;
-    double seconds = result->seconds - listener->first_seconds;
-    if (result->step <= listener->first_step || !(seconds > 0)) return result->examples_per_second;
-    return examples * (double)(result->step - listener->first_step) / seconds;
-}
-
 /* A line of `trireme train --log json`. */
 static void hear_training(void *user, const struct tr_json_value *object)
 {
@@ -156,7 +147,9 @@ static void hear_training(void *user, const struct tr_json_value *object)
         result->step = tr_json_integer_or(object, "step", 0);
         result->seconds = tr_json_number_or_nan(object, "seconds");
         result->examples_per_second = tr_json_number_or_nan(object, "examples_per_second");
-        result->steady_examples_per_second = steady_speed(listener);
+        result->steady_examples_per_second =
+            cli_compare_later_speed(result->examples_per_second, result->step, result->seconds,
+                                    listener->first_step, listener->first_seconds);
         snprintf(result->hash, sizeof result->hash, "%s", tr_json_text_or_empty(object, "hash"));
         const struct tr_json_value *statistics = tr_json_find(object, "statistics");
         if (statistics) take_statistics(statistics, result->seconds, result);

@@ -109,6 +109,19 @@ static void test_rows(void **state)
     expect_row(&orders, results, LOCAL, "local-sgd,replicas=4        4        1  disk full");
 }
 
+/* 10 steps of 100 examples in 20 s; a slow beginning does not count. */
+static void test_speed_after_the_first_step(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t first_step;
+        double first_seconds, speed;
+    } cases[] = {{2, 4, 50}, {2, 12, 100}, {5, 15, 100}, {0, 0, 50}, {10, 20, 50}, {9, 20, 50}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_float_equal(cli_compare_later_speed(50, 10, 20, cases[i].first_step, cases[i].first_seconds),
+                           cases[i].speed, 1e-9);
+}
+
 /* Combinations that are left out for one reason share a line; other reasons and other workers have their own.
  */
 static void test_what_is_left_out(void **state)
@@ -465,6 +478,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_speed_after_the_first_step),
         cmocka_unit_test(test_what_is_left_out),
         cmocka_unit_test(test_the_verdict),
         cmocka_unit_test(test_figures_that_cannot_be_are_marked),

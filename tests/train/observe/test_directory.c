@@ -9,6 +9,7 @@
 
 #include "checkpoint/checkpoint.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -119,12 +120,26 @@ static void a_second_run_in_its_place_loses_nothing(void **state)
     expect_checkpoints(out, STEPS - EVERY, STEPS);
 }
 
+/* -1 where the system does not tell. */
+static int open_files(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    int count = 0;
+    if (!directory) return -1;
+    while (readdir(directory)) count++;
+    closedir(directory);
+    return count;
+}
+
+/* The lock on the one that was removed goes with it. */
 static void a_removed_directory_is_made_anew(void **state)
 {
     (void)state;
+    int before = open_files();
     deed = REMOVE;
     must_train(run_first());
     expect_checkpoints(out, STEPS - EVERY, STEPS);
+    assert_int_equal(open_files(), before);
 }
 
 int main(void)
