@@ -116,10 +116,10 @@ static void test_speed_after_the_first_step(void **state)
     static const struct {
         int64_t first_step;
         double first_seconds, speed;
-    } cases[] = {{2, 4, 50}, {2, 12, 100}, {5, 15, 100}, {0, 0, 50}, {10, 20, 50}, {9, 20, 50}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_float_equal(cli_compare_later_speed(50, 10, 20, cases[i].first_step, cases[i].first_seconds),
-                           cases[i].speed, 1e-9);
+    } speeds[] = {{2, 4, 50}, {2, 12, 100}, {5, 15, 100}, {0, 0, 50}, {10, 20, 50}, {9, 20, 50}};
+    for (size_t i = 0; i < sizeof speeds / sizeof speeds[0]; i++)
+        assert_float_equal(cli_compare_later_speed(50, 10, 20, speeds[i].first_step, speeds[i].first_seconds),
+                           speeds[i].speed, 1e-9);
 }
 
 /* Combinations that are left out for one reason share a line; other reasons and other workers have their own.
