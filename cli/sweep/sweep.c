@@ -82,7 +82,7 @@ static const struct tr_option table[] = {
      .most = 1000,
      .help = "cross-validation: cut the training data into N parts, and run each point N times, with another "
              "part as validation data each time; 0: as the model file says"},
-    {.key = "rate-test",
+    {.key = "rate_test",
      .type = TR_OPTION_BOOL,
      .offset = AT(rate_test),
      .fallback = "false",

@@ -550,11 +550,19 @@ static tr_status prepare(struct reading *reading, const char *state)
 
 /* ---- opening ---- */
 
+static tr_status series_check(const void *options_)
+{
+    const struct series_options *options = options_;
+    if (options->part.count == 2 && options->part.item[0] < options->part.item[1]) return TR_OK;
+    return tr_fail(TR_EINVAL, "part: two numbers are wanted, the beginning and the end, as [0, 0.8]");
+}
+
 static tr_status fill(struct reading *reading, const char *path, const char *state)
 {
     const struct series_options *options = reading->options;
     struct series_source *source = reading->source;
     struct tr_source_info *info = &source->base.info;
+    TR_TRY(series_check(options));
     TR_TRY(describe_table(reading));
     TR_TRY(tr_csv_table_open(path, &reading->csv, &reading->table));
     TR_TRY(settle_columns(reading));
@@ -608,13 +616,6 @@ static bool series_unpacks(const void *options, const struct tr_source_files *fi
     (void)options;
     (void)files;
     return false;
-}
-
-static tr_status series_check(const void *options_)
-{
-    const struct series_options *options = options_;
-    if (options->part.count == 2 && options->part.item[0] < options->part.item[1]) return TR_OK;
-    return tr_fail(TR_EINVAL, "part: two numbers are wanted, the beginning and the end, as [0, 0.8]");
 }
 
 const struct tr_source_format tr_source_format_series = {

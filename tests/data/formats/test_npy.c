@@ -200,6 +200,29 @@ static void test_a_large_label_costs_no_time(void **state)
     tr_text_free(text);
 }
 
+/* Three dimensions of other numbers than bytes are sequences of vectors. */
+static void test_sequences(void **unused)
+{
+    (void)unused;
+    float row[6];
+    int64_t length;
+    static const float numbers[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    write_array("x", "<f4", "(2, 3, 2)", numbers, 4, 12);
+    tr_source *source = must_open("{npy: {features: x}}");
+    const struct tr_source_info *info = tr_source_info(source);
+    assert_int_equal(info->features, TR_FEATURE_FLOATS);
+    assert_int_equal(info->count, 2);
+    assert_int_equal(info->floats, 6);
+    assert_int_equal(info->steps, 3);
+    assert_int_equal(tr_source_read(source, 1, row, 6, &length, NULL), TR_OK);
+    assert_memory_equal(row, numbers + 6, sizeof row);
+    tr_source_close(&source);
+    write_array("x", "<f4", "(2, 6)", numbers, 4, 12);
+    source = must_open("{npy: {features: x}}");
+    assert_int_equal(tr_source_info(source)->steps, 0);
+    tr_source_close(&source);
+}
+
 static void test_what_does_not_fit(void **state)
 {
     (void)state;
@@ -228,7 +251,7 @@ static void test_what_does_not_fit(void **state)
     expect_refusal("{npy: {features: x}}", TR_EFORMAT, "number 1 of example 0 is infinite");
     write_array("x", "<f8", "(2, 1)", large, 8, 2);
     expect_refusal("{npy: {features: x}}", TR_EFORMAT, "too large for float32");
-    write_array("x", "<f4", "(1, 1, 2)", poison, 4, 2);
+    write_array("x", "<f4", "(1, 1, 1, 2)", poison, 4, 2);
     expect_refusal("{npy: {features: x}}", TR_EUNSUPPORTED, "images are unsigned bytes");
     write_array("x", "|u1", "(1, 1, 2, 1, 1)", pixels, 1, 2);
     expect_refusal("{npy: {features: x}}", TR_EUNSUPPORTED, "images have 3 or 4");
@@ -251,6 +274,7 @@ int main(void)
         cmocka_unit_test_setup(test_values, write_good),
         cmocka_unit_test_setup(test_classes_are_shared, write_good),
         cmocka_unit_test_setup(test_a_large_label_costs_no_time, write_good),
+        cmocka_unit_test_setup(test_sequences, write_good),
         cmocka_unit_test_setup(test_what_does_not_fit, write_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

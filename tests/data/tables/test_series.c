@@ -13,6 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
+static void write_text(const char *name, const char *text)
+{
+    write_file(name, text, strlen(text));
+}
+
 static tr_source *open_with(const char *description, const char *state)
 {
     tr_source *source;
@@ -118,7 +123,7 @@ static void test_scaling(void **unused)
     float row[2], label[1];
     const char *name;
     char *state;
-    write_file("line", "1\n3\n5\n7\n100\n200\n", 18);
+    write_text("line", "1\n3\n5\n7\n100\n200\n");
     tr_source *source =
         open_with("{series: {path: line, window: 2, standardize: true, part: [0, 0.7]}}", NULL);
     assert_int_equal(tr_source_info(source)->count, 2);
@@ -143,7 +148,7 @@ static void test_gaps(void **unused)
 {
     (void)unused;
     float row[2], label[1];
-    write_file("gaps", "x,y\n1,1\nNA,2\n3,3\n5,NA\n7,5\n", 28);
+    write_text("gaps", "x,y\n1,1\nNA,2\n3,3\n5,NA\n7,5\n");
     expect_refusal("{series: {path: gaps, window: 2, inputs: x, targets: y}}", TR_EFORMAT,
                    "gaps:3:1: field 0 \"NA\"");
     tr_source *source =
@@ -160,7 +165,7 @@ static void test_gaps(void **unused)
         "{series: {path: gaps, window: 1, inputs: x, missing: constant, missing_value: -1, targets: x}}",
         NULL);
     assert_int_equal(tr_source_info(source)->count, 3);
-    assert_int_equal(tr_source_read(source, 1, row, 2, NULL, label), TR_OK);
+    assert_int_equal(tr_source_read(source, 0, row, 2, NULL, label), TR_OK);
     assert_true(row[0] == -1 && label[0] == 3);
     tr_source_close(&source);
 }
@@ -179,10 +184,10 @@ static void test_what_is_refused(void **unused)
     expect_refusal(HEAD "window: 2, part: [1]}}", TR_EINVAL, "part: two numbers are wanted");
     expect_refusal("{series: {path: series, series: who, window: 2, skip_columns: day}}", TR_EFORMAT,
                    "field 4 \"word\" is not a number");
-    write_file("back", "1,a,0\n3,a,1\n2,b,2\n10,b,3\n9,b,4\n", 32);
+    write_text("back", "1,a,0\n3,a,1\n2,b,2\n10,b,3\n9,b,4\n");
     expect_refusal("{series: {path: back, series: 1, time: 0, window: 1}}", TR_EFORMAT,
                    "back:5:1: time \"9\" does not come behind \"10\" of the row before");
-    write_file("nobody", "1,,0\n3,a,1\n", 11);
+    write_text("nobody", "1,,0\n3,a,1\n");
     expect_refusal("{series: {path: nobody, series: 1, window: 1}}", TR_EFORMAT,
                    "the name of the series is missing");
     /* A random part of overlapping windows is not apart from the rest; of windows apart from each other it
