@@ -81,7 +81,8 @@ static void bad_settings_are_refused(void **state)
          "o.yaml:1:32: schedule: a warm-up of 1000 steps leaves nothing of 1000 steps; set "
          "optimizer.schedule.warmup to 999 or less, or train more than 1000 steps"},
         {"{rule: sgd, rate: 1, schedule: 3}",
-         "o.yaml:1:32: schedule: \"3\" is none of constant, exponential, step, cosine, one_cycle, plateau"},
+         "o.yaml:1:32: schedule: \"3\" is none of constant, exponential, step, cosine, one_cycle, linear, "
+         "cosine_restarts, plateau"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tr_optimizer optimizer;
