@@ -26,7 +26,7 @@ struct trainer_receipt {
         opened; /* the last boundary of `content` has been held against the state that the run goes on from */
     bool fresh; /* the last boundary is of the present state */
     struct tr_chain_link *link; /* [links] steps since the last boundary, without their batches' digests */
-    int64_t links, taken; /* taken: that led to the last boundary; they stay until the next step */
+    int64_t links, taken;       /* taken: that led to the last boundary; they stay until the next step */
     /* Of whoever follows the run: */
     const int64_t *at; /* [at_count] steps done at boundaries that it wants, ascending; borrowed */
     int64_t at_count;
