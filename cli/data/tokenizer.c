@@ -16,10 +16,15 @@
 
 /* ---- tokenizer ---- */
 
+static const char *const pattern_names[] = {"gpt2", "cl100k", "qwen2"};
+static const struct tr_choice patterns[] = {
+    {"gpt2", 0, "GPT-2"}, {"cl100k", 1, "GPT-4, Llama 3"}, {"qwen2", 2, "Qwen 2"}, {0}};
+
 struct train_options {
     struct cli_common common;
     struct tr_string_list path, special;
-    char *out, *pattern;
+    char *out;
+    int pattern; /* in pattern_names */
     int32_t tokens;
     int64_t least;
 };
@@ -48,11 +53,11 @@ static const struct tr_option train_table[] = {
      .help = "size of the vocabulary: 256 bytes, the special tokens, and what pairs merge to",
      .letter = 'n'},
     {.key = "pattern",
-     .type = TR_OPTION_STRING,
+     .type = TR_OPTION_CHOICE,
      .offset = offsetof(struct train_options, pattern),
      .fallback = "gpt2",
-     .help = "where texts are cut before pairs merge: gpt2, cl100k (GPT-4, Llama 3) or qwen2",
-     .value_name = "NAME"},
+     .choices = patterns,
+     .help = "where texts are cut before pairs merge; cl100k is that of GPT-4 and Llama 3"},
     {.key = "special",
      .type = TR_OPTION_STRING_LIST,
      .offset = offsetof(struct train_options, special),
@@ -75,7 +80,7 @@ static tr_status run_train(const void *options_)
     struct tr_tokenizer_settings settings = TR_TOKENIZER_SETTINGS_INIT;
     char number[TR_TEXT_NUMBER_SIZE];
     tr_tokenizer *tokenizer;
-    settings.pattern = options->pattern;
+    settings.pattern = pattern_names[options->pattern];
     settings.tokens = options->tokens;
     settings.least = options->least;
     settings.special = (const char *const *)options->special.item;

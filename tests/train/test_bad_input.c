@@ -240,8 +240,8 @@ static void test_settings(void **state)
     write_model("job.yaml", 0, NULL);
     struct job job;
     job_begin(&job, in_place("job.yaml"));
-    job.settings.device = "gpu";
-    expect_refused("device", &job, TR_ENOTFOUND, (const char *const[5]){"\"gpu\"", "cpu", "ref"});
+    job.settings.device = "tpu";
+    expect_refused("device", &job, TR_ENOTFOUND, (const char *const[5]){"\"tpu\"", "cpu", "ref"});
     job_begin(&job, in_place("job.yaml"));
     job.settings.isa = "mmx";
     expect_refused("isa", &job, TR_EUNSUPPORTED, (const char *const[5]){"\"mmx\"", "plain"});

@@ -147,6 +147,8 @@ static const struct walk {
     {2, {"data", "show", "{csv: {path: \"" EVIL_YAML "/table.csv\", label_columns: \"e\\e[2J\"}}"}},
     {0, {"data", "show", "{csv: {path: \"" EVIL_YAML "/table.csv\", label_columns: kind}}"}},
     {0, {"data", "convert", "mnist", EVIL "/digits", "--part", "test"}},
+    {2, {"data", "tokenizer", EVIL "/missing"}},
+    {2, {"data", "tokens", EVIL "/missing", EVIL "/missing"}},
     {2, {"data", "fetch", EVIL}},
     {0, {"data", "cache", "--data-cache-dir", EVIL "/cache"}},
     {0, {"data", "cache", "--data-cache-dir", EVIL "/cache", "--clear"}},

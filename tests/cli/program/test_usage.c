@@ -90,7 +90,7 @@ static void test_mistakes_are_named(void **state)
         {{"train", "tiny.yaml", "--threads"}, "--threads: needs a value"},
         {{"train", "tiny.yaml", "tiny.yaml"}, "trireme train: "},
         {{"train", "tiny.yaml", "--log", "xml"}, "--log"},
-        {{"train", "tiny.yaml", "--device", "gpu"}, "gpu"},
+        {{"train", "tiny.yaml", "--device", "tpu"}, "tpu"},
         {{"train", "tiny.yaml", "--isa", "mmx"}, "mmx"},
         {{"train", "tiny.yaml", "--histograms", "2"}, "say where to (`--tensorboard`)"},
         {{"train", "missing.yaml"}, "missing.yaml"},
