@@ -112,14 +112,14 @@
     X(group_norm_forward)                                                                                    \
     X(group_norm_backward)                                                                                   \
     X(multiply)                                                                                              \
-    X(multiply_sum)
-
-/* What host devices have, and others may lack: there networks that need them are refused by name. An
-   operation whose kernels for GPUs are not written yet stands here. */
-#define TR_DEVICE_HOST_OPS(X)                                                                                \
+    X(multiply_sum)                                                                                          \
     X(grouped_conv_forward)                                                                                  \
     X(grouped_conv_backward_data)                                                                            \
     X(grouped_conv_backward_weights)
+
+/* What host devices have, and others may lack: there networks that need them are refused by name. An
+   operation whose kernels for GPUs are not written yet stands here. */
+#define TR_DEVICE_HOST_OPS(X)
 
 /* The fusions of such chains. */
 #define TR_DEVICE_CHAIN_FUSIONS(X)                                                                           \

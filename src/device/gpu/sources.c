@@ -9,6 +9,7 @@
     X(exact)                                                                                                 \
     X(elementwise)                                                                                           \
     X(group_norm)                                                                                            \
+    X(grouped_conv)                                                                                          \
     X(input)                                                                                                 \
     X(norm)                                                                                                  \
     X(pool)                                                                                                  \

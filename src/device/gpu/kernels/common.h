@@ -72,3 +72,20 @@ static inline float unit(uint32_t bits)
 {
     return (float)(bits >> 8) * 0x1p-24f;
 }
+
+/* Windows that slide over images of [in_h][in_w] pixels: parameters of kernels, see operations/window.h. */
+#define WINDOW_PARAMETERS                                                                                    \
+    int in_h, int in_w, int out_h, int out_w, int kernel_h, int kernel_w, int stride_h, int stride_w,        \
+        int dilation_h, int dilation_w, int pad_top, int pad_left
+
+/* The first and the last output, along one axis, whose window may reach input `at`. */
+static inline int first_reaching(int at, int taps, int stride, int dilation, int pad)
+{
+    int beyond = at + pad - (taps - 1) * dilation;
+    return beyond > 0 ? (beyond + stride - 1) / stride : 0;
+}
+
+static inline int last_reaching(int at, int stride, int pad, int out)
+{
+    return D_LEAST((at + pad) / stride, out - 1);
+}
