@@ -55,6 +55,7 @@ __all__ = [
     "group_norm",
     "gru",
     "hard_swish",
+    "instance_norm",
     "last",
     "layer_norm",
     "leaky_relu",
@@ -64,12 +65,14 @@ __all__ = [
     "multiply",
     "position",
     "relu",
+    "relu6",
     "reshape",
     "rms_norm",
     "sigmoid",
     "silu",
     "slice",
     "softmax",
+    "stochastic_depth",
     "tanh",
     "tokens",
     "unembedding",
@@ -906,6 +909,27 @@ def hard_swish(
     return make("hard_swish", locals())
 
 
+def instance_norm(
+    epsilon: float | None = None,
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Normalizes each channel of each image.
+
+    Parameters
+    ----------
+    epsilon : a number, > 0 and <= 1, default 1e-5
+        added to the variance
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("instance_norm", locals())
+
+
 def last(
     *,
     name: str | None = None,
@@ -1196,6 +1220,24 @@ def relu(
     return make("relu", locals())
 
 
+def relu6(
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """0 for negative inputs, 6 for those above 6.
+
+    Parameters
+    ----------
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("relu6", locals())
+
+
 def reshape(
     shape: int | Sequence[int],
     *,
@@ -1392,6 +1434,27 @@ def softmax(
         an item of `layers:`
     """
     return make("softmax", locals())
+
+
+def stochastic_depth(
+    rate: float,
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Leaves out a branch for a fraction of the examples in training.
+
+    Parameters
+    ----------
+    rate : a number, 0 .. 0.9999
+        fraction of the examples whose values become 0
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("stochastic_depth", locals())
 
 
 def tanh(

@@ -119,7 +119,7 @@
 
 /* What host devices have, and others may lack: there networks that need them are refused by name. An
    operation whose kernels for GPUs are not written yet stands here. */
-#define TR_DEVICE_HOST_OPS(X)
+#define TR_DEVICE_HOST_OPS(X) X(drop_examples)
 
 /* The fusions of such chains. */
 #define TR_DEVICE_CHAIN_FUSIONS(X)                                                                           \

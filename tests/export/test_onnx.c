@@ -140,6 +140,7 @@ static void check_nodes(const Onnx__GraphProto *graph)
         "AveragePool",
         "BatchNormalization",
         "Cast",
+        "Clip",
         "Concat",
         "Conv",
         "ConvTranspose",

@@ -107,7 +107,10 @@ layers:
 - multiply: {from: [a, gate]}
 - conv: {filters: 6, kernel: 7, activation: tanh}
 - multiply: a
-- hard_swish: {name: b}
+- hard_swish
+- relu6
+- stochastic_depth: 0.2
+- instance_norm: {epsilon: 1e-3, name: b}
 - multiply: {from: [gate, b]}
 - multiply: b
 - flatten

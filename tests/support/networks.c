@@ -388,6 +388,27 @@ const struct network networks[] = {
      "- conv1d: {filters: 4, kernel: 2, groups: 2, causal: true, use_bias: false}\n"
      "- last\n"
      "- dense: 3\n"},
+    {"branches that are left out", "5x4x2", 0,
+     "layers:\n"
+     "- conv: {filters: 3, kernel: 3, padding: same, use_bias: false, name: a}\n"
+     "- instance_norm\n"
+     "- tanh\n"
+     "- stochastic_depth: 0.4\n"
+     "- add: {with: a, name: b}\n"
+     "- instance_norm: 0.1\n"
+     "- relu6\n"
+     "- multiply: b\n"
+     "- global_average_pool\n"
+     "- stochastic_depth: 0.2\n"
+     "- dense: 3\n"},
+    {"tokens of examples that are left out", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 4, weights: {normal: 0.7}, name: words}\n"
+     "- dense: 4\n"
+     "- stochastic_depth: 0.4\n"
+     "- add: words\n"
+     "- last\n"
+     "- dense: 3\n"},
     {"groups of channels of images and vectors", "5x4x2", 0,
      "layers:\n"
      "- conv: {filters: 6, kernel: 3, padding: same}\n"

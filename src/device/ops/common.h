@@ -34,15 +34,16 @@ enum tr_activation {
     TR_ACT_LEAKY_RELU, /* 0 > x ? slope * x : x;  0 < slope <= 1 */
     TR_ACT_TANH,
     TR_ACT_SIGMOID,
-    TR_ACT_GELU,      /* 0.5 * x * (1 + erf(x * 0x1.6a09e6p-1f)), as (0.5f * x) * (1 + e); not fusable, its
-                         gradient needs x */
-    TR_ACT_GELU_TANH, /* (0.5f * x) * (1 + tanh(x * fma(x * x, 0x1.2444f2p-5f, 0x1.988454p-1f))), which is
-                        near it; likewise */
-    TR_ACT_SILU,      /* x * sigmoid(x); likewise */
-    TR_ACT_HARD_SWISH /* x * (t * 0x1.555556p-3f), t = x + 3, 0 where that is less, 6 where it is more;
+    TR_ACT_GELU,       /* 0.5 * x * (1 + erf(x * 0x1.6a09e6p-1f)), as (0.5f * x) * (1 + e); not fusable, its
+                          gradient needs x */
+    TR_ACT_GELU_TANH,  /* (0.5f * x) * (1 + tanh(x * fma(x * x, 0x1.2444f2p-5f, 0x1.988454p-1f))), which is
+                         near it; likewise */
+    TR_ACT_SILU,       /* x * sigmoid(x); likewise */
+    TR_ACT_HARD_SWISH, /* x * (t * 0x1.555556p-3f), t = x + 3, 0 where that is less, 6 where it is more;
                          likewise */
+    TR_ACT_RELU6       /* 0 > x ? 0 : x > 6 ? 6 : x; likewise */
 };
-#define TR_ACTIVATIONS (TR_ACT_HARD_SWISH + 1)
+#define TR_ACTIVATIONS (TR_ACT_RELU6 + 1)
 
 /* Whether the gradient is computed from x; otherwise it is from y. */
 static inline bool tr_activation_reads_input(enum tr_activation activation)

@@ -23,7 +23,7 @@ struct tr_op_activation_forward {
    cdf = 0.5 * (1 + erf(x * 0x1.6a09e6p-1f)). GELU_TANH: dy * fma((0.5 * x) * fma(-t, t, 1), fma(x * x,
    0x1.b6676cp-4f, 0x1.988454p-1f), 0.5 * (1 + t)), t the hyperbolic tangent of forward. SILU: dy * (s *
    fma(x, 1 - s, 1)), s = sigmoid(x). HARD_SWISH: -3 >= x ? 0 : x >= 3 ? dy : dy * fma(x, 0x1.555556p-2f,
-   0.5). NONE copies. dx may be dy. */
+   0.5). RELU6: 0 >= x ? 0 : x >= 6 ? 0 : dy. NONE copies. dx may be dy. */
 struct tr_op_activation_backward {
     int64_t count;
     const float *x; /* read where tr_activation_reads_input(), else may be NULL */
@@ -175,6 +175,28 @@ struct tr_op_dropout {
     const struct tr_step_scalars *scalars;
 };
 #define TR_ABOUT_dropout(_)                                                                                  \
+    _(SIZE, examples)                                                                                        \
+    _(SHAPE, width)                                                                                          \
+    _(OFFSET, offset)                                                                                        \
+    _(READS, x, rows * a->width)                                                                             \
+    _(WRITES, y, rows * a->width)                                                                            \
+    _(READS, scalars, 1)                                                                                     \
+    _(OPERATIONS, rows * a->width)
+
+/* The same for whole examples: all of y is x * (1 / (1 - rate)) or +0, by word 0 of philox(key; 0, example,
+   step, layer). y may be x. */
+struct tr_op_drop_examples {
+    int64_t examples, width;
+    const int32_t *offset; /* as of dropout */
+    const float *x;
+    float *y;
+    float rate; /* 0 <= rate < 1 */
+    uint32_t key[2];
+    uint32_t layer;
+    uint32_t first_example;
+    const struct tr_step_scalars *scalars;
+};
+#define TR_ABOUT_drop_examples(_)                                                                            \
     _(SIZE, examples)                                                                                        \
     _(SHAPE, width)                                                                                          \
     _(OFFSET, offset)                                                                                        \

@@ -55,6 +55,8 @@ static float activation_gradient(const struct tr_op_activation_backward *a, int6
     case TR_ACT_HARD_SWISH:
         if (-3 >= a->x[i]) return 0;
         return a->x[i] >= 3 ? dy : dy * fmaf(a->x[i], 0x1.555556p-2f, 0.5f);
+    case TR_ACT_RELU6:
+        return 0 >= a->x[i] || a->x[i] >= 6 ? 0 : dy;
     }
     assert(!"an activation of enum tr_activation");
     return dy;
@@ -130,6 +132,22 @@ tr_status ref_dropout(tr_device *device, const struct tr_op_dropout *a)
             bool kept = tr_rng_unit(words[i % 4]) >= a->rate;
             a->y[begin + i] = kept ? a->x[begin + i] * grown : 0;
         }
+    }
+    return TR_OK;
+}
+
+tr_status ref_drop_examples(tr_device *device, const struct tr_op_drop_examples *a)
+{
+    (void)device;
+    tr_rng_key key = {a->key[0], a->key[1]};
+    float grown = 1 / (1 - a->rate);
+    for (int64_t e = 0; e < a->examples; e++) {
+        uint32_t words[4];
+        tr_rng_philox(key, 0, a->first_example + (uint32_t)e, a->scalars->step, a->layer, words);
+        bool kept = tr_rng_unit(words[0]) >= a->rate;
+        int64_t begin = (a->offset ? a->offset[e] : e) * a->width;
+        int64_t end = (a->offset ? a->offset[e + 1] : e + 1) * a->width;
+        for (int64_t i = begin; i < end; i++) a->y[i] = kept ? a->x[i] * grown : 0;
     }
     return TR_OK;
 }

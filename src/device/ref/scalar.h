@@ -75,6 +75,8 @@ static inline float ref_activate(enum tr_activation activation, float slope, flo
         return x * tr_sigmoidf(x);
     case TR_ACT_HARD_SWISH:
         return x * ref_hard_gate(x);
+    case TR_ACT_RELU6:
+        return 0 > x ? 0 : x > 6 ? 6 : x;
     }
     assert(!"an activation of enum tr_activation");
     return x;

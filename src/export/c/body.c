@@ -120,6 +120,9 @@ static tr_status write_activation(struct tr_c_network *network, const struct tr_
     case TR_ACT_HARD_SWISH:
         TR_C_BEGIN(hard_swish);
         break;
+    case TR_ACT_RELU6:
+        TR_C_BEGIN(relu6);
+        break;
     default:
         return tr_trace_refuse(network->trace, traced, "C");
     }

@@ -41,6 +41,7 @@
     X(gelu_tanh)                                                                                             \
     X(silu)                                                                                                  \
     X(hard_swish)                                                                                            \
+    X(relu6)                                                                                                 \
     X(add)                                                                                                   \
     X(multiply)                                                                                              \
     X(concat)                                                                                                \

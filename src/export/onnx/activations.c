@@ -46,6 +46,13 @@ static struct tr_onnx_name hard_swish(struct tr_onnx_graph *graph, struct tr_onn
     return tr_onnx_emit(graph, "Mul", 2, x.text, gate.text);
 }
 
+static struct tr_onnx_name relu6(struct tr_onnx_graph *graph, struct tr_onnx_name x)
+{
+    struct tr_onnx_name least = tr_onnx_local_number(graph, "least", 0);
+    struct tr_onnx_name most = tr_onnx_local_number(graph, "most", 6);
+    return tr_onnx_emit(graph, "Clip", 3, x.text, least.text, most.text);
+}
+
 tr_status tr_onnx_activate(struct tr_onnx_graph *graph, const struct tr_traced *traced,
                            enum tr_activation activation, float slope, struct tr_onnx_name *name)
 {
@@ -76,6 +83,9 @@ tr_status tr_onnx_activate(struct tr_onnx_graph *graph, const struct tr_traced *
         return TR_OK;
     case TR_ACT_HARD_SWISH:
         *name = hard_swish(graph, *name);
+        return TR_OK;
+    case TR_ACT_RELU6:
+        *name = relu6(graph, *name);
         return TR_OK;
     }
     return tr_trace_refuse(graph->trace, traced, "ONNX");

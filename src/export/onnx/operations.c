@@ -235,7 +235,9 @@ static void take_images(struct tr_onnx_graph *graph, const struct tr_traced *tra
     for (int k = 0; k < TR_TRACED_READS; k++) {
         if (ports.read[k] < 0 || graph->value[ports.read[k]].form != TR_ONNX_ROWS) continue;
         struct tr_onnx_value *value = &graph->value[ports.read[k]];
-        const int64_t *size = layer->in[k < layer->input_count ? k : 0].size;
+        const struct tr_shape *in = &layer->in[k < layer->input_count ? k : 0];
+        const int64_t *size = in->size;
+        if (in->rank != 3) continue; /* factors of an image's channels */
         const int64_t shape[] = {-1, size[0], size[1], size[2]};
         struct tr_onnx_name to = tr_onnx_local_integers(graph, "shape", 4, shape);
         struct tr_onnx_name image = tr_onnx_emit(graph, "Reshape", 2, value->name.text, to.text);

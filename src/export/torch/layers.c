@@ -135,6 +135,40 @@ static void make_group_norm(const struct tr_layer *layer, struct tr_text *text)
     tr_text_add(text, ")");
 }
 
+static void make_instance_norm(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_text_addf(text, "nn.InstanceNorm2d(%" PRId64 ", eps=", layer->out.size[2]);
+    tr_torch_add_float(text, float_option(layer, "epsilon"));
+    tr_text_add(text, ", affine=True)");
+}
+
+static const char stochastic_depth_class[] =
+    "class StochasticDepth(nn.Module):\n"
+    "    \"\"\"Leaves out its input for a share of the examples while it trains.\"\"\"\n"
+    "\n"
+    "    def __init__(self, rate):\n"
+    "        super().__init__()\n"
+    "        self.rate = rate\n"
+    "\n"
+    "    def forward(self, x):\n"
+    "        if not self.training:\n"
+    "            return x\n"
+    "        kept = torch.rand([len(x)] + [1] * (x.dim() - 1), device=x.device) >= self.rate\n"
+    "        return x * kept / (1 - self.rate)\n";
+
+static const char *needs_stochastic_depth(const struct tr_layer *layer)
+{
+    (void)layer;
+    return stochastic_depth_class;
+}
+
+static void make_stochastic_depth(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_text_add(text, "StochasticDepth(");
+    tr_torch_add_float(text, float_option(layer, "rate"));
+    tr_text_add(text, ")");
+}
+
 static void make_dropout(const struct tr_layer *layer, struct tr_text *text)
 {
     tr_text_add(text, "nn.Dropout(");
@@ -306,11 +340,9 @@ static void call_leaky_relu(const struct tr_layer *layer, struct tr_text *text)
 /* Functions of torch that are called as they are. */
 static void call_function(const struct tr_layer *layer, struct tr_text *text)
 {
-    static const char *const functions[][2] = {{"hard_swish", "F.hardswish"},
-                                               {"relu", "F.relu"},
-                                               {"sigmoid", "torch.sigmoid"},
-                                               {"silu", "F.silu"},
-                                               {"tanh", "torch.tanh"}};
+    static const char *const functions[][2] = {
+        {"hard_swish", "F.hardswish"}, {"relu", "F.relu"}, {"relu6", "F.relu6"},
+        {"sigmoid", "torch.sigmoid"},  {"silu", "F.silu"}, {"tanh", "torch.tanh"}};
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
         if (strcmp(layer->class->name, functions[i][0]) == 0) tr_text_addf(text, "%s(x)", functions[i][1]);
 }
@@ -356,6 +388,7 @@ static const struct tr_torch_layer rules[] = {
     {"group_norm", make_group_norm, call_group_norm},
     {"gru", make_gru, call_lstm},
     {"hard_swish", NULL, call_function},
+    {"instance_norm", make_instance_norm, call_plain},
     {"last", NULL, call_last},
     {"layer_norm", make_norm, call_plain},
     {"leaky_relu", NULL, call_leaky_relu},
@@ -364,12 +397,14 @@ static const struct tr_torch_layer rules[] = {
     {"multiply", NULL, NULL, join_products},
     {"position", make_position, call_position},
     {"relu", NULL, call_function},
+    {"relu6", NULL, call_function},
     {"reshape", NULL, call_reshape},
     {"rms_norm", make_norm, call_plain},
     {"sigmoid", NULL, call_function},
     {"silu", NULL, call_function},
     {"slice", NULL, call_slice},
     {"softmax", NULL, call_softmax},
+    {"stochastic_depth", make_stochastic_depth, call_plain, .needs = needs_stochastic_depth},
     {"tanh", NULL, call_function},
     {"tokens", NULL, call_tokens},
     {"unembedding", NULL, call_unembedding},

@@ -1,4 +1,5 @@
-/* Activations as layers of their own: relu, leaky_relu, gelu, silu, hard_swish, tanh, sigmoid. */
+/* Activations as layers of their own: relu, leaky_relu, gelu, silu, hard_swish, relu6, tanh,
+ * sigmoid. */
 #include "base/fail.h"
 #include "nn/layers/table.h"
 
@@ -167,5 +168,6 @@ const struct tr_layer_class tr_layer_gelu = {
 ACTIVATION(silu, TR_ACT_SILU, "x * sigmoid(x) (Hendrycks, Gimpel 2016; also called swish)", );
 ACTIVATION(hard_swish, TR_ACT_HARD_SWISH,
            "x times a straight line from 0 at -3 to 1 at 3, near silu (Howard et al. 2019)", );
+ACTIVATION(relu6, TR_ACT_RELU6, "0 for negative inputs, 6 for those above 6", );
 ACTIVATION(tanh, TR_ACT_TANH, "hyperbolic tangent", );
 ACTIVATION(sigmoid, TR_ACT_SIGMOID, "1 / (1 + exp(-x))", );

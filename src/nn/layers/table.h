@@ -26,6 +26,7 @@
     X(group_norm)                                                                                            \
     X(gru)                                                                                                   \
     X(hard_swish)                                                                                            \
+    X(instance_norm)                                                                                         \
     X(last)                                                                                                  \
     X(layer_norm)                                                                                            \
     X(leaky_relu)                                                                                            \
@@ -34,12 +35,14 @@
     X(multiply)                                                                                              \
     X(position)                                                                                              \
     X(relu)                                                                                                  \
+    X(relu6)                                                                                                 \
     X(reshape)                                                                                               \
     X(rms_norm)                                                                                              \
     X(sigmoid)                                                                                               \
     X(silu)                                                                                                  \
     X(slice)                                                                                                 \
     X(softmax)                                                                                               \
+    X(stochastic_depth)                                                                                      \
     X(tanh)                                                                                                  \
     X(tokens)                                                                                                \
     X(unembedding)                                                                                           \

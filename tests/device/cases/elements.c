@@ -141,6 +141,31 @@ bool case_dropout(struct scene *s, int index)
     return true;
 }
 
+bool case_drop_examples(struct scene *s, int index)
+{
+    static const int examples[] = {1, 2, 7, 40, 0}, widths[] = {1, 3, 16, 65, 300};
+    static const float rates[] = {0.5f, 0.0f, 0.2f};
+    int32_t offset[64];
+    if (index >= 2 * LENGTH(examples) * LENGTH(widths)) return false;
+    struct tr_op_drop_examples a = {.examples = examples[index % LENGTH(examples)],
+                                    .width = widths[index / 2 / LENGTH(examples)],
+                                    .rate = rates[index % LENGTH(rates)],
+                                    .key = {0x2345678u + (uint32_t)index, 0x9abcdefu},
+                                    .layer = 5,
+                                    .first_example = index % 3 ? 0xfffffffeu : 7};
+    const bool ragged = index % 3 == 1, in_place = index % 2;
+    scene_name(s, "examples %d%s, width %d, rate %g%s", (int)a.examples, ragged ? " (sequences)" : "",
+               (int)a.width, (double)a.rate, in_place ? ", in place" : "");
+    a.offset = ragged ? scene_offsets(s, a.examples, 7, index % 4 == 1, offset) : NULL;
+    const int64_t rows = ragged ? offset[a.examples] : a.examples;
+    float *x = scene_in(s, "x", rows * a.width);
+    a.x = x;
+    a.y = in_place ? x : scene_out(s, "y", rows * a.width);
+    a.scalars = scene_scalars(s);
+    scene_end(s, tr_device_drop_examples(s->device, &a));
+    return true;
+}
+
 static const struct {
     int rows, in_h, in_w, out_h, out_w, channels, pad;
     bool random, flip;

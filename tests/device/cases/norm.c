@@ -16,7 +16,7 @@ static const int spatials[] = {1, 4, 9, 25};
 /* Channels and groups that divide them. */
 static const struct {
     int channels, groups;
-} grouped[] = {{1, 1}, {6, 2}, {32, 8}, {48, 3}, {33, 1}, {17, 17}, {70, 2}, {128, 32}};
+} grouped[] = {{1, 1}, {6, 2}, {32, 8}, {48, 3}, {33, 1}, {17, 17}, {70, 70}, {70, 2}, {128, 32}};
 
 bool case_group_norm_forward(struct scene *s, int index)
 {

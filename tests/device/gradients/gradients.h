@@ -18,6 +18,7 @@ void gradients_grouped_conv(void);
 void gradients_activation(void);
 void gradients_multiply(void);
 void gradients_dropout(void);
+void gradients_drop_examples(void);
 void gradients_pool(void);
 void gradients_softmax(void);
 void gradients_layer_norm(void);

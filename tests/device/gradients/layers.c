@@ -286,6 +286,36 @@ void gradients_dropout(void)
     differences_release(4, (float *[]){x, dy, y, dx});
 }
 
+struct drop_examples {
+    struct tr_op_drop_examples forward;
+    float *dy;
+};
+
+static double drop_examples_scalar(void *user)
+{
+    struct drop_examples *d = user;
+    assert_int_equal(ref_drop_examples(NULL, &d->forward), TR_OK);
+    return differences_weigh(ELEMENTS, d->forward.y, d->dy);
+}
+
+void gradients_drop_examples(void)
+{
+    struct tr_step_scalars scalars = {.step = 3};
+    float *x = differences_numbers(ELEMENTS, 1), *dy = differences_numbers(ELEMENTS, 2);
+    float *y = differences_zeros(ELEMENTS), *dx = differences_zeros(ELEMENTS);
+    struct drop_examples d = {
+        {.examples = 8, .width = ELEMENTS / 8, .x = x, .y = y, .rate = 0.4f, .scalars = &scalars}, dy};
+    struct tr_op_drop_examples backward = d.forward;
+    backward.x = dy;
+    backward.y = dx;
+    assert_int_equal(ref_drop_examples(NULL, &backward), TR_OK);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < ELEMENTS; i++) kept += dx[i] != 0;
+    assert_true(kept > 0 && kept < ELEMENTS && kept % (ELEMENTS / 8) == 0);
+    differences_check("drop_examples", drop_examples_scalar, &d, DIFFERENCES_LINEAR, x, dx, 0, ELEMENTS);
+    differences_release(4, (float *[]){x, dy, y, dx});
+}
+
 /* ---- pools ---- */
 
 struct pool {

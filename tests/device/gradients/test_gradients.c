@@ -44,6 +44,7 @@ static const struct gradient {
     [TR_OPERATION_scale] = {.reason = "its gradient is the same operation on dy"},
     [TR_OPERATION_fill] = {.reason = "has no inputs"},
     [TR_OPERATION_dropout] = {{gradients_dropout}, NULL},
+    [TR_OPERATION_drop_examples] = {{gradients_drop_examples}, NULL},
     [TR_OPERATION_pool_forward] = BY("pool_backward"),
     [TR_OPERATION_pool_backward] = {{gradients_pool}, NULL},
     [TR_OPERATION_pool_rows_forward] = BY("pool_rows_backward"),

@@ -58,6 +58,7 @@ void onednn_activation(void **state)
     check_activation(TR_ACT_GELU, dnnl_eltwise_gelu_erf, 0, 0);
     check_activation(TR_ACT_GELU_TANH, dnnl_eltwise_gelu_tanh, 0, 0);
     check_activation(TR_ACT_SILU, dnnl_eltwise_swish, 1, 0);
+    check_activation(TR_ACT_RELU6, dnnl_eltwise_clip, 0, 6);
     check_activation(TR_ACT_HARD_SWISH, dnnl_eltwise_hardswish, 0x1.555556p-3f, 0.5f);
 }
 

@@ -27,7 +27,9 @@ ORDER(activation_backward)
     for (int64_t i = 0; i < a->count; i++) {
         const float dy = a->dy[i];
         const bool hard = a->activation == TR_ACT_HARD_SWISH;
-        if (a->activation == TR_ACT_NONE || (hard && a->x[i] >= 3))
+        if (a->activation == TR_ACT_RELU6)
+            a->dx[i] = a->x[i] <= 0 || a->x[i] >= 6 ? 0 : dy;
+        else if (a->activation == TR_ACT_NONE || (hard && a->x[i] >= 3))
             a->dx[i] = dy;
         else if (hard && a->x[i] <= -3)
             a->dx[i] = 0;
@@ -107,6 +109,18 @@ ORDER(dropout)
                                           a->scalars->step, a->layer, (int)(i % 4));
             a->y[first + i] = tr_rng_unit(bits) >= a->rate ? a->x[first + i] * (1 / (1 - a->rate)) : 0;
         }
+    }
+}
+
+ORDER(drop_examples)
+{
+    for (int64_t e = 0; e < a->examples; e++) {
+        const int64_t first = (a->offset ? a->offset[e] : e) * a->width;
+        const int64_t end = (a->offset ? a->offset[e + 1] : e + 1) * a->width;
+        const uint32_t bits =
+            word_of(a->key, 0, a->first_example + (uint32_t)e, a->scalars->step, a->layer, 0);
+        for (int64_t i = first; i < end; i++)
+            a->y[i] = tr_rng_unit(bits) >= a->rate ? a->x[i] * (1 / (1 - a->rate)) : 0;
     }
 }
 

@@ -188,6 +188,8 @@ float activated(enum tr_activation activation, float slope, float x)
         return (0.5f * x) * (1 + tr_tanhf(x * fused(x * x, 0x1.2444f2p-5f, 0x1.988454p-1f)));
     case TR_ACT_SILU:
         return x * tr_sigmoidf(x);
+    case TR_ACT_RELU6:
+        return x < 0 ? 0 : x > 6 ? 6 : x;
     case TR_ACT_HARD_SWISH:
         return x * ((x + 3 < 0 ? 0 : x + 3 > 6 ? 6 : x + 3) * 0x1.555556p-3f);
     default:

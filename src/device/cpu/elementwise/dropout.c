@@ -3,6 +3,8 @@
 #include "device/cpu/kernels.h"
 #include "device/cpu/vectors/mask.h"
 
+#include "base/numbers/rng.h"
+
 /* Elements that VW blocks of four words serve. Members start at multiples of it within an example. */
 #define SPAN (4 * VW)
 
@@ -58,5 +60,34 @@ tr_status CPU_KERNEL(dropout)(tr_device *device, const struct tr_op_dropout *a)
     if (a->examples == 0) return TR_OK;
     double elements = (double)(first_row(a, a->examples) - first_row(a, 0)) * (double)a->width;
     cpu_run(cpu_device_of(device), elements * NANOSECONDS_PER_ELEMENT, dropout_part, (void *)a);
+    return TR_OK;
+}
+
+/* ---- whole examples ---- */
+
+static void drop_examples_part(void *arguments, int member, int size)
+{
+    const struct tr_op_drop_examples *a = arguments;
+    const vf grown = v_set1(1 / (1 - a->rate));
+    int64_t begin, end;
+    tr_team_chunk(a->examples, 1, member, size, &begin, &end);
+    for (int64_t e = begin; e < end; e++) {
+        uint32_t words[4];
+        tr_rng_philox((tr_rng_key){a->key[0], a->key[1]}, 0, a->first_example + (uint32_t)e, a->scalars->step,
+                      a->layer, words);
+        const bool kept = tr_rng_unit(words[0]) >= a->rate;
+        int64_t i = (a->offset ? a->offset[e] : e) * a->width;
+        const int64_t stop = (a->offset ? a->offset[e + 1] : e + 1) * a->width;
+        for (; i + VW <= stop; i += VW) v_store(a->y + i, kept ? v_mul(v_load(a->x + i), grown) : v_zero());
+        const int64_t n = stop - i;
+        if (n > 0) v_store_part(a->y + i, kept ? v_mul(v_load_part(a->x + i, n), grown) : v_zero(), n);
+    }
+}
+
+tr_status CPU_KERNEL(drop_examples)(tr_device *device, const struct tr_op_drop_examples *a)
+{
+    if (a->examples == 0) return TR_OK;
+    const int64_t rows = a->offset ? a->offset[a->examples] : a->examples;
+    cpu_run(cpu_device_of(device), (double)(rows * a->width) / VW, drop_examples_part, (void *)a);
     return TR_OK;
 }

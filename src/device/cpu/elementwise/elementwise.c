@@ -97,6 +97,13 @@ V_INLINE vf forward_hard_swish(vf x, vf slope)
     return v_mul(x, v_mul(between, v_set1(0x1.555556p-3f)));
 }
 
+V_INLINE vf forward_relu6(vf x, vf slope)
+{
+    (void)slope;
+    const vf six = v_set1(6.0f);
+    return v_select(v_gt(v_zero(), x), v_zero(), v_select(v_gt(x, six), six, x));
+}
+
 static void activation_forward_part(void *arguments, int member, int size)
 {
     const struct tr_op_activation_forward *a = arguments;
@@ -130,6 +137,9 @@ static void activation_forward_part(void *arguments, int member, int size)
         break;
     case TR_ACT_HARD_SWISH:
         map(begin, end, a->x, a->y, forward_hard_swish, slope);
+        break;
+    case TR_ACT_RELU6:
+        map(begin, end, a->x, a->y, forward_relu6, slope);
         break;
     }
 }
@@ -193,6 +203,12 @@ V_INLINE vf backward_hard_swish(vf x, vf dy, vf slope)
     return v_select(v_ge(v_set1(-3.0f), x), v_zero(), v_select(v_ge(x, v_set1(3.0f)), dy, inside));
 }
 
+V_INLINE vf backward_relu6(vf x, vf dy, vf slope)
+{
+    (void)slope;
+    return v_select(v_ge(v_zero(), x), v_zero(), v_select(v_ge(x, v_set1(6.0f)), v_zero(), dy));
+}
+
 static void activation_backward_part(void *arguments, int member, int size)
 {
     const struct tr_op_activation_backward *a = arguments;
@@ -226,6 +242,9 @@ static void activation_backward_part(void *arguments, int member, int size)
         break;
     case TR_ACT_HARD_SWISH:
         map2(begin, end, a->x, a->dy, a->dx, backward_hard_swish, slope);
+        break;
+    case TR_ACT_RELU6:
+        map2(begin, end, a->x, a->dy, a->dx, backward_relu6, slope);
         break;
     }
 }

@@ -22,6 +22,7 @@ const struct cpu_kernels CPU_KERNEL(kernels) = {
     CPU_ENTRY(scale),
     CPU_ENTRY(fill),
     CPU_ENTRY(dropout),
+    CPU_ENTRY(drop_examples),
     CPU_ENTRY(pool_forward),
     CPU_ENTRY(pool_backward),
     CPU_ENTRY(pool_rows_forward),

@@ -1,4 +1,5 @@
 /* Group normalization: up to 16 channels of a group side by side, each with a chain of its own. */
+#include "device/cpu/norm/instance_norm.h"
 #include "device/cpu/vectors/columns.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
@@ -61,6 +62,11 @@ static void group_norm_forward_part(void *arguments, int member, int size)
 {
     const struct tr_op_group_norm_forward *a = arguments;
     int64_t begin, end;
+    if (a->groups == a->channels) {
+        tr_team_chunk(a->rows, 1, member, size, &begin, &end);
+        for (int64_t r = begin; r < end; r++) instance_norm_forward(a, r);
+        return;
+    }
     tr_team_chunk(a->rows * a->groups, 1, member, size, &begin, &end);
     for (int64_t i = begin; i < end; i++) group_norm_group(a, i / a->groups, i % a->groups);
 }
@@ -162,8 +168,14 @@ static void group_norm_backward_part(void *arguments, int member, int size)
 {
     const struct tr_op_group_norm_backward *a = arguments;
     int64_t begin, end;
-    tr_team_chunk(a->cut.row[a->cut.count] * a->groups, 1, member, size, &begin, &end);
-    for (int64_t i = begin; a->dx && i < end; i++) group_norm_backward_group(a, i / a->groups, i % a->groups);
+    if (a->groups == a->channels) {
+        tr_team_chunk(a->cut.row[a->cut.count], 1, member, size, &begin, &end);
+        for (int64_t r = begin; a->dx && r < end; r++) instance_norm_backward(a, r);
+    } else {
+        tr_team_chunk(a->cut.row[a->cut.count] * a->groups, 1, member, size, &begin, &end);
+        for (int64_t i = begin; a->dx && i < end; i++)
+            group_norm_backward_group(a, i / a->groups, i % a->groups);
+    }
     tr_team_chunk(a->channels, COLUMN_GRAIN, member, size, &begin, &end);
     COLUMN_GROUPS(group_norm_columns, a, begin, end);
 }

@@ -10,6 +10,7 @@
 #define ACT_GELU_TANH  6
 #define ACT_SILU       7
 #define ACT_HARD_SWISH 8
+#define ACT_RELU6      9
 
 static inline float gelu_erf(float x)
 {
@@ -38,6 +39,7 @@ static inline float activate(int activation, float slope, float x)
     if (activation == ACT_GELU_TANH) return (0.5f * x) * (1.0f + gelu_tanh(x));
     if (activation == ACT_SILU) return x * tr_mathf_sigmoid(x);
     if (activation == ACT_HARD_SWISH) return x * hard_gate(x);
+    if (activation == ACT_RELU6) return 0.0f > x ? 0.0f : x > 6.0f ? 6.0f : x;
     return x;
 }
 

@@ -1,0 +1,62 @@
+/* stochastic_depth: in training leaves out its input for a share of the examples and scales it for the others
+ * (Huang et al. 2016, inverted form): in a residual branch, whose sum then goes by it. Which examples is a
+ * function of seed, step, example and layer; it is never stored. */
+#include "nn/layers/table.h"
+
+struct options {
+    float rate;
+};
+
+static const struct tr_option table[] = {
+    {"rate", TR_OPTION_FLOAT, offsetof(struct options, rate), NULL, 0, 0.9999, NULL,
+     "fraction of the examples whose values become 0"},
+};
+
+static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
+{
+    (void)builder;
+    layer->out = layer->in[0];
+    layer->flops = tr_shape_count(&layer->out);
+    return TR_OK;
+}
+
+static tr_status run(const struct tr_layer_call *call, const float *x, float *y)
+{
+    const struct options *options = call->layer->options;
+    const struct tr_op_drop_examples op = {
+        .examples = call->examples,
+        .width = tr_shape_count(&call->layer->out),
+        .offset = call->layer->out.sequence ? call->offset : NULL,
+        .x = x,
+        .y = y,
+        .rate = options->rate,
+        .key = {call->dropout_key[0], call->dropout_key[1]},
+        .layer = call->layer_number,
+        .first_example = call->first_example,
+        .scalars = call->scalars,
+    };
+    return tr_device_drop_examples(call->device, &op);
+}
+
+static tr_status forward(const struct tr_layer_call *call)
+{
+    if (call->training) return run(call, call->x[0], call->y);
+    struct tr_op_scale copy = {call->rows * tr_shape_count(&call->layer->out), 1, call->x[0], call->y};
+    return tr_device_scale(call->device, &copy);
+}
+
+static tr_status backward(const struct tr_layer_call *call)
+{
+    return call->dx[0] ? run(call, call->dy, call->dx[0]) : TR_OK;
+}
+
+const struct tr_layer_class tr_layer_stochastic_depth = {
+    .name = "stochastic_depth",
+    .help = "leaves out a branch for a fraction of the examples in training",
+    TR_ENTRY_OPTIONS(table, struct options),
+    .inputs = 1,
+    .by_row = true,
+    .build = build,
+    .forward = forward,
+    .backward = backward,
+};
