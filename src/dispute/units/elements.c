@@ -38,6 +38,14 @@ static struct num hard_swish_back(struct num x, struct num dy)
     return if_less(x, low, zero, if_equal(x, low, zero, upper));
 }
 
+/* dy between 0 and 6, 0 elsewhere. */
+static struct num relu6_back(struct num x, struct num dy)
+{
+    const struct num zero = constant(0), most = constant(6);
+    const struct num upper = if_less(most, x, zero, if_equal(x, most, zero, dy));
+    return if_less(x, zero, zero, if_equal(x, zero, zero, upper));
+}
+
 static struct num by_input(enum tr_activation activation, struct num x, struct num dy)
 {
     switch (activation) {
@@ -49,6 +57,8 @@ static struct num by_input(enum tr_activation activation, struct num x, struct n
         return mul(dy, silu_slope(x));
     case TR_ACT_HARD_SWISH:
         return hard_swish_back(x, dy);
+    case TR_ACT_RELU6:
+        return relu6_back(x, dy);
     default:
         unit_refuse("an activation that has no unit");
         return dy;
@@ -140,7 +150,16 @@ UNIT(dropout)
     return kept(philox(a->key, counter, (int)(i % 4)), a->rate, in(a->x + to->at));
 }
 
+UNIT(drop_examples)
+{
+    const int64_t row = to->at / a->width;
+    const int64_t example = a->offset ? example_of(a->offset, a->examples, row).number : row;
+    const struct num counter[] = {word(0), word(a->first_example + (uint32_t)example), in(&a->scalars->step),
+                                  word(a->layer)};
+    return kept(philox(a->key, counter, 0), a->rate, in(a->x + to->at));
+}
+
 const struct unit_entry unit_elements[] = {
     UNIT_ENTRY(activation_forward) UNIT_ENTRY(activation_backward) UNIT_ENTRY(add) UNIT_ENTRY(multiply)
         UNIT_ENTRY(multiply_sum) UNIT_ENTRY(scale) UNIT_ENTRY(fill) UNIT_ENTRY(join_columns)
-            UNIT_ENTRY(split_columns) UNIT_ENTRY(dropout) UNIT_END};
+            UNIT_ENTRY(split_columns) UNIT_ENTRY(dropout) UNIT_ENTRY(drop_examples) UNIT_END};

@@ -233,6 +233,10 @@ struct num activated(enum tr_activation activation, float slope, struct num x)
         const struct num gate = if_less(t, zero, zero, if_less(most, t, most, t));
         return mul(x, mul(gate, constant(0x1.555556p-3f)));
     }
+    case TR_ACT_RELU6: {
+        const struct num most = constant(6);
+        return if_less(x, zero, zero, if_less(most, x, most, x));
+    }
     default:
         break;
     }
