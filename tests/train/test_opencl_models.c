@@ -1,4 +1,4 @@
-/* Every model file that ships, and one with the layers that they leave out, trains on the first OpenCL device
+/* Every model file that ships, and two with the layers that they leave out, train on the first OpenCL device
  * to the hash of the cpu device, and a network that generates text generates the same there. (Those of
  * families[] do so in strategy.opencl.)
  *
@@ -62,6 +62,30 @@ static const char tokens[] =
     "optimizer: {rule: adam, rate: 1e-2}\n"
     "train: {batch: 11, microbatches: 4, steps: 3, log_every: 1, evaluate_every: 2}\n";
 
+/* Layers over images that no shipped model has. */
+static const char images[] =
+    "name: images\n"
+    "seed: 9\n"
+    "data:\n"
+    "  train: {idx: {images: train-images, labels: train-labels}}\n"
+    "  test: {idx: {images: test-images, labels: test-labels}}\n"
+    "layers:\n"
+    "  - conv: {filters: 8, kernel: 3, stride: 3}\n"
+    "  - group_norm: 4\n"
+    "  - silu: {name: image}\n"
+    "  - global_average_pool\n"
+    "  - dense: 4\n"
+    "  - hard_swish\n"
+    "  - dense: {units: 8, activation: sigmoid}\n"
+    "  - multiply: image\n"
+    "  - conv: {filters: 8, kernel: 3, padding: same, groups: 4}\n"
+    "  - group_norm: {groups: 2, epsilon: 0.01}\n"
+    "  - global_average_pool\n"
+    "  - dense: 10\n"
+    "loss: softmax_cross_entropy\n"
+    "optimizer: {rule: adam, rate: 1e-2}\n"
+    "train: {batch: 11, microbatches: 4, steps: 3, log_every: 1, evaluate_every: 2}\n";
+
 static const char *computes = "opencl";
 
 static void expect_hash(struct job *job, const char *name)
@@ -117,15 +141,26 @@ static void test_shipped_models(void **state)
     tr_file_names_free(&names);
 }
 
+static void expect_hash_of(const char *name, const char *text)
+{
+    struct job job;
+    char file[32], model[SCRATCH_PATH];
+    snprintf(file, sizeof file, "%s.yaml", name);
+    must_train(tr_file_write_atomic(NULL, scratch_join(model, family_place, file), text, strlen(text)));
+    job_begin(&job, model);
+    expect_hash(&job, name);
+}
+
 static void test_layers_over_tokens(void **state)
 {
     (void)state;
-    struct job job;
-    char model[SCRATCH_PATH];
-    must_train(
-        tr_file_write_atomic(NULL, scratch_join(model, family_place, "tokens.yaml"), tokens, strlen(tokens)));
-    job_begin(&job, model);
-    expect_hash(&job, "tokens");
+    expect_hash_of("tokens", tokens);
+}
+
+static void test_layers_over_images(void **state)
+{
+    (void)state;
+    expect_hash_of("images", images);
 }
 
 /* ---- text ---- */
@@ -182,6 +217,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shipped_models),
         cmocka_unit_test(test_layers_over_tokens),
+        cmocka_unit_test(test_layers_over_images),
         cmocka_unit_test(test_one_text),
     };
     if (!opencl_is_here()) return 0;
