@@ -13,7 +13,7 @@ TOOL, TRIREME, HELPER, FOLDER = sys.argv[1:5]
 
 def check(place, trireme, *more):
     words = [sys.executable, TOOL, "--trireme", trireme, "--helper", HELPER, "--device", "cuda:0", "--models", "penguins", "--steps", "4",
-             "--cache", os.path.join(FOLDER, "gpu-check"), "--out", place, "--minutes", "20", "--jobs", "", *more]
+             "--cache", os.path.join(FOLDER, "gpu-check"), "--out", place, "--minutes", "60", "--jobs", "", *more]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     with open(os.path.join(place, "gpu-check.json"), encoding="utf-8") as file:

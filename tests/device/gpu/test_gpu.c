@@ -290,11 +290,12 @@ static tr_status count_launch(void *session, const struct gpu_launch *launch)
     return real->launch(session, launch);
 }
 
-/* Whatever the driver keeps. */
+/* Whatever the driver keeps; without lists, whose trial when a device is opened launches something. */
 static tr_status describe_forgetful(int number, struct gpu_info *out)
 {
     tr_status status = real->describe(number, out);
     out->keeps_programs = false;
+    out->lists = false;
     return status;
 }
 
@@ -533,7 +534,7 @@ static void expect_bytes(tr_device *device, const float *expected, float *memory
 /* Tiles of rows, along axis 1. */
 static void multiply_many_rows(tr_device *device)
 {
-    const int64_t rows = (int64_t)32 * GPU_MOST_GROUPS + 5;
+    const int64_t rows = (int64_t)gpu_product_tile(gpu_info_of(device), 0)->m * GPU_MOST_GROUPS + 5;
     float *x = tr_alloc(2 * (size_t)rows, sizeof *x), *y = x + rows, w = 0.37f, b = -0.11f;
     assert_non_null(x);
     for (int64_t i = 0; i < rows; i++) x[i] = (float)(i % 4099) / 4099;
