@@ -72,6 +72,7 @@ static const struct {
     {"help", "command", COMMANDS},
     {"import", "file", FILES},
     {"data convert", "path", FILES},
+    {"data tokens", "tokenizer", FILES},
 };
 
 static enum kind kind_of(const struct cli_command *command, const struct tr_option *option)
