@@ -287,6 +287,22 @@ static bool makes_output(const struct tr_c_network *network)
            traced->kind != TR_TRACED_gru_forward;
 }
 
+/* The rows of what is a sequence by name alone: numbers of the data, or an image, which a layer takes as
+ * tokens. */
+static void note_rows(struct tr_c_network *network)
+{
+    const struct tr_trace *trace = network->trace;
+    const struct tr_model *model = trace->model;
+    for (int i = 0; i < model->layer_count && network->whole; i++) {
+        const struct tr_layer *layer = &model->layers[i];
+        int source = tr_model_source(model, i),
+            value = source < 0 ? TR_VALUE_INPUT : TR_VALUE_LAYERS + source;
+        if (!layer->alias || !layer->out.sequence || layer->in[0].sequence) continue;
+        while (trace->value[value].same != value) value = trace->value[value].same;
+        network->value[value].row = layer->out.size[0];
+    }
+}
+
 /* Sources of an example follow one another. */
 static void store_given(struct tr_c_network *network)
 {
@@ -301,6 +317,7 @@ static void store_given(struct tr_c_network *network)
     }
     snprintf(network->value[TR_VALUE_INPUT].name, TR_C_IDENTIFIER, "%s",
              trace->model->input.rank == 3 ? "pixels" : "scaled");
+    note_rows(network);
 }
 
 #define UNIT 64 /* what the planner rounds offsets to: a float counts as so many bytes */
