@@ -199,7 +199,8 @@ static tr_status translate_dense(struct tr_onnx_graph *graph, const struct tr_tr
 /* An image that a layer takes as tokens, or the other way round: from now on it is that for all readers. */
 static void take_tokens(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
-    static const int64_t flat[] = {0, 0, -1}, time_first[] = {2, 0, 1}, batch_first[] = {1, 2, 0};
+    static const int64_t flat[] = {0, 0, -1}, time_first[] = {2, 0, 1}, time_second[] = {1, 0, 2},
+                         batch_first[] = {1, 2, 0};
     const struct tr_layer *layer = traced->layer < 0 ? NULL : &graph->trace->model->layers[traced->layer];
     struct tr_traced_ports ports = tr_trace_ports(graph->trace, traced);
     for (int k = 0; layer && k < TR_TRACED_READS; k++) {
@@ -213,6 +214,15 @@ static void take_tokens(struct tr_onnx_graph *graph, const struct tr_traced *tra
             *value = (struct tr_onnx_value){.form = TR_ONNX_SEQUENCE, .width = channels};
             value->name = tr_onnx_emit(graph, "Transpose", 1, rows.text);
             tr_onnx_attribute_integers(graph->onnx, "perm", 3, time_first);
+        } else if (value->form == TR_ONNX_ROWS && image->rank == 1 && !image->sequence &&
+                   layer->in[0].sequence && ports.read[k] < TR_VALUE_LAYERS) { /* numbers of the data */
+            const int64_t all = tr_shape_count(image), tokens = graph->trace->model->image_tokens,
+                          size[] = {-1, tokens, all / tokens};
+            struct tr_onnx_name shape = tr_onnx_local_integers(graph, "steps", 3, size);
+            struct tr_onnx_name rows = tr_onnx_emit(graph, "Reshape", 2, value->name.text, shape.text);
+            *value = (struct tr_onnx_value){.form = TR_ONNX_SEQUENCE, .width = all / tokens};
+            value->name = tr_onnx_emit(graph, "Transpose", 1, rows.text);
+            tr_onnx_attribute_integers(graph->onnx, "perm", 3, time_second);
         } else if (value->form == TR_ONNX_SEQUENCE && image->rank == 3 && !layer->in[0].sequence) {
             const int64_t size[] = {0, 0, image->size[0], image->size[1]};
             struct tr_onnx_name shape = tr_onnx_local_integers(graph, "image", 4, size);
