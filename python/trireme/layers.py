@@ -124,6 +124,14 @@ def attention(
     use_bias: bool | None = None,
     weights: Initializer | None = None,
     output_weights: Initializer | None = None,
+    kv_heads: int | None = None,
+    window: int | None = None,
+    rotary_style: Literal["halves", "pairs"] | None = None,
+    rotary_factor: float | None = None,
+    rotary_original: float | None = None,
+    rotary_low: float | None = None,
+    rotary_high: float | None = None,
+    use_output_bias: bool | None = None,
     name: str | None = None,
     from_: str | Sequence[str] | None = None,
     frozen: bool | None = None,
@@ -143,14 +151,34 @@ def attention(
     dropout : float, 0 .. 0.9999, default 0
         fraction of the attention weights that are dropped in training
     rotary : float, >= 0, default 0
-        base of rotary positions (Su et al. 2021), usually 10000; 0: none. Number k of a head rotates with number k +
-        half of its size, as in Llama and GPT-NeoX; the paper rotates neighbours
+        base of rotary positions (Su et al. 2021), usually 10000; 0: none. `rotary_style` says which numbers turn
+        together
     use_bias : bool, default True
         add biases to the projections
     weights : initializer, default glorot_uniform
         initializer of the projection to queries, keys and values
     output_weights : initializer, default glorot_uniform
         initializer of the output projection
+    kv_heads : int, 0 .. 65536, default 0
+        heads of keys and values, each shared by `heads` / `kv_heads` neighbouring heads of queries (grouped-query
+        attention, Ainslie et al. 2023); 0: `heads`
+    window : int, >= 0, default 0
+        a token sees tokens less than so many places away, itself among them; 0: as far as there are any
+    rotary_style : {"halves", "pairs"}, default halves
+        which numbers of a head turn together. `halves`: number k of a head turns with number k + half of its size, as
+        in Llama and GPT-NeoX; `pairs`: number 2k turns with number 2k + 1, as in the paper and in GPT-J
+    rotary_factor : float, >= 1, default 1
+        positions are divided by it, so that longer texts turn no further than those of the first training; 1: they are
+        not
+    rotary_original : float, >= 0, default 0
+        tokens of the texts of the first training, as in Llama 3: `rotary_factor` divides only what turns less than
+        `rotary_low` times over so many tokens, in part what turns up to `rotary_high` times; 0: all
+    rotary_low : float, > 0, default 1
+        turns, see `rotary_original`
+    rotary_high : float, > 0, default 4
+        turns, see `rotary_original`; more than `rotary_low`
+    use_output_bias : bool, default True
+        with `use_bias`, also to the output projection; Qwen2 does not
     name : str
         name of the layer; default: the kind and a number (`conv1`)
     from_ : str or sequence of str

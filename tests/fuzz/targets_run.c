@@ -273,31 +273,39 @@ void fuzz_updates(const uint8_t *data, size_t size)
 
 /* ---- disputes ---- */
 
+struct small_step {
+    struct dispute_step step;
+    tr_device *device;
+    float numbers[300];
+    struct dispute_leaf leaf;
+    struct tr_sha256_sum sum;
+};
+
 /* A step of two entries, as a party answers for. */
-static struct dispute_step *small_step(void)
+static void small_step_begin(struct small_step *small)
 {
-    static struct dispute_step step;
-    static tr_device *device;
-    static float numbers[300];
-    struct tr_sha256_sum leaf;
-    if (step.made) return &step;
-    dispute_step_begin(&step);
-    FUZZ_DEMAND(tr_device_create("ref", 1, NULL, &device) == TR_OK);
-    FUZZ_DEMAND(tr_evidence_open(device, &step.evidence) == TR_OK);
-    FUZZ_DEMAND(tr_evidence_memory(&step.evidence, TR_EVIDENCE_UPLOAD, "upload", numbers, sizeof numbers) ==
-                TR_OK);
-    const struct tr_op_fill fill = {300, 1, numbers};
-    FUZZ_DEMAND(tr_evidence_operation(&step.evidence, TR_OPERATION_fill, &fill, sizeof fill) == TR_OK);
-    FUZZ_DEMAND(tr_evidence_close(&step.evidence) == TR_OK);
-    FUZZ_DEMAND(tr_merkle_leaf(step.evidence.hash, numbers, 4, &leaf) == TR_OK);
-    step.before.leaf = step.after.leaf = calloc(1, sizeof *step.before.leaf);
-    step.before.sum = step.after.sum = calloc(1, sizeof leaf);
-    FUZZ_DEMAND(step.before.leaf && step.before.sum);
-    step.before.leaf->size = 4;
-    step.before.sum[0] = leaf;
-    step.before.count = step.after.count = 1;
-    step.made = true;
-    return &step;
+    struct dispute_step *step = &small->step;
+    memset(small, 0, sizeof *small);
+    dispute_step_begin(step);
+    FUZZ_DEMAND(tr_device_create("ref", 1, NULL, &small->device) == TR_OK);
+    FUZZ_DEMAND(tr_evidence_open(small->device, &step->evidence) == TR_OK);
+    FUZZ_DEMAND(tr_evidence_memory(&step->evidence, TR_EVIDENCE_UPLOAD, "upload", small->numbers,
+                                   sizeof small->numbers) == TR_OK);
+    const struct tr_op_fill fill = {300, 1, small->numbers};
+    FUZZ_DEMAND(tr_evidence_operation(&step->evidence, TR_OPERATION_fill, &fill, sizeof fill) == TR_OK);
+    FUZZ_DEMAND(tr_evidence_close(&step->evidence) == TR_OK);
+    FUZZ_DEMAND(tr_merkle_leaf(step->evidence.hash, small->numbers, 4, &small->sum) == TR_OK);
+    small->leaf.size = 4;
+    step->before.leaf = step->after.leaf = &small->leaf;
+    step->before.sum = step->after.sum = &small->sum;
+    step->before.count = step->after.count = 1;
+    step->made = true;
+}
+
+static void small_step_end(struct small_step *small)
+{
+    tr_evidence_release(&small->step.evidence);
+    tr_device_destroy(&small->device);
 }
 
 /* A question to a party, and an answer as a judge takes it apart. A way that is taken leads to the root. */
@@ -309,11 +317,14 @@ void fuzz_dispute(const uint8_t *data, size_t size)
     struct tr_wire wire = {.at = line};
     if (kind == 0) {
         struct tr_text text = TR_TEXT_INIT;
-        if (dispute_step_answer(small_step(), &wire, &text) == TR_OK) {
+        struct small_step small;
+        small_step_begin(&small);
+        if (dispute_step_answer(&small.step, &wire, &text) == TR_OK) {
             FUZZ_DEMAND(text.length > 0 && text.length < TR_WIRE_MOST);
             FUZZ_DEMAND(!strchr(text.bytes, '\n'));
         }
         tr_text_release(&text);
+        small_step_end(&small);
     } else if (kind == 1) { /* step */
         struct tr_sha256_sum sum;
         tr_wire_digest(&wire, &sum);
