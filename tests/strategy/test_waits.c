@@ -5,14 +5,16 @@
 #include "support/ranks.h"
 #include "support/shadow.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <cmocka.h>
 
-#define CLIP "optimizer.clip_norm=1"
-#define SKIP "train.on_nonfinite=skip"
+#define CLIP  "optimizer.clip_norm=1"
+#define SKIP  "train.on_nonfinite=skip"
+#define TRIES 30
 
 /* Waits of all ranks in a run of so many steps. */
 static long long waits_of(const char *strategy, int ranks, const char *holder, const char *set, int64_t steps)
@@ -61,12 +63,17 @@ static void no_more_than_is_needed(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
-        long long fewer = waits_of(runs[i].strategy, runs[i].ranks, runs[i].holder, runs[i].set, 8),
-                  more = waits_of(runs[i].strategy, runs[i].ranks, runs[i].holder, runs[i].set, 16);
-        /* Two buckets may come at once. A wait more on one rank makes 8 more. */
-        if (more - fewer > runs[i].waits + 4)
+        /* Two buckets may come at once. A wait more on one rank makes 8 more, in every try; a rank that a
+           busy machine holds up asks more often than it needs to, in some. */
+        long long least = LLONG_MAX;
+        for (int n = 0; n < TRIES && least > runs[i].waits + 4; n++) {
+            long long fewer = waits_of(runs[i].strategy, runs[i].ranks, runs[i].holder, runs[i].set, 8),
+                      more = waits_of(runs[i].strategy, runs[i].ranks, runs[i].holder, runs[i].set, 16);
+            if (more - fewer < least) least = more - fewer;
+        }
+        if (least > runs[i].waits + 4)
             fail_msg("%s, %s: %lld waits in 8 steps, not %d", runs[i].strategy,
-                     runs[i].set ? runs[i].set : "plain", more - fewer, runs[i].waits);
+                     runs[i].set ? runs[i].set : "plain", least, runs[i].waits);
     }
 }
 

@@ -28,6 +28,7 @@ static const struct {
     const char *set[12];
 } shipped[] = {
     {"mnist-vit", true, {IDX, "optimizer.schedule.warmup=1", "train.batch=7"}},
+    {"mnist-light", true, {IDX, "train.batch=11", "train.microbatches=3"}},
     {"mnist-quick", true, {IDX, "train.batch=13", "train.microbatches=3"}},
     {"penguins", false, {NULL}},
     {"shakespeare-gpt",
