@@ -132,7 +132,6 @@ tr_status tr_tar_next_file(const char *path, const void *archive, size_t size, s
 {
     *there = false;
     for (;;) {
-        const uint8_t *block = (const uint8_t *)archive + *at;
         struct tr_tar_header header;
         size_t left = size - *at;
         bool end;
@@ -141,6 +140,7 @@ tr_status tr_tar_next_file(const char *path, const void *archive, size_t size, s
             return tr_fail(TR_EFORMAT,
                            "\"%s\": %zu bytes at byte %zu are too few for a member of a tar archive", path,
                            left, *at);
+        const uint8_t *block = (const uint8_t *)archive + *at; /* which an empty archive does not have */
         left -= TR_TAR_BLOCK;
         TR_TRY(read_header(path, block, *at, left, &header, &end));
         if (end) return TR_OK;
