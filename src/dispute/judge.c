@@ -132,9 +132,8 @@ static void compare_jobs(struct court *court, const struct tr_receipt *own)
     else if (!data && !court->settings->model)
         court_conclude(
             court, TR_DISPUTE_OPEN,
-            "the receipts are of other settings: A's are %s, B's %s; name the model file that is to "
-            "count (`model` of the settings)",
-            a_hex, b_hex);
+            "the receipts are of other settings: A's are %s, B's %s; give the model file that counts", a_hex,
+            b_hex);
     else
         court_conclude(court,
                        court_equal(of_a, of_own)   ? TR_DISPUTE_A
