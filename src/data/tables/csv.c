@@ -436,7 +436,7 @@ static tr_status fill(struct tr_csv_table *table, const char *state, struct csv_
     int64_t left_out;
     info->features = TR_FEATURE_FLOATS;
     source->columns = table->features;
-    table->collects = !state;
+    table->collects = table->learned = !state;
     if (state) TR_TRY(read_state(state, table->path, source, &table->classes));
     if (state) TR_TRY(take_categories(table, source));
     if (options->classes > 0) table->classes = options->classes;

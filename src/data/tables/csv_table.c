@@ -368,7 +368,8 @@ static tr_status read_category(struct tr_csv_table *table, const struct tr_lines
                    : status;
     }
     table->row[i] = (double)tr_category_find(&table->categories, table->feature[i], field.at, field.length);
-    if (table->row[i] >= 0 || table->options->unknown == TR_CSV_UNKNOWN_ZEROS) return TR_OK;
+    bool may_be_unknown = !table->learned && table->options->unknown == TR_CSV_UNKNOWN_ZEROS;
+    if (table->row[i] >= 0 || may_be_unknown) return TR_OK;
     return fail_field(table, lines, i, "is no name of the training data; set unknown: zeros, or correct it");
 }
 

@@ -49,6 +49,7 @@ struct tr_csv_table {
     int32_t features;                /* columns that are neither labels nor skipped */
     bool named;                      /* the label is a name; set by the caller, as are the next two */
     bool collects;                   /* names of the rows that are read are added to those known */
+    bool learned;                    /* names of good rows are all known, since they are of this table */
     struct tr_class_names names;     /* owned by the caller */
     int32_t classes;                 /* class labels are below this; 0: not known yet. Set by the caller */
     bool *is_category;               /* [features]: of names */

@@ -147,6 +147,19 @@ static void test_other_data(void **unused)
     tr_free(state);
 }
 
+/* A row that is bad while names are learned is so when numbers are read, too. */
+static void test_bad_names(void **unused)
+{
+    static const char bad[] = "a,1,0\nb\0c,2,1\nd,3,0\n";
+    (void)unused;
+    write_file("bad", bad, sizeof bad - 1);
+    tr_source *source = must_open("{csv: {path: bad, categories: 0, on_bad_record: skip, max_bad: 1}}");
+    assert_int_equal(tr_source_info(source)->count, 2);
+    expect_row(source, 0, 3, ROW(1, 0, 1));
+    expect_row(source, 1, 3, ROW(0, 1, 3));
+    tr_source_close(&source);
+}
+
 static void test_wrong_columns(void **unused)
 {
     (void)unused;
@@ -227,9 +240,13 @@ static void test_rows_of_callers(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names_become_numbers), cmocka_unit_test(test_numbers_beside_names),
-        cmocka_unit_test(test_other_data),           cmocka_unit_test(test_wrong_columns),
-        cmocka_unit_test(test_damaged_states),       cmocka_unit_test(test_rows_of_callers),
+        cmocka_unit_test(test_names_become_numbers),
+        cmocka_unit_test(test_numbers_beside_names),
+        cmocka_unit_test(test_other_data),
+        cmocka_unit_test(test_wrong_columns),
+        cmocka_unit_test(test_bad_names),
+        cmocka_unit_test(test_damaged_states),
+        cmocka_unit_test(test_rows_of_callers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
