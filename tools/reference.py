@@ -208,6 +208,6 @@ def write(directory):
 if __name__ == "__main__":
     if len(sys.argv) in (2, 3) and sys.argv[1] == "--check":
         sys.exit(1 if check(pathlib.Path(sys.argv[2]) if len(sys.argv) == 3 else HEADERS) else 0)
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     write(sys.argv[1])
