@@ -89,3 +89,42 @@ tr_status tr_layer_wants_sequence(const struct tr_layer *layer)
     return tr_fail(TR_EINVAL, "wants a sequence, its input is %s; put an embedding in front",
                    tr_shape_text(&layer->in[0], text));
 }
+
+tr_status tr_layer_group_norm_forward(const struct tr_layer_call *call, int64_t groups, float epsilon)
+{
+    const int64_t channels = tr_layer_channels(call->layer);
+    struct tr_op_group_norm_forward op = {
+        .rows = call->rows,
+        .spatial = tr_shape_count(&call->layer->out) / channels,
+        .channels = channels,
+        .groups = groups,
+        .epsilon = epsilon,
+        .x = call->x[0],
+        .gamma = call->parameter[0],
+        .beta = call->parameter[1],
+        .y = call->y,
+        .mean = call->buffer[0],
+        .inv = call->buffer[1],
+    };
+    return tr_device_group_norm_forward(call->device, &op);
+}
+
+tr_status tr_layer_group_norm_backward(const struct tr_layer_call *call, int64_t groups)
+{
+    const int64_t channels = tr_layer_channels(call->layer);
+    struct tr_op_group_norm_backward op = {
+        .spatial = tr_shape_count(&call->layer->out) / channels,
+        .channels = channels,
+        .groups = groups,
+        .x = call->x[0],
+        .gamma = call->parameter[0],
+        .mean = call->buffer[0],
+        .inv = call->buffer[1],
+        .dy = call->dy,
+        .dx = call->dx[0],
+        .dgamma = call->gradient[0],
+        .dbeta = call->gradient[1],
+        .cut = *call->cut,
+    };
+    return tr_device_group_norm_backward(call->device, &op);
+}

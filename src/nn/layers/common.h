@@ -94,4 +94,9 @@ tr_status tr_layer_wants_sequence(const struct tr_layer *layer);
 /* Microbatch `m` of a call alone, as one node; `row` [2] and `bound` [2] are what it borrows. */
 struct tr_cut tr_cut_single(const struct tr_cut *cut, int32_t m, int64_t row[2], int32_t bound[2]);
 
+/* Normalizes groups of channels of each row, scaled by parameter 0 and shifted by parameter 1; buffers 0 and
+   1 of the layer keep mean and inverse deviation, which backward takes. */
+tr_status tr_layer_group_norm_forward(const struct tr_layer_call *call, int64_t groups, float epsilon);
+tr_status tr_layer_group_norm_backward(const struct tr_layer_call *call, int64_t groups);
+
 #endif

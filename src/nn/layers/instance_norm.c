@@ -37,41 +37,12 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
 static tr_status forward(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
-    const int64_t channels = tr_layer_channels(call->layer);
-    const struct tr_op_group_norm_forward op = {
-        .rows = call->rows,
-        .spatial = tr_shape_count(&call->layer->out) / channels,
-        .channels = channels,
-        .groups = channels,
-        .epsilon = options->epsilon,
-        .x = call->x[0],
-        .gamma = call->parameter[0],
-        .beta = call->parameter[1],
-        .y = call->y,
-        .mean = call->buffer[0],
-        .inv = call->buffer[1],
-    };
-    return tr_device_group_norm_forward(call->device, &op);
+    return tr_layer_group_norm_forward(call, tr_layer_channels(call->layer), options->epsilon);
 }
 
 static tr_status backward(const struct tr_layer_call *call)
 {
-    const int64_t channels = tr_layer_channels(call->layer);
-    const struct tr_op_group_norm_backward op = {
-        .spatial = tr_shape_count(&call->layer->out) / channels,
-        .channels = channels,
-        .groups = channels,
-        .x = call->x[0],
-        .gamma = call->parameter[0],
-        .mean = call->buffer[0],
-        .inv = call->buffer[1],
-        .dy = call->dy,
-        .dx = call->dx[0],
-        .dgamma = call->gradient[0],
-        .dbeta = call->gradient[1],
-        .cut = *call->cut,
-    };
-    return tr_device_group_norm_backward(call->device, &op);
+    return tr_layer_group_norm_backward(call, tr_layer_channels(call->layer));
 }
 
 const struct tr_layer_class tr_layer_instance_norm = {
