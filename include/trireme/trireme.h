@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-/* The version of the library, "0.1.0". Static storage. */
+/* The version of the library, "0.2.0". Static storage. */
 TR_API const char *tr_version(void);
 /* The version of the arithmetic, from 1: it changes when, and only when, an equal job ends with another hash
    than under the version before, see CHANGELOG.md. Any thread. */

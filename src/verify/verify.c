@@ -17,6 +17,7 @@ static const struct {
     const char *release;
 } releases[] = {
     {1, "0.1.0"},
+    {2, "0.2.0"},
 };
 
 static const char *release_of(int64_t numerics)

@@ -22,7 +22,7 @@ mkdir -p tools packaging src/base src/verify tests/packages
 cp "$source/tools/release" "$source/tools/machine.sh" tools/
 cp "$source/packaging/sbom.py" packaging/
 echo 'project(trireme VERSION 1.2.3 LANGUAGES C)' >CMakeLists.txt
-printf '# Changelog\n\n## Unreleased\n' >CHANGELOG.md
+printf '# Changelog\n\n## Unreleased\n\n- A change.\n' >CHANGELOG.md
 echo /dist/ >.gitignore
 cat >tools/package <<'END'
 #!/bin/sh
@@ -50,8 +50,11 @@ refuses() {
 tags=
 refuses 'usage\|VERSION' nonsense
 refuses 'says version 1.2.3, not 1.2.4' 1.2.4 --kinds archive --on ''
-refuses 'head of CHANGELOG.md is "Unreleased"' 1.2.3 --kinds archive --on ''
-printf '# Changelog\n\n## 1.2.3 - 2026-01-02\n' >CHANGELOG.md
+refuses 'head of CHANGELOG.md is ""' 1.2.3 --kinds archive --on ''
+printf '# Changelog\n\n## Unreleased\n\n- A change.\n\n## 1.2.3 - 2026-01-02\n' >CHANGELOG.md
+git commit -qam 'a change too many'
+refuses 'entries under Unreleased' 1.2.3 --kinds archive --on ''
+printf '# Changelog\n\n## Unreleased\n\n## 1.2.3 - 2026-01-02\n' >CHANGELOG.md
 refuses 'not committed' 1.2.3 --kinds archive --on ''
 git commit -qam two
 refuses 'which release has the numerics version 2' 1.2.3 --kinds archive --on ''
@@ -68,9 +71,13 @@ git commit -qam 'a clock in a package'
 refuses 'two builds of the same sources differ' 1.2.3 --kinds archive --on ''
 git revert --no-edit HEAD >/dev/null
 
+# What would end it at the end ends it at the beginning.
+refuses 'no-such-key cannot be read\|minisign is not installed' 1.2.3 --kinds archive --on '' --key no-such-key
+(export GIT_COMMITTER_NAME='' && refuses 'who makes the tag' 1.2.3 --kinds archive --on '')
+
 # A test of the packages decides, but for a system that they are not for.
 # shellcheck disable=SC2016 # for the script
-printf 'echo "$1 is too old" && [ "$1" = bullseye ] && exit 77\nexit 1\n' >tests/packages/archive_on.sh
+printf 'echo "$1 is too old" && [ "$1" = bullseye ] && exit 77\n[ "$1" = trixie ] || exit 1\ngit -C "$2" commit -q --allow-empty -m later\n' >tests/packages/archive_on.sh
 git add -A && git commit -qm 'a test'
 refuses 'bookworm is too old' 1.2.3 --kinds archive --on 'bullseye bookworm'
 tools/release 1.2.3 --dry-run --kinds archive --on bullseye --out "$place/old" >"$place/said" 2>&1 || { cat "$place/said" && fail "an old system ends a release"; }
@@ -86,8 +93,13 @@ tools/release 1.2.3 --dry-run "$@" >"$place/said" 2>&1 || { cat "$place/said" &&
 grep -q ' 0 complaints; no tag' "$place/said" || { cat "$place/said" && fail "it complains"; }
 [ -z "$(git tag)" ] || fail "a trial made a tag"
 mv dist "$place/dry"
-tools/release 1.2.3 "$@" >"$place/said" 2>&1 || { cat "$place/said" && fail "the release was refused"; }
+commit=$(git rev-parse HEAD)
+tools/release 1.2.3 "$@" --on trixie >"$place/said" 2>&1 || { cat "$place/said" && fail "the release was refused"; }
 [ "$(git tag)" = v1.2.3 ] || fail "there is no tag"
+[ "$(git cat-file -t v1.2.3)" = tag ] || fail "the tag has no author and date"
+# The test of the packages has committed something: the tag is on what was built.
+[ "$(git rev-parse HEAD~)" = "$commit" ] || fail "nothing was committed meanwhile"
+[ "$(git rev-parse 'v1.2.3^{commit}')" = "$commit" ] || fail "the tag is not on the commit that was built"
 cd dist/1.2.3
 sha256sum --quiet -c SHA256SUMS
 cmp SHA256SUMS "$place/dry/1.2.3/SHA256SUMS"
