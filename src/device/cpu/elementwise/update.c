@@ -167,10 +167,7 @@ void update_rows(const struct tr_op_update *a, int64_t first, int64_t step, int6
         bad = update_by(a, TR_RULE_STATISTIC, &rows);
         break;
     }
-    float lane[VW];
-    v_store(lane, bad);
-    for (int j = 0; j < VW; j++)
-        if (lane[j] != 0) __atomic_store_n(&a->scalars->nonfinite, 1, __ATOMIC_RELAXED);
+    if (v_fold(bad) != 0) __atomic_store_n(&a->scalars->nonfinite, 1, __ATOMIC_RELAXED);
 }
 
 static void update_part(void *arguments, int member, int size)

@@ -1,11 +1,11 @@
 /* Blocking: a member takes a rectangle of the outputs, in it a chunk of tiles at a time. Over a chunk the
  * rows go by in blocks. The block's columns of b are packed and rest in the second-level cache, while
- * each tile fetches some of the next block's; those of a are packed just before the tile that needs them,
- * stay in the first-level cache while it meets all of b, and are fetched while the tile before is computed.
- * Every tile takes all the pieces of the block (reduction.h). The bias takes part as a row of a whose numbers
- * are 1. Tiles that wait for the next block or for their partner in the tree lie in slots; where all rows fit
- * into one block the slots of one tile serve them all, in the first-level cache. Where the gradient is for an
- * update alone, a tile of it is applied at once and lies nowhere else.
+ * each tile fetches some of the next block's; those of a are packed just before the tiles that need them,
+ * a few tiles at a time, and are fetched while the tiles before are computed.
+ * Every tile takes all the pieces of the block in one call (piece_tile.h). The bias is summed up from the
+ * packed panels. Tiles that wait for the next block or for their partner in the tree lie in slots; where all
+ * rows fit into one block the slots of one tile serve them all, in the first-level cache. Where the gradient
+ * is for an update alone, a tile of it is applied at once and lies nowhere else.
  */
 #include "device/cpu/products/gradient.h"
 
@@ -14,7 +14,7 @@
 #include "device/cpu/products/pack.h"
 #include "device/cpu/reduction.h"
 #include "device/cpu/sizes.h"
-#include "device/cpu/products/tile.h"
+#include "device/cpu/products/piece_tile.h"
 #include "device/cpu/elementwise/update.h"
 
 #include <math.h>
@@ -24,8 +24,14 @@
 /* How much longer members may take who have whole rows. */
 #define WHOLE_ROWS 1.03
 
+/* Most of what a tile fetches: a panel, the arrays of an update, slots. */
+#define FETCHES 12
+
 #define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
-#define PACKED_A  (TILE_ROWS * BLOCK_ROWS + PACK_SLACK)
+/* Tiles whose rows of a are packed together: some whole lines of each row of memory, so that each line is
+   read once. */
+#define GROUP    (48 / TILE_ROWS)
+#define PACKED_A (GROUP * (PIECE_STEP * BLOCK_ROWS + PACK_SLACK))
 
 struct work {
     struct cpu_device *cpu;
@@ -46,11 +52,10 @@ struct cursor {
 /* A part of the outputs, and the member's memory for it. */
 struct chunk {
     int64_t row, rows, column, columns;
-    float *a; /* of one tile */
+    float *a; /* of a group of tiles */
     float *b, *waiting;
     int64_t slot_step; /* floats between the slots of a tile */
     int64_t tile_step; /* floats between tiles of a slot; 0 when they share it */
-    const float *ones; /* BLOCK_ROWS times 1 */
     float *sums;       /* slots of the bias, or NULL: others sum it up */
     int64_t sums_step; /* floats between them */
 };
@@ -61,16 +66,16 @@ struct block {
     int count;
     int64_t depth;
     const float *next; /* the rows of b behind these, as they lie, or NULL */
+    int slots;         /* that its pieces use */
+    bool ends;         /* a node, the last one of them `node` */
+    int32_t node;
 };
 
 /* Tiles of one group of rows of a, and where they go. */
 struct band {
-    const float *a; /* packed */
-    int64_t height;
-    int64_t slot_step, tile_step; /* of the chunk, or those of the bias */
-    float *to;                    /* node 0; NULL where each tile is applied */
-    int64_t place;                /* in that, of the first output */
-    int64_t index, count;         /* fetches this part of so many of the next rows; none if count is 0 */
+    const float *a;        /* packed */
+    int64_t height, place; /* of its first output in a node */
+    int64_t index, count;  /* fetches this part of so many of the next rows */
 };
 
 /* A run of `length` rows of a and b that lie behind each other in both. */
@@ -112,111 +117,168 @@ static struct cursor pack_b(const struct gradient *g, const struct chunk *chunk,
     return cursor;
 }
 
-/* Packs `height` columns of a from `first` for the next `depth` rows. */
-static void pack_a(const struct gradient *g, const struct chunk *chunk, struct cursor cursor, int64_t first,
-                   int64_t height, int64_t depth)
+/* Packs the columns of a of the tiles [begin, end) of the chunk for the next `depth` rows. A tile has
+   PIECE_STEP columns of them, neighbours of its own behind these, so that all copies are whole vectors. */
+static void pack_a(const struct gradient *g, const struct chunk *chunk, struct cursor cursor, int64_t tiles,
+                   int64_t begin, int64_t end, int64_t depth)
 {
+    int64_t column[GROUP], whole = 0;
+    for (int64_t t = begin; t < end; t++) {
+        column[t - begin] = chunk->row + tile_first(chunk->rows, tiles, t);
+        if (column[t - begin] + PIECE_STEP <= g->height) whole = t + 1 - begin;
+    }
+    const int64_t tile_step = depth * PIECE_STEP + PACK_SLACK;
+    float *to = chunk->a;
     for (int64_t done = 0; done < depth;) {
         const struct run run = next_run(g, &cursor, depth - done);
-        pack_columns(chunk->a + done * height, height, g->a + run.a * g->height + first, g->height, height,
-                     run.length);
         done += run.length;
+        for (int64_t i = 0; i < run.length; i++, to += PIECE_STEP) {
+            const float *from = g->a + (run.a + i) * g->height;
+            int64_t t = 0;
+            for (; t < whole; t++)
+                V_UNROLL for (int v = 0; v < PIECE_STEP; v += VW)
+                    v_store(to + t * tile_step + v, v_load(from + column[t] + v));
+            for (; t < end - begin; t++)
+                V_UNROLL for (int v = 0; v < PIECE_STEP; v += VW) v_store(
+                    to + t * tile_step + v,
+                    v_load_part(from + column[t] + v, larger(0, smaller(VW, g->height - column[t] - v))));
+        }
     }
 }
 
-/* Asks for what the tile after this one will find in the slots of the same piece. */
-AHEAD_INLINE void ahead_waiting(const struct tile *tile, const struct reduction_piece *piece, int64_t height,
-                                int64_t tile_step)
+/* What the tiles of a band fetch, each for the one after it; with each tile a row begins `advance` further.
+ */
+struct fetches {
+    struct row_fetch list[FETCHES];
+    int64_t advance[FETCHES], every;
+    int count;
+};
+
+static void add_fetch(struct fetches *f, const float *from, int64_t step, int64_t rows, int64_t advance)
 {
-    if (piece->slot >= 0) ahead_tile(tile->to + tile_step, TILE_COLUMNS, height, TILE_COLUMNS);
-    if (tile->from && tile->from != tile->to)
-        ahead_tile(tile->from + tile_step, TILE_COLUMNS, height, TILE_COLUMNS);
-    for (int i = 0; i < tile->lefts; i++)
-        if (tile->left[i] != tile->to)
-            ahead_tile(tile->left[i] + tile_step, TILE_COLUMNS, height, TILE_COLUMNS);
+    if (f->count == FETCHES || rows <= 0) return;
+    f->list[f->count] = (struct row_fetch){from, step, rows};
+    f->advance[f->count++] = advance;
 }
 
-/* Lets a tile fetch a part of the panel that is at the same columns in the next block: rows spread evenly
-   over all tiles and their steps. Not a tile of few rows, which has to fetch the panel that it meets. */
-static void fetch_next(const struct block *block, const struct band *band, int64_t row, int64_t j,
-                       int64_t width, struct tile *tile)
+/* A part of the panel that is at the same columns in the next block; of the next tile the outputs, or what
+   their update reads, and the slots. */
+static void list_fetches(const struct gradient *g, const struct chunk *chunk, const struct block *block,
+                         const struct band *band, const float *waiting, struct fetches *f)
 {
-    if (band->count == 0 || band->height <= TILE_ROWS / 2) return;
-    const float *from = block->next + (block->depth * band->index + row) / band->count * width + j;
-    tile->next = tile_fetch(from, 0, band->count, width);
+    const int64_t height = band->height;
+    f->count = 0;
+    if (block->next && height > TILE_ROWS / 2) { /* fewer rows have to fetch the panel that they meet */
+        const int64_t first = block->depth * band->index / band->count;
+        add_fetch(f, block->next + first * g->width, g->width,
+                  block->depth * (band->index + 1) / band->count - first, TILE_COLUMNS);
+    }
+    /* Rows begin anywhere in a line: the first one came with the tile before. */
+    if (block->ends && g->update) {
+        const float *const all[] = {g->update->w, g->update->ema, g->update->m, g->update->v};
+        for (int i = 0; i < 4; i++)
+            if (all[i]) add_fetch(f, all[i] + band->place + AHEAD_LINE, g->width, height, TILE_COLUMNS);
+    } else if (block->ends) {
+        add_fetch(f, g->to + block->node * g->cut->stride + band->place + TILE_COLUMNS, g->width, height,
+                  TILE_COLUMNS);
+    }
+    for (int s = 0; s < block->slots && chunk->tile_step > 0; s++)
+        add_fetch(f, waiting + chunk->tile_step + s * chunk->slot_step, TILE_COLUMNS, height,
+                  chunk->tile_step);
+    int64_t rows = 1;
+    for (int i = 0; i < f->count; i++) rows += f->list[i].rows;
+    f->every = larger(1, block->depth / rows);
 }
 
-/* Lets the tiles of a block's `count` pieces fetch what the update of their outputs, at `place`, reads:
-   `piece` an array, or two of them if there are more arrays than pieces. Rows begin anywhere in a line: the
-   first one came with the tile before. */
-static void fetch_update(const struct gradient *g, int64_t place, int64_t height, int64_t piece,
-                         int64_t count, struct tile *tile)
-{
-    const float *const all[] = {g->update->w, g->update->ema, g->update->m, g->update->v};
-    const float *array[4];
-    int64_t arrays = 0;
-    for (int i = 0; i < 4; i++)
-        if (all[i]) array[arrays++] = all[i];
-    const int64_t each = arrays > count ? 2 : 1;
-    const float *one = array[each * piece % arrays], *two = array[(each * piece + each - 1) % arrays];
-    /* From the rows of one to those of the other, or to the same again; these are there already. */
-    const int64_t apart = ((intptr_t)two - (intptr_t)one) / (int64_t)sizeof *one;
-    tile->next = tile_fetch(one + place + AHEAD_LINE, g->width, height, apart - height * g->width);
-}
-
-/* Lets the tile at column j of the chunk take all pieces of a block. */
-static void reduce_tile(const struct gradient *g, const struct chunk *chunk, const struct block *block,
-                        const struct band *band, int64_t j, float *waiting)
+/* Lets the tiles of a band take all pieces of a block. `waiting` belongs to the first one. */
+static void reduce_band(const struct gradient *g, const struct chunk *chunk, const struct block *block,
+                        const struct band *band, float *waiting, struct ahead *ahead_a)
 {
     _Alignas(CPU_ALIGN) float formed[TILE_SIZE];
-    const float *left[TR_TREE_DEPTH];
-    struct tile_segment segment = {0};
-    struct tile tile = {.segments = &segment,
-                        .count = 1,
-                        .a_step = band->height,
-                        .b_step = TILE_COLUMNS,
-                        .from_step = TILE_COLUMNS,
-                        .columns = smaller(TILE_COLUMNS, chunk->columns - j),
-                        .left = left};
-    const int64_t place = band->place + j;
-    const bool ends = g->update && block->pieces[block->count - 1].slot < 0;
-    for (const struct reduction_piece *piece = block->pieces; piece < block->pieces + block->count; piece++) {
-        segment.length = (int32_t)piece->rows;
-        tile.a = band->a + piece->row * band->height;
-        tile.b = chunk->b + j * block->depth + piece->row * TILE_COLUMNS;
-        tile.from = piece->resume ? waiting + piece->fresh * band->slot_step : NULL;
-        tile.lefts = piece->lefts;
-        for (int i = 0; i < piece->lefts; i++) left[i] = waiting + (piece->fresh - 1 - i) * band->slot_step;
-        const bool applied = piece->slot < 0 && g->update;
-        if (applied) {
-            tile.to = formed;
-            tile.to_step = TILE_COLUMNS;
-        } else if (piece->slot < 0) {
-            tile.to = band->to + piece->node * g->cut->stride + place;
-            tile.to_step = g->width;
-            ahead_tile(tile.to + TILE_COLUMNS, g->width, band->height, TILE_COLUMNS);
-        } else {
-            tile.to = waiting + piece->slot * band->slot_step;
-            tile.to_step = TILE_COLUMNS;
-        }
-        if (band->tile_step > 0) ahead_waiting(&tile, piece, band->height, band->tile_step);
-        if (block->next)
-            fetch_next(block, band, piece->row, j, g->width, &tile);
-        else if (ends)
-            fetch_update(g, place, band->height, piece - block->pieces, block->count, &tile);
-        tile_compute(band->height, &tile);
-        if (applied)
-            update_rows(g->update, place, g->width, band->height, tile.columns, formed, TILE_COLUMNS);
+    struct fetches fetches;
+    list_fetches(g, chunk, block, band, waiting, &fetches);
+    struct piece_tile tile = {.pieces = block->pieces,
+                              .count = block->count,
+                              .a = band->a,
+                              .waiting = waiting,
+                              .slot_step = chunk->slot_step,
+                              .to = formed,
+                              .to_step = TILE_COLUMNS,
+                              .fetch = fetches.list,
+                              .fetches = fetches.count,
+                              .every = fetches.every};
+    if (!g->update) {
+        tile.to = g->to + band->place;
+        tile.to_step = g->width;
+        tile.node_step = g->cut->stride;
+    }
+    for (int64_t j = 0; j < chunk->columns; j += TILE_COLUMNS) {
+        tile.b = chunk->b + j * block->depth;
+        tile.columns = smaller(TILE_COLUMNS, chunk->columns - j);
+        ahead_fetch(ahead_a);
+        piece_tile_compute(band->height, &tile);
+        tile.waiting += chunk->tile_step;
+        for (int i = 0; i < fetches.count; i++) fetches.list[i].from += fetches.advance[i];
+        if (!g->update)
+            tile.to += TILE_COLUMNS;
+        else if (block->ends)
+            update_rows(g->update, band->place + j, g->width, band->height, tile.columns, formed,
+                        TILE_COLUMNS);
     }
 }
 
-/* Lets a row of numbers 1 take all pieces of a block. */
+/* Panels whose sums over rows are formed side by side, which hides the latency of an addition. */
+#define BIAS_PANELS 4
+
+/* Lets the sums over the rows of `panels` panels from column j on take all pieces of a block. */
+V_INLINE void reduce_bias_panels(const int panels, const struct gradient *g, const struct chunk *chunk,
+                                 const struct block *block, int64_t j)
+{
+    for (const struct reduction_piece *piece = block->pieces; piece < block->pieces + block->count; piece++) {
+        vf sum[BIAS_PANELS][TILE_VECTORS];
+        const float *b = chunk->b + j * block->depth + piece->row * TILE_COLUMNS;
+        const float *fresh = chunk->sums + piece->fresh * chunk->sums_step + j;
+        V_UNROLL for (int p = 0; p < panels; p++) V_UNROLL for (int v = 0; v < TILE_VECTORS; v++) sum[p][v] =
+            piece->resume ? v_load(fresh + p * TILE_COLUMNS + v * VW) : v_zero();
+        for (int64_t i = 0; i < piece->rows; i++)
+            V_UNROLL for (int p = 0; p < panels; p++) V_UNROLL for (int v = 0; v < TILE_VECTORS; v++)
+                sum[p][v] =
+                    v_add(sum[p][v], v_load(b + p * TILE_COLUMNS * block->depth + i * TILE_COLUMNS + v * VW));
+        for (int i = 0; i < piece->lefts; i++) {
+            fresh -= chunk->sums_step;
+            V_UNROLL for (int p = 0; p < panels; p++) V_UNROLL for (int v = 0; v < TILE_VECTORS; v++)
+                sum[p][v] = v_add(v_load(fresh + p * TILE_COLUMNS + v * VW), sum[p][v]);
+        }
+        float *to = piece->slot >= 0 ? chunk->sums + piece->slot * chunk->sums_step + j
+                                     : g->bias + piece->node * g->cut->stride + chunk->column + j;
+        const int64_t valid = piece->slot >= 0 ? panels * TILE_COLUMNS : chunk->columns - j;
+        V_UNROLL for (int p = 0; p < panels; p++) V_UNROLL for (int v = 0; v < TILE_VECTORS; v++)
+        {
+            const int64_t at = p * TILE_COLUMNS + v * VW;
+            v_store_part(to + at, sum[p][v], larger(0, smaller(VW, valid - at)));
+        }
+    }
+}
+
 static void reduce_bias(const struct gradient *g, const struct chunk *chunk, const struct block *block)
 {
-    const struct band band = {
-        .a = chunk->ones, .height = 1, .slot_step = chunk->sums_step, .to = g->bias, .place = chunk->column};
-    for (int64_t j = 0; j < chunk->columns; j += TILE_COLUMNS)
-        reduce_tile(g, chunk, block, &band, j, chunk->sums + j);
+    int64_t j = 0;
+    for (; j + BIAS_PANELS * TILE_COLUMNS <= chunk->columns; j += BIAS_PANELS * TILE_COLUMNS)
+        reduce_bias_panels(BIAS_PANELS, g, chunk, block, j);
+    for (; j < chunk->columns; j += TILE_COLUMNS) reduce_bias_panels(1, g, chunk, block, j);
+}
+
+/* What the pieces of a block have in common. */
+static void look_at_pieces(struct block *block)
+{
+    block->slots = 0;
+    block->ends = false;
+    for (const struct reduction_piece *piece = block->pieces; piece < block->pieces + block->count; piece++) {
+        if (piece->fresh >= block->slots) block->slots = piece->fresh + 1;
+        if (piece->slot >= 0) continue;
+        block->ends = true;
+        block->node = piece->node;
+    }
 }
 
 static void reduce_chunk(const struct work *work, const struct chunk *chunk)
@@ -234,29 +296,26 @@ static void reduce_chunk(const struct work *work, const struct chunk *chunk)
         const struct cursor after = pack_b(g, chunk, cursor, depth);
         rows -= depth;
         block.next = rows > 0 ? g->b + after.row * g->width + chunk->column : NULL;
+        look_at_pieces(&block);
         float *waiting = chunk->waiting;
-        for (int64_t t = 0; t < tiles; t++) {
-            const int64_t first = chunk->row + tile_first(chunk->rows, tiles, t);
-            const int64_t next = chunk->row + tile_first(chunk->rows, tiles, t + 1), height = next - first;
-            const struct band band = {.a = chunk->a,
-                                      .height = height,
-                                      .slot_step = chunk->slot_step,
-                                      .tile_step = chunk->tile_step,
-                                      .to = g->to,
-                                      .place = first * g->width + chunk->column,
-                                      .index = t,
-                                      .count = tiles};
-            pack_a(g, chunk, cursor, first, height, depth);
-            /* A tile's part of a row is at most a line, whose end is what the tile before has not fetched. */
-            struct ahead ahead_a = t + 1 < tiles
-                                       ? ahead_begin(g->a + cursor.row * g->height + next + height - 1, 1, 0,
-                                                     depth, g->height, panels)
-                                       : ahead_begin(g->a + after.row * g->height + chunk->row + height - 1,
-                                                     1, 0, smaller(depth, rows), g->height, panels);
-            for (int64_t j = 0; j < chunk->columns; j += TILE_COLUMNS) {
-                ahead_fetch(&ahead_a);
-                reduce_tile(g, chunk, &block, &band, j, waiting);
-                waiting += chunk->tile_step;
+        for (int64_t group = 0; group < tiles; group += GROUP) {
+            const int64_t end = smaller(group + GROUP, tiles), beyond = tile_first(chunk->rows, tiles, end);
+            const bool last = end == tiles;
+            pack_a(g, chunk, cursor, tiles, group, end, depth);
+            struct ahead ahead_a =
+                last ? ahead_rows(g->a + after.row * g->height + chunk->row, g->height, smaller(depth, rows),
+                                  smaller(GROUP * TILE_ROWS, chunk->rows), (end - group) * panels)
+                     : ahead_rows(g->a + cursor.row * g->height + chunk->row + beyond, g->height, depth,
+                                  smaller(GROUP * TILE_ROWS, chunk->rows - beyond), (end - group) * panels);
+            for (int64_t t = group; t < end; t++) {
+                const int64_t first = tile_first(chunk->rows, tiles, t);
+                const struct band band = {.a = chunk->a + (t - group) * (depth * PIECE_STEP + PACK_SLACK),
+                                          .height = tile_first(chunk->rows, tiles, t + 1) - first,
+                                          .place = (chunk->row + first) * g->width + chunk->column,
+                                          .index = t,
+                                          .count = tiles};
+                reduce_band(g, chunk, &block, &band, waiting, &ahead_a);
+                waiting += panels * chunk->tile_step;
             }
         }
         if (chunk->sums) reduce_bias(g, chunk, &block);
@@ -275,8 +334,7 @@ static int64_t packed_b(const struct work *work)
 
 static size_t scratch_bytes(const struct work *work)
 {
-    return (size_t)(floats_round(PACKED_A) + packed_b(work) + SUMS(work) + BLOCK_ROWS +
-                    work->waiting_tiles * TILE_SIZE) *
+    return (size_t)(floats_round(PACKED_A) + packed_b(work) + SUMS(work) + work->waiting_tiles * TILE_SIZE) *
            sizeof(float);
 }
 
@@ -291,10 +349,8 @@ static void reduce(void *arguments, int member, int size)
 
     struct chunk chunk = {.a = cpu_scratch(work->cpu, member), .sums_step = work->columns};
     chunk.b = chunk.a + floats_round(PACKED_A);
-    float *sums = chunk.b + packed_b(work), *ones = sums + SUMS(work);
-    chunk.waiting = ones + BLOCK_ROWS;
-    chunk.ones = ones;
-    for (int i = 0; i < BLOCK_ROWS; i++) ones[i] = 1.0f;
+    float *sums = chunk.b + packed_b(work);
+    chunk.waiting = sums + SUMS(work);
     /* The members with the first rows sum up the bias, if all of these have rows. */
     const bool has_bias = g->bias && g->height >= parts_rows;
     /* In one block, if it ends with the rows and not with its table of pieces. */
