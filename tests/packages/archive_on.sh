@@ -5,6 +5,7 @@
 set -eu
 suite=$1 source=$2 folder=$3
 . "$source/tools/machine.sh"
+. "$source/tests/packages/page.sh"
 why=$(machine_why)
 [ -z "$why" ] || { echo "skipped: $why" && exit 77; }
 archive=$(find "$folder" -name 'trireme-*.tar.zst' 2>/dev/null | head -n 1)
@@ -48,13 +49,19 @@ echo "== what the system has not is named"
 if trireme data fetch fashion-mnist 2>"$place/said"; then fail "there is no curl here"; fi
 grep libcurl "$place/said" || fail "the message names no library: $(cat "$place/said")"
 trireme devices | tee "$place/said"
-grep -q 'libOpenCL.so.1 was not found' "$place/said" || fail "the message names no library"
+grep -q 'libOpenCL.so.1 cannot be loaded' "$place/said" || fail "the message names no library"
 
 echo "== Open MPI and curl of the system"
 machine_install "$machine" openmpi-bin libcurl4
 trains mpirun --allow-run-as-root --oversubscribe -n 2 /opt/elsewhere/bin/trireme train mnist-quick --transport mpi --out /root/three
 if http_proxy=http://127.0.0.1:9 https_proxy=http://127.0.0.1:9 no_proxy='' trireme data fetch fashion-mnist 2>"$place/said"; then fail "nobody listens there"; fi
 grep 'fetch http' "$place/said" || fail "curl was not used: $(cat "$place/said")"
+
+echo "== the line of docs/how-to/install.md"
+machine_install "$machine" zstd
+cp "$archive" "$machine/root/"
+there sh -ec "cd && $(page_lines "$source" Archive)"
+there /root/.local/bin/trireme train penguins --steps 5 --quiet --out /root/birds
 
 if [ -n "${TRIREME_TEST_OPENCL:-}" ]; then
   echo "== OpenCL of the system"

@@ -72,7 +72,7 @@ done
 if inside touch /usr/local/bin/trireme 2>/dev/null; then fail "the user may change the program"; fi
 inside "$start" version
 inside "$start" devices | tee "$place/said"
-grep -q 'libOpenCL.so.1 was not found' "$place/said" && fail "the loader of OpenCL is not there"
+grep -q 'libOpenCL.so.1 cannot be loaded' "$place/said" && fail "the loader of OpenCL is not there"
 hash=$(sed -n 's/^hash  *//p' "$source/README.md" | head -n 1)
 for launch in "$start" "$start launch -n 2" "mpirun --oversubscribe -n 2 -x TRIREME_TRANSPORT=mpi $start"; do
   # shellcheck disable=SC2086 # a list of words

@@ -6,6 +6,7 @@ set -eu
 suite=$1 source=$2 folder=$3
 cd "$source"
 . tools/machine.sh
+. tests/packages/page.sh
 why=$(machine_why)
 [ -z "$why" ] || { echo "skipped: $why" && exit 77; }
 [ "$suite" != bullseye ] || { echo "skipped: the packages are for Debian 12 and newer" && exit 77; }
@@ -79,8 +80,22 @@ for test in command library mpi python; do
   machine_run "$machine" sh "/root/tests/$test"
 done
 
-echo "== purged"
-machine_run "$machine" sh -c 'apt-get purge -y -qq "trireme*" "libtrireme*" python3-trireme' >"$place/log" 2>&1 || { tail -n 20 "$place/log" && exit 1; }
-find "$machine" -xdev -name '*trireme*' ! -path "$machine/root/*" ! -path "$machine/tmp/*" ! -path "$machine/var/cache/apt/*" >"$place/after"
-if [ -s "$place/after" ]; then cat "$place/after" && exit 1; fi
+# Both lines of the page that users type: one installs program and data alone, the other removes whatever is there.
+page_lines "$PWD" "Debian packages" | sed 's/apt-get \(install\|purge\)/& -y -qq/' >"$place/lines"
+# typed WORDS: the line with these
+typed() {
+  machine_run "$machine" sh -ec "cd /root && $(grep "apt-get $1 " "$place/lines")" >"$place/log" 2>&1 || { tail -n 20 "$place/log" && exit 1; }
+}
+purged() {
+  echo "== purged"
+  typed purge
+  find "$machine" -xdev -name '*trireme*' ! -path "$machine/root/*" ! -path "$machine/tmp/*" ! -path "$machine/var/cache/apt/*" >"$place/after"
+  if [ -s "$place/after" ]; then cat "$place/after" && exit 1; fi
+}
+purged
+echo "== the program and its data alone"
+mv "$machine/root/new" "$machine/root/dist"
+typed install
+machine_run "$machine" trireme train penguins --steps 5 --quiet --out /root/birds
+purged
 echo "all is well on $suite"

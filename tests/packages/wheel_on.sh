@@ -51,4 +51,9 @@ lib.tr_data_set_fetch(b"fashion-mnist", b"https://127.0.0.1:9/nothing", b"/root/
 said = lib.tr_error_message().decode()
 assert "libcurl.so" in said or "127.0.0.1" in said, said'
 there /root/venv/bin/trireme train penguins --steps 5 --quiet --out /root/birds
+
+echo "== pip uninstall"
+there /root/venv/bin/pip uninstall --quiet --disable-pip-version-check -y trireme
+left=$(find "$machine/root/venv" -name '*trireme*')
+[ -z "$left" ] || { echo "left: $left" && exit 1; }
 echo "all is well on $suite"
