@@ -14,9 +14,9 @@ make() {
   printf '| `src/base/` | x |\n| `src/device/` | x |\n| `src/nn/` | x |\n' >"$tree/docs/architecture.md"
   echo '#include <stdint.h>' >"$tree/include/trireme/status.h"
   printf '#include "trireme/status.h"\ntypedef struct tr_location tr_location;\n' >"$tree/src/base/fail.h"
-  printf '# x\n\n- Read in this order: `fail.h`.\n- May include: nothing from elsewhere.\n- Rooms: `text/`.\n' >"$tree/src/base/README.md"
-  printf '# x\n\n- Rooms: `cpu/`.\n' >"$tree/src/device/README.md"
-  printf '# x\n\n- Rooms: `vectors/`.\n- May include: `device/cpu/vectors`.\n- Used by: `src/device` alone.\n' >"$tree/src/device/cpu/README.md"
+  printf '# x\n\n- Read in this order: `fail.h`.\n- May include: nothing from elsewhere.\n- Subfolders: `text/`.\n' >"$tree/src/base/README.md"
+  printf '# x\n\n- Subfolders: `cpu/`.\n' >"$tree/src/device/README.md"
+  printf '# x\n\n- Subfolders: `vectors/`.\n- May include: `device/cpu/vectors`.\n- Used by: `src/device` alone.\n' >"$tree/src/device/cpu/README.md"
   printf '# x\n\n- Used by: `src/device` alone.\n' >"$tree/src/device/cpu/vectors/README.md"
   printf '# x\n\n- May include: `base`.\n' >"$tree/src/nn/README.md"
   mkdir -p "$tree/src/base/text" "$tree/tests/base"
@@ -75,7 +75,7 @@ expect 'does not say that it may include cli/launch' cli/train/main.c '#include 
 expect 'and nothing there does' src/nn/README.md '- May include: `tensor`.'
 expect 'which is not there' src/base/README.md '- Read in this order: `gone.h`.'
 expect 'has no README.md' src/base/numbers/tree.c '#include "base/fail.h"'
-expect 'does not name its room' src/base/numbers/tree.c '#include "base/fail.h"'
+expect 'does not name its subfolder' src/base/numbers/tree.c '#include "base/fail.h"'
 make src/base/tree.h '#include <stdint.h>'
 for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24; do : >"$tree/src/base/$number.h"; done
 finds 'at most 25' 'a folder of 26 files'

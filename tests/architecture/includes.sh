@@ -23,20 +23,20 @@ for folder in src/*/; do
   esac
 done
 
-# Every folder with sources says what it is, and names files and rooms that are there.
+# Every folder with sources says what it is, and names files and subfolders that are there.
 find src cli -name '*.[chk]' -o -name '*.inc' -o -name '*.c.in' -o -name '*.proto' | sed 's,/[^/]*$,,' | sort -u | while read -r folder; do
   if [ ! -f "$folder/README.md" ]; then
     echo "$folder has no README.md that says what is there and what it may include"
     continue
   fi
   # shellcheck disable=SC2016 # backquotes of Markdown
-  sed -n '/^- Read in this order:/p; /^- Rooms:/p; /^- Private:/p' "$folder/README.md" | grep -o '`[^`]*`' | tr -d '`' | while read -r name; do
+  sed -n '/^- Read in this order:/p; /^- Subfolders:/p; /^- Private:/p' "$folder/README.md" | grep -o '`[^`]*`' | tr -d '`' | while read -r name; do
     [ -e "$folder/$name" ] || echo "$folder/README.md names $name, which is not there"
   done
   count=$(find "$folder" -maxdepth 1 -type f ! -name README.md ! -name CMakeLists.txt | wc -l)
-  [ "$count" -le 25 ] || echo "$folder has $count files, and a folder at most 25; make rooms of it"
+  [ "$count" -le 25 ] || echo "$folder has $count files, and a folder at most 25; divide it into subfolders"
   for room in "$folder"/*/; do
-    [ ! -d "$room" ] || grep -q "^- Rooms:.*\`$(basename "$room")/\`" "$folder/README.md" || echo "$folder/README.md does not name its room $(basename "$room")/"
+    [ ! -d "$room" ] || grep -q "^- Subfolders:.*\`$(basename "$room")/\`" "$folder/README.md" || echo "$folder/README.md does not name its subfolder $(basename "$room")/"
   done
 done >"${TMPDIR:-/tmp}/readmes.$$"
 if [ -s "${TMPDIR:-/tmp}/readmes.$$" ]; then
