@@ -18,4 +18,11 @@ extern const struct tr_choice tr_csv_separators[], tr_csv_headers[];
         .choices = tr_csv_headers, .help = "whether the first line names the columns"                        \
     }
 
+#define TR_CSV_OPTION_SKIP_COLUMNS(object)                                                                   \
+    {                                                                                                        \
+        .key = "skip_columns", .type = TR_OPTION_STRING_LIST, .offset = offsetof(object, skip_columns),      \
+        .fallback = "",                                                                                      \
+        .help = "columns that are left out, by name or number from 0; they need not hold numbers"            \
+    }
+
 #endif

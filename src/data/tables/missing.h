@@ -18,4 +18,11 @@ enum tr_missing { TR_MISSING_STOP, TR_MISSING_SKIP, TR_MISSING_MEAN, TR_MISSING_
     }
 #define TR_MISSING_SKIPS {.name = "skip", .value = TR_MISSING_SKIP, .help = "leave the row out"},
 
+/* The option `missing_value` of an object, with its member of that name, a double. */
+#define TR_OPTION_MISSING_VALUE(object)                                                                      \
+    {                                                                                                        \
+        .key = "missing_value", .type = TR_OPTION_DOUBLE, .offset = offsetof(object, missing_value),         \
+        .fallback = "0", .help = "the number for `missing: constant`, before `standardize`"                  \
+    }
+
 #endif

@@ -105,11 +105,7 @@ static const struct tr_option series_options[] = {
      .help = "part of each series that is taken, by time: [0, 0.8] for training and [0.8, 1] for validation "
              "share no "
              "row"},
-    {.key = "skip_columns",
-     .type = TR_OPTION_STRING_LIST,
-     FIELD(skip_columns),
-     .fallback = "",
-     .help = "columns that are left out, by name or number from 0; they need not hold numbers"},
+    TR_CSV_OPTION_SKIP_COLUMNS(struct series_options),
     TR_CSV_OPTION_SEPARATOR(struct series_options),
     TR_CSV_OPTION_HEADER(struct series_options),
     {.key = "missing",
@@ -120,11 +116,7 @@ static const struct tr_option series_options[] = {
      .help = "replacement of a missing number of a window: a field that is empty, ?, NA, N/A, NaN, null or "
              "None. Windows "
              "whose target is missing are left out"},
-    {.key = "missing_value",
-     .type = TR_OPTION_DOUBLE,
-     FIELD(missing_value),
-     .fallback = "0",
-     .help = "the number for `missing: constant`, before `standardize`"},
+    TR_OPTION_MISSING_VALUE(struct series_options),
     {.key = "standardize",
      .type = TR_OPTION_BOOL,
      FIELD(standardize),
