@@ -97,6 +97,7 @@
     X(position_backward)                                                                                     \
     X(rotary)                                                                                                \
     X(softmax_cross_entropy)                                                                                 \
+    X(soft_cross_entropy)                                                                                    \
     X(mean_squared_error)                                                                                    \
     X(binary_cross_entropy)                                                                                  \
     X(huber_error)                                                                                           \

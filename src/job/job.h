@@ -126,7 +126,14 @@ tr_status tr_job_scaling(const struct tr_job *job, struct tr_scaling *out);
 /* The resolved text. Returned, free with tr_free(). */
 tr_status tr_job_text(const struct tr_job *job, char **text);
 
+/* Whether outputs are scores of classes. */
 static inline bool tr_job_is_classification(const struct tr_job *job)
+{
+    return tr_loss_scores_classes(&job->model->loss);
+}
+
+/* Whether they are compared with numbers of classes; else with values, which may be their probabilities. */
+static inline bool tr_job_takes_classes(const struct tr_job *job)
 {
     return tr_loss_class_of(&job->model->loss)->classifies;
 }

@@ -142,9 +142,9 @@ bool tr_loss_answers(const struct tr_loss *loss)
 static struct tr_answer_part part_of(const struct tr_loss *loss, int64_t outputs)
 {
     const struct tr_loss_class *class = tr_loss_class_of(loss);
-    const struct tr_answer_part part = {class->classifies ? TR_ANSWER_CLASSES
-                                        : class->answers  ? TR_ANSWER_YES
-                                                          : TR_ANSWER_VALUES,
+    const struct tr_answer_part part = {tr_loss_scores_classes(loss) ? TR_ANSWER_CLASSES
+                                        : class->answers             ? TR_ANSWER_YES
+                                                                     : TR_ANSWER_VALUES,
                                         outputs};
     return part;
 }

@@ -38,6 +38,7 @@ struct tr_loss_call {
 struct tr_loss_class {
     TR_ENTRY;        /* options are those of all losses, below */
     bool classifies; /* compares with classes (label, correct), otherwise with values (target) */
+    bool soft;       /* of these, the values of an example are the probabilities of its classes */
     bool answers;    /* what is right can be told: `correct` is the fraction of right answers, not always 0 */
     bool of_tokens;  /* a row may be a token, whose label may be missing (negative) */
     bool smooths;    /* takes label_smoothing */
@@ -53,6 +54,12 @@ extern const struct tr_registry tr_loss_classes;
 static inline const struct tr_loss_class *tr_loss_class_of(const struct tr_loss *loss)
 {
     return (const struct tr_loss_class *)tr_loss_classes.entries[loss->kind];
+}
+
+/* Whether outputs are scores of classes that exclude each other, whatever they are compared with. */
+static inline bool tr_loss_scores_classes(const struct tr_loss *loss)
+{
+    return tr_loss_class_of(loss)->classifies || tr_loss_class_of(loss)->soft;
 }
 
 extern const struct tr_option tr_loss_options[];

@@ -64,6 +64,7 @@ def losses():
     kind = array("kind.npy", random.integers(0, 4, COUNT))
     asked = array("asked.npy", (random.random((COUNT, 4)) < 0.4).astype(np.float32))
     far = array("far.npy", (random.standard_t(2, (COUNT, 4))).astype(np.float32))
+    soft = array("soft.npy", random.dirichlet(np.ones(4), COUNT).astype(np.float32))
     weights = [0.5, 3.0, 1.25, 1.0]
     weight = torch.tensor(weights)
     layers = "[{dense: {units: 9, activation: tanh}}, {dense: 4}]"
@@ -78,6 +79,13 @@ def losses():
         ),
         "absolute": (far, "far.npy", "mean_absolute_error", F.l1_loss),
         "huber": (far, "far.npy", "{kind: huber, delta: 0.7}", lambda y, t: F.huber_loss(y, t, delta=0.7)),
+        "soft": (soft, "soft.npy", "soft_cross_entropy", F.cross_entropy),
+        "smoothed-soft": (
+            soft,
+            "soft.npy",
+            "{kind: soft_cross_entropy, label_smoothing: 0.1}",
+            lambda y, t: F.cross_entropy(y, t, label_smoothing=0.1),
+        ),
         "weighed-classes": (
             kind,
             "kind.npy",

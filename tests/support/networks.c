@@ -4,6 +4,7 @@
 #include "base/numbers/rng.h"
 #include "base/numbers/tree.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -295,6 +296,11 @@ const struct network networks[] = {
      "- dense: {units: 4, activation: sigmoid}\n"
      "- dense: 2\n"
      "loss: mean_absolute_error\n"},
+    {"probabilities of classes", "6", 0,
+     "layers:\n"
+     "- dense: {units: 5, activation: tanh}\n"
+     "- dense: 3\n"
+     "loss: {kind: soft_cross_entropy, label_smoothing: 0.2}\n"},
     {"several losses", "5", 0,
      "layers:\n"
      "- dense: {units: 4, activation: tanh, name: a}\n"
@@ -665,6 +671,8 @@ static void make_batch(struct trial *trial)
         trial->labelled += trial->label[i] >= 0;
     }
     for (int64_t i = 0; i < trial->examples * outputs; i++) trial->target[i] = real(STREAM_TARGET, i);
+    for (int64_t i = 0; i < trial->examples * outputs && tr_loss_class_of(&model->loss)->soft; i++)
+        trial->target[i] = fabsf(trial->target[i]); /* probabilities */
     /* Behind classes of 0 and 1, which the first of several losses may want. */
     int64_t targets = tr_loss_targets(&model->loss, outputs);
     for (int64_t i = 0; i < trial->examples && model->loss.head_count > 0; i++)

@@ -83,6 +83,8 @@ const struct tr_foreign tr_foreign_names[] = {
     {"softmax", "softmax_cross_entropy"},
     {"nll", "softmax_cross_entropy"},
     {"nll_loss", "softmax_cross_entropy"},
+    {"soft_target_cross_entropy", "soft_cross_entropy"},
+    {"cross_entropy_soft", "soft_cross_entropy"},
     {"log_loss", "softmax_cross_entropy"},
     {"mse", "mean_squared_error"},
     {"mse_loss", "mean_squared_error"},

@@ -27,6 +27,27 @@ struct tr_op_softmax_cross_entropy {
     _(WRITES, dx, rows * a->classes)                                                                         \
     _(OPERATIONS, (a->dx ? 7 : 4) * rows * a->classes)
 
+/* Against a row of probabilities. Per row: m, s, logz as in softmax_cross_entropy; p[k] = target[k], with
+   smoothing e: p[k] = fma(1 - e, target[k], e / classes); all = lane sum(p). loss = lane chain(p[k] * (logz -
+   (x[k] - m))); dx = flush(fma(exp(x - m) / s, all, -p)) * scale. correct = 1 if the greatest target stands
+   where the greatest x does (each the first of equals, NaN above all). */
+struct tr_op_soft_cross_entropy {
+    int64_t rows, classes;
+    float smoothing, scale;
+    const float *x, *target; /* [rows][classes] */
+    float *loss, *correct;   /* [rows] */
+    float *dx;               /* [rows][classes] or NULL */
+};
+#define TR_ABOUT_soft_cross_entropy(_)                                                                       \
+    _(SIZE, rows)                                                                                            \
+    _(SHAPE, classes)                                                                                        \
+    _(READS, x, rows * a->classes)                                                                           \
+    _(READS, target, rows * a->classes)                                                                      \
+    _(WRITES, loss, rows)                                                                                    \
+    _(WRITES, correct, rows)                                                                                 \
+    _(WRITES, dx, rows * a->classes)                                                                         \
+    _(OPERATIONS, (a->dx ? 9 : 6) * rows * a->classes)
+
 /* Per row: d = x - target; loss = lane chain(d * d) * (1 / width); dx = (d * (2 / width)) * scale. */
 struct tr_op_mean_squared_error {
     int64_t rows, width;

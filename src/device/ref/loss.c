@@ -37,6 +37,32 @@ tr_status ref_softmax_cross_entropy(tr_device *device, const struct tr_op_softma
     return TR_OK;
 }
 
+tr_status ref_soft_cross_entropy(tr_device *device, const struct tr_op_soft_cross_entropy *a)
+{
+    (void)device;
+    float kept = 1 - a->smoothing, spread = a->smoothing / (float)a->classes;
+    for (int64_t r = 0; r < a->rows; r++) {
+        const float *x = a->x + r * a->classes, *target = a->target + r * a->classes;
+        int64_t best = ref_greatest(a->classes, x);
+        float greatest = x[best], exps[REF_LANES] = {0}, shares[REF_LANES] = {0}, terms[REF_LANES] = {0};
+        for (int64_t k = 0; k < a->classes; k++) exps[k % REF_LANES] += tr_expf(x[k] - greatest);
+        float sum = ref_lanes_total(exps), logz = tr_logf(sum);
+        for (int64_t k = 0; k < a->classes; k++) {
+            float p = a->smoothing != 0 ? fmaf(kept, target[k], spread) : target[k];
+            shares[k % REF_LANES] += p;
+            terms[k % REF_LANES] = fmaf(p, logz - (x[k] - greatest), terms[k % REF_LANES]);
+        }
+        float all = ref_lanes_total(shares);
+        a->loss[r] = ref_lanes_total(terms);
+        a->correct[r] = best == ref_greatest(a->classes, target);
+        for (int64_t k = 0; a->dx && k < a->classes; k++) {
+            float p = a->smoothing != 0 ? fmaf(kept, target[k], spread) : target[k];
+            a->dx[r * a->classes + k] = tr_flushf(fmaf(tr_expf(x[k] - greatest) / sum, all, -p)) * a->scale;
+        }
+    }
+    return TR_OK;
+}
+
 tr_status ref_mean_squared_error(tr_device *device, const struct tr_op_mean_squared_error *a)
 {
     (void)device;

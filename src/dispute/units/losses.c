@@ -28,6 +28,45 @@ UNIT(softmax_cross_entropy)
     return loss;
 }
 
+/* The place of the greatest of a row. */
+static struct num place_of(const float *x, int64_t width)
+{
+    struct greatest greatest = {.any = false};
+    for (int64_t k = 0; k < width; k++) greatest_add(&greatest, in(x + k), k);
+    return greatest.at;
+}
+
+static struct num soft_target(const struct tr_op_soft_cross_entropy *a, int64_t at)
+{
+    if (a->smoothing == 0) return in(a->target + at);
+    return fused(constant(1 - a->smoothing), in(a->target + at), constant(a->smoothing / (float)a->classes));
+}
+
+UNIT(soft_cross_entropy)
+{
+    const int64_t r = is(to, "dx") ? to->at / a->classes : to->at, first = r * a->classes;
+    const float *x = a->x + first;
+    if (is(to, "correct"))
+        return if_equal(place_of(x, a->classes), place_of(a->target + first, a->classes), constant(1),
+                        constant(0));
+    struct greatest greatest = {.any = false};
+    for (int64_t k = 0; k < a->classes; k++) greatest_add(&greatest, in(x + k), k);
+    const struct num m = greatest.value;
+    struct lane_sum sum = lanes_begin(), all = lanes_begin(), terms = lanes_begin();
+    for (int64_t k = 0; k < a->classes; k++) lanes_add(&sum, exponential(sub(in(x + k), m)));
+    const struct num s = lanes_total(&sum);
+    if (is(to, "dx")) {
+        for (int64_t k = 0; k < a->classes; k++) lanes_add(&all, soft_target(a, first + k));
+        const struct num share = over(exponential(sub(in(a->x + to->at), m)), s);
+        return mul(flushed(fused(share, lanes_total(&all), negated(soft_target(a, to->at)))),
+                   constant(a->scale));
+    }
+    const struct num logz = logarithm(s);
+    for (int64_t k = 0; k < a->classes; k++)
+        lanes_fused(&terms, soft_target(a, first + k), sub(logz, sub(in(x + k), m)));
+    return lanes_total(&terms);
+}
+
 UNIT(mean_squared_error)
 {
     const int64_t first = to->at * a->width;
@@ -144,6 +183,7 @@ UNIT(sum_rows)
     return over_cut(&a->cut, to->node, rows_leaf, a, 0);
 }
 
-const struct unit_entry unit_losses[] = {
-    UNIT_ENTRY(softmax_cross_entropy) UNIT_ENTRY(mean_squared_error) UNIT_ENTRY(binary_cross_entropy)
-        UNIT_ENTRY(huber_error) UNIT_ENTRY(weigh_rows) UNIT_ENTRY(to_labels) UNIT_ENTRY(sum_rows) UNIT_END};
+const struct unit_entry unit_losses[] = {UNIT_ENTRY(softmax_cross_entropy) UNIT_ENTRY(soft_cross_entropy)
+                                             UNIT_ENTRY(mean_squared_error) UNIT_ENTRY(binary_cross_entropy)
+                                                 UNIT_ENTRY(huber_error) UNIT_ENTRY(weigh_rows)
+                                                     UNIT_ENTRY(to_labels) UNIT_ENTRY(sum_rows) UNIT_END};

@@ -113,7 +113,7 @@ static void add_probabilities(struct tr_onnx_graph *graph, const char *scores, s
 
 static void add_outputs(struct tr_onnx_graph *graph)
 {
-    const bool classification = tr_loss_class_of(&graph->trace->model->loss)->classifies;
+    const bool classification = tr_loss_scores_classes(&graph->trace->model->loss);
     struct tr_onnx_value output = take_output(graph, classification);
     const char *name = classification ? "logits" : "output";
     struct tr_onnx_info info = tr_onnx_describe(&output, name);

@@ -289,6 +289,29 @@ static tr_status feed_tokens(tr_feed *feed, tr_pass *pass, const struct tr_batch
                                count * sizeof *batch->tokens);
 }
 
+/* How far probabilities may be from a sum of 1: rows are often written with two digits. */
+#define SUM_OFF 0.02
+
+static tr_status check_probabilities(const struct tr_loss_class *class, const float *target, int64_t values,
+                                     int64_t example)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < values; k++) {
+        if (!(target[k] >= 0))
+            return tr_fail(TR_EFORMAT,
+                           "example %" PRId64
+                           " has the value %g; %s takes probabilities, which are 0 or more",
+                           example, (double)target[k], class->name);
+        sum += (double)target[k];
+    }
+    if (fabs(sum - 1) <= SUM_OFF) return TR_OK;
+    return tr_fail(TR_EFORMAT,
+                   "the %" PRId64 " values of example %" PRId64
+                   " add up to %g; %s takes the probabilities of "
+                   "the classes, which add up to 1",
+                   values, example, sum, class->name);
+}
+
 /* What a source gives as values may be any; a loss takes those of one kind. `target` are those of one example
    for this loss. */
 static tr_status check_target(const struct tr_loss *loss, const float *target, int64_t values,
@@ -296,6 +319,7 @@ static tr_status check_target(const struct tr_loss *loss, const float *target, i
 {
     const struct tr_loss_class *class = tr_loss_class_of(loss);
     if (!class->answers) return TR_OK;
+    if (class->soft) return check_probabilities(class, target, values, example);
     for (int64_t k = 0; k < values; k++) {
         if (class->classifies &&
             !(target[k] >= 0 && target[k] < (float)loss->outputs && target[k] == floorf(target[k])))

@@ -323,7 +323,7 @@ tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source,
                        "the %s data have %d words, the network %" PRId64 "; use the training vocabulary",
                        name, info->vocabulary, job->model->vocabulary);
     if (info->labels == TR_LABEL_NONE && !labelled) return TR_OK;
-    if (tr_job_is_classification(job)) {
+    if (tr_job_takes_classes(job)) {
         bool tokens = job->model->output.sequence;
         if (tokens && info->labels == TR_LABEL_CLASS)
             return tr_fail(
@@ -341,7 +341,7 @@ tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source,
             return tr_fail(
                 TR_EMISMATCH,
                 "the %s data have no classes, which %s needs; give classes, or set the loss to one "
-                "that takes values",
+                "that takes values (soft_cross_entropy: the probabilities of the classes)",
                 name, tr_loss_class_of(&job->model->loss)->name);
         if (info->classes > outputs)
             return tr_fail(TR_EMISMATCH,

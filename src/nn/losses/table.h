@@ -12,6 +12,7 @@
     X(binary_cross_entropy)                                                                                  \
     X(mean_absolute_error)                                                                                   \
     X(huber)                                                                                                 \
+    X(soft_cross_entropy)                                                                                    \
     X(heads)
 
 /* TR_LOSS_<name>: its place in the list. */

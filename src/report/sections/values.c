@@ -65,7 +65,7 @@ tr_status tr_report_values(struct tr_text *html, tr_predictor *predictor, const 
     struct values values = {.info = TR_PREDICT_INFO_INIT};
     const struct tr_source_info *info = tr_source_info(source);
     TR_TRY(tr_predictor_info(predictor, &values.info));
-    if (info->labels != TR_LABEL_VALUES || info->values != values.info.outputs)
+    if (values.info.classification || info->labels != TR_LABEL_VALUES || info->values != values.info.outputs)
         return tr_fail(TR_EUNSUPPORTED, "they have no values to compare with");
     values.examples = info->count < EXAMPLES ? info->count : EXAMPLES;
     values.shown = values.info.outputs < OUTPUTS_MOST ? values.info.outputs : OUTPUTS_MOST;

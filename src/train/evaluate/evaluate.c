@@ -99,9 +99,10 @@ static tr_status make_truth(tr_evaluator *evaluator, const struct tr_source_info
 {
     size_t batch = (size_t)evaluator->batch;
     bool tokens = info->labels == TR_LABEL_TOKENS;
-    bool classes = tr_job_is_classification(evaluator->job) && (info->labels == TR_LABEL_CLASS || tokens);
+    bool values = !tr_job_takes_classes(evaluator->job) && info->labels == TR_LABEL_VALUES;
+    bool classes = tr_job_is_classification(evaluator->job) &&
+                   (info->labels == TR_LABEL_CLASS || tokens || values); /* the most probable ones */
     if (tokens) batch = (size_t)tr_loader_tokens(evaluator->loader);
-    bool values = !tr_job_is_classification(evaluator->job) && info->labels == TR_LABEL_VALUES;
     for (int i = 0; i < evaluator->slots && ends_network(evaluator); i++) {
         struct slot *slot = &evaluator->slot[i];
         if (classes && !(slot->labels = tr_alloc(batch, sizeof *slot->labels))) return TR_ENOMEM;
@@ -227,6 +228,15 @@ static tr_status send(tr_evaluator *evaluator, struct slot *slot)
                                 "activations", &slot->exit);
 }
 
+/* Where the greatest stands. */
+static int32_t greatest_of(const float *number, int32_t count)
+{
+    int32_t best = 0;
+    for (int32_t k = 1; k < count; k++)
+        if (number[k] > number[best]) best = k;
+    return best;
+}
+
 /* What rows [begin, begin + rows) of the batch are compared with, which outlives it. */
 static void take_labels(const tr_evaluator *evaluator, struct slot *slot, const struct tr_batch *batch,
                         int64_t begin, int64_t rows)
@@ -235,7 +245,10 @@ static void take_labels(const tr_evaluator *evaluator, struct slot *slot, const 
     if (slot->targets)
         memcpy(slot->targets, batch->targets + (size_t)begin * values,
                (size_t)rows * values * sizeof *slot->targets);
-    if (slot->labels && !slot->offset)
+    if (slot->labels && slot->targets)
+        for (int64_t i = 0; i < rows; i++)
+            slot->labels[i] = greatest_of(slot->targets + i * (int64_t)values, (int32_t)values);
+    else if (slot->labels && !slot->offset)
         memcpy(slot->labels, batch->labels + begin, (size_t)rows * sizeof *slot->labels);
     if (!slot->offset) return;
     const int32_t *offset = batch->offset + begin;
@@ -270,9 +283,7 @@ static tr_status admit(tr_evaluator *evaluator, struct slot *slot, int64_t at, i
 /* Which class is answered, and how the right one stands. */
 static void judge(const float *output, int32_t classes, struct tr_evaluated_row *row)
 {
-    row->answer = 0;
-    for (int32_t k = 1; k < classes; k++)
-        if (output[k] > output[row->answer]) row->answer = k;
+    row->answer = greatest_of(output, classes);
     row->place = tr_metrics_place(output, classes, row->label);
 }
 

@@ -265,15 +265,17 @@ static double measure_head(const struct work *work, const struct tr_loss *head, 
     for (int64_t i = 0; i < work->examples; i++) {
         const float *answer = work->answers + i * work->width + first;
         const float *truth = work->answers + i * work->width + work->outputs + target;
-        int64_t best = 0;
+        int64_t best = 0, wanted = 0;
         for (int64_t k = 0; k < head->outputs; k++) {
             if (answer[k] > answer[best]) best = k;
-            if (class->classifies) continue;
+            if (class->soft && truth[k] > truth[wanted]) wanted = k;
+            if (class->classifies || class->soft) continue;
             double own = class->answers ? (double)((answer[k] > 0.5f) == (truth[k] > 0.5f))
                                         : fabs((double)truth[k] - (double)answer[k]);
             sum += own / (double)head->outputs;
         }
         if (class->classifies) sum += (double)((float)best == *truth);
+        if (class->soft) sum += (double)(best == wanted);
     }
     return sum / (double)work->examples;
 }

@@ -260,12 +260,13 @@ tr_status tr_predictor_head(const tr_predictor *predictor, int32_t index, struct
     int64_t outputs = loss->head_count > 0 ? loss->head[index].outputs : tr_predictor_outputs(predictor),
             first = 0;
     for (int32_t i = 0; i < index; i++) first += loss->head[i].outputs;
-    const struct tr_loss_class *class = tr_loss_class_of(loss->head_count > 0 ? &loss->head[index] : loss);
+    const struct tr_loss *own = loss->head_count > 0 ? &loss->head[index] : loss;
+    const struct tr_loss_class *class = tr_loss_class_of(own);
     const struct tr_predict_head facts = {
         .loss = class->name,
         .outputs = (int32_t)outputs,
-        .classification = class->classifies,
-        .yes_or_no = class->answers && !class->classifies,
+        .classification = tr_loss_scores_classes(own),
+        .yes_or_no = class->answers && !tr_loss_scores_classes(own),
         .first_output = (int32_t)first,
         .name = head_name(predictor->job->model, index),
     };

@@ -92,7 +92,9 @@ static tr_status ask(struct sampler *sampler, int64_t index, char label[ANSWER_S
     bool classes = info->labels == TR_LABEL_CLASS;
     TR_TRY(tr_source_read(sampler->source, index, sampler->features, tr_source_capacity(sampler->source),
                           &length, classes ? (void *)&class : sampler->values));
-    if (classes)
+    for (int32_t k = 1; !classes && tr_job_is_classification(job) && k < info->values; k++)
+        if (sampler->values[k] > sampler->values[class]) class = k;
+    if (classes || tr_job_is_classification(job))
         name_class(job, class, label);
     else
         name_values(sampler->values, info->values, label);

@@ -134,6 +134,24 @@ bool case_softmax_cross_entropy(struct scene *s, int index)
     return true;
 }
 
+bool case_soft_cross_entropy(struct scene *s, int index)
+{
+    if (index >= 4 * LENGTH(row_shapes)) return false;
+    struct tr_op_soft_cross_entropy a = {.rows = row_shapes[index / 4].rows,
+                                         .classes = row_shapes[index / 4].width,
+                                         .smoothing = index & 1 ? 0.1f : 0,
+                                         .scale = 1 / 60.0f};
+    scene_name(s, "rows %d, classes %d, smoothing %g%s", (int)a.rows, (int)a.classes, (double)a.smoothing,
+               index & 2 ? ", no gradient" : "");
+    a.x = scene_in(s, "x", a.rows * a.classes);
+    a.target = scene_in(s, "target", a.rows * a.classes);
+    a.loss = scene_out(s, "loss", a.rows);
+    a.correct = scene_out(s, "correct", a.rows);
+    a.dx = index & 2 ? NULL : scene_out(s, "dx", a.rows * a.classes);
+    scene_end(s, tr_device_soft_cross_entropy(s->device, &a));
+    return true;
+}
+
 bool case_mean_squared_error(struct scene *s, int index)
 {
     if (index >= 2 * LENGTH(row_shapes)) return false;

@@ -39,6 +39,7 @@ void gradients_rotary(void);
 void gradients_softmax_cross_entropy(void);
 void gradients_mean_squared_error(void);
 void gradients_binary_cross_entropy(void);
+void gradients_soft_cross_entropy(void);
 void gradients_huber_error(void);
 void gradients_weigh_rows(void);
 

@@ -297,6 +297,37 @@ void gradients_softmax_cross_entropy(void)
     differences_release(4, (float *[]){x, dx, loss, correct});
 }
 
+static double soft_cross_entropy_scalar(void *user)
+{
+    struct tr_op_soft_cross_entropy forward = *(const struct tr_op_soft_cross_entropy *)user;
+    forward.dx = NULL;
+    assert_int_equal(ref_soft_cross_entropy(NULL, &forward), TR_OK);
+    return sum_of_losses(forward.loss);
+}
+
+void gradients_soft_cross_entropy(void)
+{
+    /* Targets need not add up to 1: the slope has their sum. */
+    float *x = differences_numbers(ROWS * WIDTH, 1), *target = differences_numbers(ROWS * WIDTH, 2);
+    float *dx = differences_zeros(ROWS * WIDTH), *loss = differences_zeros(ROWS),
+          *correct = differences_zeros(ROWS);
+    for (int smooth = 0; smooth < 2; smooth++) {
+        struct tr_op_soft_cross_entropy op = {.rows = ROWS,
+                                              .classes = WIDTH,
+                                              .smoothing = smooth ? 0.2f : 0,
+                                              .scale = SCALE,
+                                              .x = x,
+                                              .target = target,
+                                              .loss = loss,
+                                              .correct = correct,
+                                              .dx = dx};
+        assert_int_equal(ref_soft_cross_entropy(NULL, &op), TR_OK);
+        differences_check(smooth ? "soft cross-entropy, smoothing" : "soft cross-entropy",
+                          soft_cross_entropy_scalar, &op, DIFFERENCES_SMOOTH, x, dx, 0, ROWS * WIDTH);
+    }
+    differences_release(5, (float *[]){x, target, dx, loss, correct});
+}
+
 static double squared_error_scalar(void *user)
 {
     struct tr_op_mean_squared_error forward = *(const struct tr_op_mean_squared_error *)user;

@@ -99,6 +99,7 @@ static const struct gradient {
     [TR_OPERATION_softmax_cross_entropy] = {{gradients_softmax_cross_entropy}, NULL},
     [TR_OPERATION_mean_squared_error] = {{gradients_mean_squared_error}, NULL},
     [TR_OPERATION_binary_cross_entropy] = {{gradients_binary_cross_entropy}, NULL},
+    [TR_OPERATION_soft_cross_entropy] = {{gradients_soft_cross_entropy}, NULL},
     [TR_OPERATION_huber_error] = {{gradients_huber_error}, NULL},
     [TR_OPERATION_weigh_rows] = {{gradients_weigh_rows}, NULL},
     [TR_OPERATION_to_labels] = {.reason = "its outputs are whole numbers"},

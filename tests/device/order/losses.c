@@ -28,6 +28,29 @@ ORDER(softmax_cross_entropy)
     }
 }
 
+ORDER(soft_cross_entropy)
+{
+    const float kept = 1 - a->smoothing, spread = a->smoothing / (float)a->classes;
+    for (int64_t r = 0; r < a->rows; r++) {
+        const float *x = a->x + r * a->classes, *t = a->target + r * a->classes;
+        for (int64_t k = 0; k < a->classes; k++) number(x[k]);
+        const int64_t best = greatest();
+        for (int64_t k = 0; k < a->classes; k++) number(t[k]);
+        a->correct[r] = greatest() == best;
+        for (int64_t k = 0; k < a->classes; k++) number(tr_expf(x[k] - x[best]));
+        const float sum = lane_sum(), logz = tr_logf(sum);
+        for (int64_t k = 0; k < a->classes; k++)
+            term(a->smoothing == 0 ? t[k] : fused(kept, t[k], spread), logz - (x[k] - x[best]));
+        a->loss[r] = lane_chain();
+        for (int64_t k = 0; k < a->classes; k++) number(a->smoothing == 0 ? t[k] : fused(kept, t[k], spread));
+        const float all = lane_sum();
+        for (int64_t k = 0; a->dx && k < a->classes; k++) {
+            const float p = a->smoothing == 0 ? t[k] : fused(kept, t[k], spread);
+            a->dx[r * a->classes + k] = flushed(fused(tr_expf(x[k] - x[best]) / sum, all, -p)) * a->scale;
+        }
+    }
+}
+
 ORDER(mean_squared_error)
 {
     const float width = (float)a->width;

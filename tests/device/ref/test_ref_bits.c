@@ -79,6 +79,7 @@ static const uint64_t bits[CASE_LISTS] = {
     [TR_OPERATION_softmax_cross_entropy] = 0x60746d6935449663u,
     [TR_OPERATION_mean_squared_error] = 0x90701ceeaa26251eu,
     [TR_OPERATION_binary_cross_entropy] = 0xb2b7d30f81dcfcb1u,
+    [TR_OPERATION_soft_cross_entropy] = 0xac2178ab4fb2ebe2u,
     [TR_OPERATION_huber_error] = 0x5ddfe73469fc40e2u,
     [TR_OPERATION_weigh_rows] = 0xde3adfe8bfd53f25u,
     [TR_OPERATION_to_labels] = 0xa9cb552b9adcb95bu,

@@ -86,6 +86,72 @@ tr_status CPU_KERNEL(softmax_cross_entropy)(tr_device *device, const struct tr_o
     return TR_OK;
 }
 
+/* Where the maximum of a row was found. */
+static int64_t place_of(const float *x, int64_t width, float greatest)
+{
+    int64_t k = 0;
+    while (k < width - 1 && !(x[k] == greatest || (x[k] != x[k] && greatest != greatest))) k++;
+    return k;
+}
+
+/* The part of the targets from `k` on, smoothed. */
+static struct lanes soft_target(const struct tr_op_soft_cross_entropy *a, const float *target, int64_t count)
+{
+    struct lanes given = lanes_load(target, count);
+    if (a->smoothing == 0) return given;
+    return lanes_fma(lanes_set1(1 - a->smoothing), given, lanes_set1(a->smoothing / (float)a->classes));
+}
+
+static void soft_row(const struct tr_op_soft_cross_entropy *a, int64_t r, float *dx)
+{
+    const int64_t classes = a->classes;
+    const float *x = a->x + r * classes, *target = a->target + r * classes;
+    const float greatest = lanes_maximum(x, classes);
+    const struct lanes shift = lanes_set1(greatest), zero = lanes_set1(0);
+    struct lanes exps = zero, shares = zero, terms = zero;
+    for (int64_t k = 0; k < classes; k += LANES) {
+        struct lanes e = lanes_sub(lanes_load(x + k, classes - k), shift);
+        LANES_EACH(v) e.part[v] = v_exp(e.part[v]);
+        if (dx) lanes_store(dx + k, e, classes - k);
+        exps = lanes_add(exps, lanes_keep(e, classes - k));
+    }
+    const float sum = lanes_total(exps), logz = tr_logf(sum);
+    for (int64_t k = 0; k < classes; k += LANES) {
+        const int64_t count = classes - k;
+        const struct lanes p = lanes_keep(soft_target(a, target + k, count), count);
+        const struct lanes off = lanes_sub(lanes_load(x + k, count), shift);
+        shares = lanes_add(shares, p);
+        terms = lanes_fma(p, lanes_keep(lanes_sub(lanes_set1(logz), off), count), terms);
+    }
+    a->loss[r] = lanes_total(terms);
+    a->correct[r] =
+        place_of(x, classes, greatest) == place_of(target, classes, lanes_maximum(target, classes));
+    if (!dx) return;
+    const struct lanes all = lanes_set1(lanes_total(shares)), total = lanes_set1(sum);
+    for (int64_t k = 0; k < classes; k += LANES) {
+        const int64_t count = classes - k;
+        const struct lanes share = lanes_div(lanes_load(dx + k, count), total);
+        struct lanes slope =
+            lanes_fma(share, all, lanes_mul(lanes_set1(-1), soft_target(a, target + k, count)));
+        LANES_EACH(v) slope.part[v] = v_flush(slope.part[v]);
+        lanes_store(dx + k, lanes_mul(slope, lanes_set1(a->scale)), count);
+    }
+}
+
+static void soft_part(void *arguments, int member, int size)
+{
+    const struct tr_op_soft_cross_entropy *a = arguments;
+    int64_t begin, end;
+    tr_team_chunk(a->rows, 1, member, size, &begin, &end);
+    for (int64_t r = begin; r < end; r++) soft_row(a, r, a->dx ? a->dx + r * a->classes : NULL);
+}
+
+tr_status CPU_KERNEL(soft_cross_entropy)(tr_device *device, const struct tr_op_soft_cross_entropy *a)
+{
+    cpu_run(cpu_device_of(device), cost(a->rows, a->classes), soft_part, (void *)a);
+    return TR_OK;
+}
+
 static void squared_error_part(void *arguments, int member, int size)
 {
     const struct tr_op_mean_squared_error *a = arguments;

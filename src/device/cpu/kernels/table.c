@@ -54,6 +54,7 @@ const struct cpu_kernels CPU_KERNEL(kernels) = {
     CPU_ENTRY(position_backward),
     CPU_ENTRY(rotary),
     CPU_ENTRY(softmax_cross_entropy),
+    CPU_ENTRY(soft_cross_entropy),
     CPU_ENTRY(mean_squared_error),
     CPU_ENTRY(sum_rows),
     CPU_ENTRY(load_images),

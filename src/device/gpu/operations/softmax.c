@@ -42,6 +42,22 @@ tr_status gpu_softmax_cross_entropy(tr_device *device, const struct tr_op_softma
     return gpu_run_lanes(&call, a->rows);
 }
 
+tr_status gpu_soft_cross_entropy(tr_device *device, const struct tr_op_soft_cross_entropy *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "softmax", "", "soft_cross_entropy");
+    gpu_long(&call, a->rows);
+    gpu_size(&call, a->classes);
+    gpu_float(&call, a->smoothing);
+    gpu_float(&call, a->scale);
+    gpu_array(&call, a->x);
+    gpu_array(&call, a->target);
+    gpu_array(&call, a->loss);
+    gpu_array(&call, a->correct);
+    gpu_array(&call, a->dx);
+    return gpu_run_lanes(&call, a->rows);
+}
+
 tr_status gpu_mean_squared_error(tr_device *device, const struct tr_op_mean_squared_error *a)
 {
     struct gpu_call call;

@@ -1,0 +1,182 @@
+/* Losses in whole trainings: one hash on every strategy, and what they demand of the data. What they compute
+ * is judged in tests/device and by PyTorch (tests/interop/test_steps.py).
+ */
+#include "support/ranks.h"
+
+#include "base/alloc.h"
+#include "base/text/text.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define COUNT 203
+
+static char place[SCRATCH_PATH];
+
+static const char *in_place(const char *name)
+{
+    static char path[4][SCRATCH_PATH];
+    static int next;
+    return scratch_join(path[next++ % 4], place, name);
+}
+
+static double draw(void)
+{
+    static uint32_t random = 11;
+    random = random * 1664525 + 1013904223;
+    return (double)(random >> 8) / (1 << 24);
+}
+
+static void write_and_free(const char *name, struct tr_text *text)
+{
+    char *bytes;
+    must_train(tr_text_finish(text, &bytes));
+    must_train(tr_file_write_atomic(NULL, in_place(name), bytes, strlen(bytes)));
+    tr_free(bytes);
+}
+
+/* Two numbers, a class of three by their angle, its probabilities: `certain` ones are 0 and 1. */
+static void write_shares(const char *name, bool certain, const char *spoilt)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    tr_text_add(&text, "x,y,kind,p,q,r\n");
+    for (int i = 0; i < COUNT; i++) {
+        const double x = 2 * draw() - 1, y = 2 * draw() - 1, sure = certain ? 1 : 0.5 + draw() / 2;
+        const int kind = x > 0.2 ? 0 : y > 0 ? 1 : 2;
+        tr_text_addf(&text, "%.5f,%.5f,%d", x, y, kind);
+        for (int k = 0; k < 3 && !(i == 7 && spoilt); k++)
+            tr_text_addf(&text, ",%.6f", k == kind ? sure : (1 - sure) / 2);
+        tr_text_addf(&text, "%s\n", i == 7 && spoilt ? spoilt : "");
+    }
+    write_and_free(name, &text);
+}
+
+static int make_place(void **state)
+{
+    (void)state;
+    struct tr_text model = TR_TEXT_INIT;
+    scratch_make(place);
+    write_shares("shares.csv", false, NULL);
+    write_shares("certain.csv", true, NULL);
+    write_shares("above.csv", false, ",0.9,0.3,0.2");
+    write_shares("negative.csv", false, ",1.1,-0.1,0");
+    tr_text_add(&model, "name: losses\n"
+                        "data: {train: {csv: {path: shares.csv, label: value, label_columns: [p, q, r], "
+                        "skip_columns: [kind]}}}\n"
+                        "layers: [{dense: {units: 12, activation: tanh, name: one}}, "
+                        "{dense: {units: 3, name: head}}]\n"
+                        "loss: soft_cross_entropy\n"
+                        "optimizer: {rule: momentum, rate: 0.2}\n"
+                        "train: {batch: 40, microbatches: 4, steps: 30, log_every: 1}\n");
+    write_and_free("losses.yaml", &model);
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+static void begin(struct job *job, const char *const *set)
+{
+    job_begin(job, in_place("losses.yaml"));
+    job->settings.journal = "";
+    for (; set && *set; set++) job_set(job, *set);
+}
+
+static struct outcome outcome_of(const char *const *set)
+{
+    struct job job;
+    struct outcome outcome;
+    begin(&job, set);
+    job_outcome(&job, &outcome);
+    return outcome;
+}
+
+#define SET(...)     ((const char *const[]){__VA_ARGS__, NULL})
+#define OUTCOME(...) outcome_of(SET(__VA_ARGS__))
+
+static void expect_one_hash(const char *what, const char *const *set)
+{
+    static const struct {
+        const char *strategy;
+        int ranks;
+    } shared[] = {{"allreduce", 3}, {"parameter-server,servers=2", 4}, {"pipeline", 2}};
+    const struct outcome alone = outcome_of(set);
+    if (alone.status != TR_OK) fail_msg("%s: %s", what, alone.message);
+    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
+        struct job job;
+        struct rank ranks[RANKS];
+        begin(&job, set);
+        job.settings.strategy = shared[i].strategy;
+        job.settings.set = job.set;
+        run_ranks(&job.settings, shared[i].ranks, i == 1, ranks);
+        expect_ranks(&alone, ranks, shared[i].ranks, what);
+    }
+}
+
+static void expect_message(const struct outcome *outcome, const char *part)
+{
+    if (outcome->status == TR_OK || !strstr(outcome->message, part))
+        fail_msg("\"%s\" does not have \"%s\"", outcome->message, part);
+}
+
+/* ---- probabilities of classes ---- */
+
+#define CERTAIN "data.train.csv.path=certain.csv"
+#define CLASSES "data.train.csv={path: certain.csv, label_columns: kind, skip_columns: [p, q, r]}"
+#define SPLIT   "data.validation_split=0.25"
+
+static void test_probabilities(void **state)
+{
+    (void)state;
+    const struct outcome shares = OUTCOME(SPLIT);
+    expect_one_hash("probabilities", SET(SPLIT));
+    expect_one_hash("smoothed probabilities", SET("loss.label_smoothing=0.1"));
+    assert_true(shares.evaluated_accuracy > 0.8);
+    /* Certain ones are classes: the same numbers, but for the order of a sum. */
+    struct outcome certain = OUTCOME(SPLIT, CERTAIN),
+                   classes = OUTCOME(SPLIT, CLASSES, "loss=softmax_cross_entropy");
+    must_train(certain.status);
+    must_train(classes.status);
+    assert_true(fabs(certain.evaluated_loss - classes.evaluated_loss) < 1e-5);
+    assert_true(certain.evaluated_accuracy == classes.evaluated_accuracy);
+    certain = OUTCOME(SPLIT, CERTAIN, "loss.label_smoothing=0.3");
+    classes = OUTCOME(SPLIT, CLASSES, "loss={kind: softmax_cross_entropy, label_smoothing: 0.3}");
+    assert_true(fabs(certain.evaluated_loss - classes.evaluated_loss) < 1e-5);
+    assert_true(fabs(certain.evaluated_loss - shares.evaluated_loss) > 1e-3);
+}
+
+static void test_bad_probabilities(void **state)
+{
+    (void)state;
+    struct outcome outcome = OUTCOME("data.train.csv.path=above.csv");
+    expect_message(&outcome,
+                   "the 3 values of example 7 add up to 1.4; soft_cross_entropy takes the probabilities");
+    outcome = OUTCOME("data.train.csv.path=negative.csv");
+    expect_message(&outcome, "example 7 has the value -0.1; soft_cross_entropy takes probabilities");
+    outcome = OUTCOME("loss=softmax_cross_entropy");
+    expect_message(&outcome, "soft_cross_entropy: the probabilities of the classes");
+    outcome = OUTCOME(CLASSES);
+    expect_message(&outcome, "set loss: softmax_cross_entropy for classes");
+    outcome = OUTCOME("loss=soft_target_cross_entropy");
+    expect_message(&outcome, "did you mean \"soft_cross_entropy\"?");
+    outcome = OUTCOME("layers.head.units=4");
+    expect_message(&outcome, "have 3 target values, the network with 4 outputs wants 4");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_probabilities),
+        cmocka_unit_test(test_bad_probabilities),
+    };
+    return cmocka_run_group_tests(tests, make_place, remove_place);
+}
