@@ -240,6 +240,15 @@ static const char columns[] =
     "  - {kind: binary_cross_entropy, outputs: 1}\n"
     "optimizer: {rule: adam, rate: 1e-2, clip_norm: 0.5}\n"
     "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
+static const char chances[] =
+    "name: chances\n"
+    "seed: 4\n"
+    "data:\n"
+    "  train: {csv: {path: columns.csv, label: value, label_columns: [kind, yes]}}\n"
+    "layers:\n"
+    "  - dense: 2\n"
+    "loss: soft_cross_entropy\n"
+    "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
 static const char light[] =
     "name: light\n"
     "seed: 4\n"
@@ -265,6 +274,7 @@ static const struct own_family {
 } own_families[] = {{{"sentences", NULL, {NULL}, {NULL}}, sentences},
                     {{"pictures", NULL, {NULL}, {NULL}}, pictures},
                     {{"columns", NULL, {NULL}, {NULL}}, columns},
+                    {{"chances", NULL, {NULL}, {NULL}}, chances},
                     {{"light", NULL, {NULL}, {NULL}}, light}};
 #define OWN_FAMILIES ((int)(sizeof own_families / sizeof own_families[0]))
 
