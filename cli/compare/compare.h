@@ -1,5 +1,5 @@
-/* trireme compare, from inside: what is to be run (compare_plan.c), runs (compare_run.c), what is said about
- * them (compare_table.c, compare_files.c).
+/* The parts of trireme compare: the list of runs (combinations.c), the runs (run.c), the best one (judge.c),
+ * and the output (table.c, files.c).
  */
 #ifndef CLI_COMPARE_H
 #define CLI_COMPARE_H

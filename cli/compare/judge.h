@@ -12,7 +12,7 @@ bool cli_compare_can_be(double speedup, int workers, double waiting);
 /* Whether two speeds of one run, at the begin and at the end, are near enough to compare others with. NaN or
    0: not measured, and nothing speaks against it. */
 bool cli_compare_steady(double first, double again);
-/* Examples a second after the first step that was told of: of a run that made `steps` in `seconds`, at
+/* Examples a second after the first reported step: of a run that made `steps` in `seconds`, at
    `examples_per_second`, and had made `first_step` of them after `first_seconds`. That of the whole run where
    nothing came after it. */
 double cli_compare_later_speed(double examples_per_second, int64_t steps, double seconds, int64_t first_step,

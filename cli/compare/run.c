@@ -114,7 +114,7 @@ struct listener {
     double until;
     const char *label;
     struct cli_screen *screen;
-    int64_t first_step; /* 0: no step was told of yet */
+    int64_t first_step; /* 0: no step was reported yet */
     double first_seconds;
 };
 

@@ -10,7 +10,7 @@
 
 /* The names that a choice, or a flag, may be. */
 void cli_complete_choices(struct cli_candidates *out, const char *head, const struct tr_option *option);
-/* "optimizer.rate=1e-3": keys of a model file, and behind '=' their values. */
+/* "optimizer.rate=1e-3": keys of a model file, and after '=' their values. */
 void cli_complete_setting(struct cli_candidates *out, const char *head);
 /* "local-sgd,every=4"; in a list names may follow, too. */
 void cli_complete_strategy(struct cli_candidates *out, const char *head, bool list);

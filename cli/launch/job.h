@@ -1,6 +1,6 @@
-/* One attempt at a job: its processes, from their start until nothing of them is left on this host. What they
- * are started, asked to stop and ended by is a launcher's: launch_local.c forks them itself, launch_mpi.c
- * leaves it to mpirun.
+/* One attempt at a job: its processes, from their start until none of them is left on this host. A launcher
+ * starts them, asks them to stop and ends them: local.c forks them itself, mpi.c leaves it to mpirun.
+ *
  */
 #ifndef CLI_LAUNCH_JOB_H
 #define CLI_LAUNCH_JOB_H

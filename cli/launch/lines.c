@@ -26,7 +26,7 @@ static void pass(const char *bytes, size_t count)
 /* Open MPI 4.1 says this whenever a process of a job that outlives it is gone; it means nothing. */
 static const char *const noise = "PMIX ERROR: BAD-PARAM in file ../../../src/event/pmix_event_notification.c";
 
-/* What a line is about: the cause behind "gave up: ", which one process gives and others repeat, else what
+/* What a line is about: the cause after "gave up: ", which one process gives and others repeat, else what
    follows "trireme COMMAND: ". */
 static const char *cause_in(const char *line)
 {

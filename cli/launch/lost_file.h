@@ -1,4 +1,4 @@
-/* A file that was cut short, or whose disk failed, while it is mapped: the end of the program, with a word.
+/* A mapped file that was cut short, or whose disk failed: ends the program with a message.
  */
 #ifndef CLI_LOST_FILE_H
 #define CLI_LOST_FILE_H

@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long mpirun may take to end once the job is over, before it is told to; and once it is told to. */
+/* How long mpirun may take to end after the job, before it is asked to; and after it was asked. */
 #define LEAVE_SECONDS 10.0
 #define END_SECONDS   5.0
 /* How long processes may outlive mpirun. */
@@ -53,7 +53,7 @@ struct mpi {
     bool stopped_directly;
 };
 
-/* ---- what mpirun is told ---- */
+/* ---- settings for mpirun ---- */
 
 /* Settings that make sense for training, for Open MPI 4 and for the PRRTE and PMIx of 5: root may start jobs
    in a container, there may be more processes than processors, it is left to the processes to choose their

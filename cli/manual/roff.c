@@ -45,7 +45,7 @@ static size_t trimmed(const char **at, size_t length)
     return length;
 }
 
-/* The next cell of a row "| a | b |", whose bars within a cell are escaped: *at moves behind it. */
+/* The next cell of a row "| a | b |", whose bars within a cell are escaped: *at moves after it. */
 static size_t next_cell(const char **at, const char *end, const char **cell)
 {
     const char *from = *at;

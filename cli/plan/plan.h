@@ -1,5 +1,5 @@
-/* trireme plan, from inside: rows and their figures (plan_run.c), the network of this host (plan_probe.c),
- * what is said about them (plan_table.c), runs that check them (plan_verify.c).
+/* The parts of trireme plan: rows and their figures (run.c), the network of this host (probe.c),
+ * the printed table (table.c), and runs that check a plan (verify.c).
  */
 #ifndef CLI_PLAN_H
 #define CLI_PLAN_H

@@ -1,4 +1,4 @@
-/* What a plan says to people. */
+/* The printed tables of a plan. */
 #include "cli/terminal/columns.h"
 #include "cli/compare/judge.h"
 #include "cli/plan/plan.h"

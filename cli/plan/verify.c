@@ -1,4 +1,4 @@
-/* Runs of what a plan promises most of, on this host. */
+/* Runs the most promising rows of a plan on this host. */
 #include "cli/compare/compare.h"
 #include "cli/plan/plan.h"
 

@@ -1,4 +1,4 @@
-/* The words behind a command's name, read by its option table. */
+/* The words after a command's name, read by its option table. */
 #ifndef CLI_ARGUMENTS_H
 #define CLI_ARGUMENTS_H
 

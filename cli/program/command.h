@@ -29,7 +29,7 @@ struct cli_command {
        as "trireme NAME: message" and the exit code follows from the status. */
     tr_status (*run)(const void *options);
     const struct tr_option_group *groups; /* headings of --help; NULL: one */
-    bool takes_runs;                      /* in the place of a model file the directory of a run may stand */
+    bool takes_runs;                      /* in place of a model file the directory of a run may stand */
     bool passes_arguments; /* from its first positional argument on, what follows is another command's */
     const struct cli_command *const *children; /* ends with NULL; a command with children has none of the
                                                   above but name, summary and about */

@@ -1,4 +1,4 @@
-/* The message where a model file is expected and something else is named. */
+/* The message if something else is given where a model file is expected. */
 #ifndef CLI_MISSING_MODEL_H
 #define CLI_MISSING_MODEL_H
 

@@ -191,7 +191,7 @@ static tr_status take_record(const struct cli_sweep_orders *orders, struct cli_s
     return status;
 }
 
-/* Numbers behind the highest one that is taken. */
+/* Numbers after the highest one that is taken. */
 static void name_directories(struct cli_sweep_plan *plan)
 {
     int64_t last = 0, number;

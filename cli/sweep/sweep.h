@@ -1,5 +1,5 @@
-/* trireme sweep, from inside: which points there are (sweep_plan.c), what is known of them on the disk
- * (sweep_record.c), their runs (sweep_run.c), and what is said about them (sweep_table.c).
+/* The parts of trireme sweep: the points (points.c), their record on disk (record.c),
+ * their runs (run.c), and the printed table (table.c).
  *
  * A point is a job: the model file with the settings that all points share, those that are the point's own,
  * and a seed. Its run has a directory below that of the sweep, which also keeps

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A column of figures behind the name that each row begins with. */
+/* A column of figures after the name that each row begins with. */
 struct cli_column {
     const char *head;
     size_t width; /* with the blanks before it */
@@ -36,7 +36,7 @@ void cli_layout_heads(const struct cli_layout *layout, struct tr_text *text, con
 /* "threads, staleness": what had to go, less the bits `unused`; nothing where nothing had to. */
 void cli_layout_add_hidden(const struct cli_layout *layout, uint32_t unused, struct tr_text *text);
 
-/* Add a cell, and blanks behind it, or before it, where it is narrower than the column. */
+/* Add a cell, and blanks after it, or before it, where it is narrower than the column. */
 void cli_column_left(struct tr_text *text, const char *cell, size_t width);
 void cli_column_right(struct tr_text *text, const char *cell, size_t width);
 /* The processes of a strategy: "2", or with the servers that workers have besides "2+1". Returns `buffer`. */

@@ -33,7 +33,7 @@ static size_t columns_of(struct piece piece)
     return tr_text_columns(piece.at, piece.length);
 }
 
-/* Where a cell begins behind `from`: the byte after two or more blanks; the length if none does. */
+/* Where a cell begins after `from`: the byte after two or more blanks; the length if none does. */
 static size_t next_cell(struct piece line, size_t from)
 {
     for (size_t i = from; i + 2 < line.length; i++)

@@ -22,7 +22,7 @@ void cli_facts_release(struct cli_facts *facts);
 /* Remembers what the summary needs. */
 void cli_facts_take(struct cli_facts *facts, const struct tr_train_event *event);
 
-/* Whether the run is judged by another figure than those that are told anyway, loss and accuracy. */
+/* Whether the run is judged by another figure than loss and accuracy, which are always reported. */
 bool cli_facts_monitors(const struct tr_train_info *info);
 
 /* Examples a second over the whole run so far. */

@@ -14,7 +14,7 @@ tr_status cli_run_directory(const char *model, const struct tr_string_list *set,
 /* The value of --out that means: a new directory in runs/. */
 #define CLI_OUT_AUTO "auto"
 /* Makes a new directory for a run, runs/NAME-N after the job in the model file or, without one, in what
-   `resume` goes on from; N is the number behind the highest there is, from 1. Otherwise as above. TR_EIO. */
+   `resume` goes on from; N is the number after the highest there is, from 1. Otherwise as above. TR_EIO. */
 tr_status cli_run_directory_new(const char *model, const struct tr_string_list *set, const char *resume,
                                 char **out);
 /* Removes a directory that was made for a run which cannot begin, unless something is in it. */
@@ -23,7 +23,7 @@ void cli_run_directory_drop(const char *directory);
 /* TR_EINVAL where `directory` has checkpoints, with all ways to go on in the message. */
 tr_status cli_run_check_unused(const char *directory);
 /* TR_EINVAL where nothing can be written to `directory`, there or still to be made, with the cause. Leaves
- * nothing behind. */
+ * nothing after. */
 tr_status cli_run_check_writable(const char *directory);
 
 #endif

@@ -215,7 +215,7 @@ static void last_words(const struct cli_train_options *options, int rank)
     nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL);
 }
 
-/* What a process other than the root does: the work, without a word about what the root tells, too. Where
+/* The part of a process other than the root: it works, and prints nothing that the root prints, too. Where
    all were asked to stop, the root's exit code says so for the job: mpirun ends all processes at the first
    that is not 0, and this one may be ahead of the root's last words. Where the others went on without the
    root, this process may have become it, *root. */

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The number at *at, which is moved behind it; -1: there is none. */
+/* The number at *at, which is moved after it; -1: there is none. */
 static int64_t take_number(const char **at)
 {
     int64_t number = 0;

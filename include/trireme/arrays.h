@@ -70,7 +70,7 @@ struct tr_arrays {
     int32_t classes;                /* labels are below it; 0: the largest and 1 */
     const char *const *class_names; /* [classes], copied; NULL: classes are just numbers */
     /* Called once, when neither the caller nor the library uses the arrays any more, on whichever thread that
-       is; also by a tr_source_from_arrays() that fails. NULL: nobody is told. */
+       is; also by a tr_source_from_arrays() that fails. NULL: no notice is given. */
     void (*release)(void *user);
     void *user; /* of `release` */
 };
@@ -87,7 +87,7 @@ TR_API tr_status tr_source_from_arrays(const struct tr_arrays *arrays, tr_source
 /* Examples of a function. Begin with TR_EXAMPLE_READER_INIT. */
 struct tr_example_reader {
     size_t size; /* sizeof(struct tr_example_reader) */
-    /* The kind of the examples, in the members that tr_source_info() tells: count, features, labels, and the
+    /* The kind of the examples, in the members that tr_source_info() fills: count, features, labels, and the
        sizes that belong to these; class_names are copied. */
     struct tr_source_info info;
     /* Writes example `index`, from 0 to count - 1, as tr_source_read() describes it: features into room for

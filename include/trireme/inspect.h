@@ -30,12 +30,12 @@ struct tr_inspect_settings {
     int set_count;          /* of `set` */
     const char *model_text; /* a model file itself; this and the next three as in struct tr_train_settings */
     size_t model_length;    /* its bytes; 0: up to its NUL */
-    const char *model_name; /* what messages and the answer call it; NULL: "model" */
+    const char *model_name; /* its name in messages and in the answer; NULL: "model" */
     const char *directory;  /* where relative paths in it begin; NULL: the current one */
     struct tr_run_state state;          /* a checkpoint in memory */
     const struct tr_named_source *data; /* [data_count] from memory, where the input follows from these */
     int data_count;                     /* of `data` */
-    int json;                           /* not 0: one JSON object in the place of a table */
+    int json;                           /* not 0: one JSON object instead of a table */
 };
 #define TR_INSPECT_SETTINGS_INIT TR_SIZED_INIT(struct tr_inspect_settings)
 /* As tr_inspect() and tr_inspect_json(), for things without a path. TR_EINVAL unless one thing is given;

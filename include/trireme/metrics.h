@@ -1,7 +1,7 @@
 /* The results of an evaluation beyond loss and accuracy (docs/reference/metrics.md).
  *
  * Sums are in double and in the order of the examples, so that figures are the same on any number of
- * processes. They are those of scikit-learn for the probabilities or values that `trireme predict` gives.
+ * processes. They equal scikit-learn's for the probabilities or values of `trireme predict`.
  */
 #ifndef TRIREME_METRICS_H
 #define TRIREME_METRICS_H

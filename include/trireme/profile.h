@@ -1,4 +1,4 @@
-/* Where the time of a run went: what tr_trainer_profile() of trireme/train.h tells. */
+/* How a run used its time: the results of tr_trainer_profile() of trireme/train.h. */
 #ifndef TRIREME_PROFILE_H
 #define TRIREME_PROFILE_H
 
@@ -9,12 +9,12 @@ extern "C" {
 #endif
 
 /* The time of a run by activity, on all processes. Waiting for others is apart from communication, which
-   is the rest of what moving data takes. */
+   is the rest of the time for moving data. */
 enum tr_cause {
     TR_CAUSE_FORWARD,       /* outputs and losses */
     TR_CAUSE_BACKWARD,      /* gradients */
     TR_CAUSE_UPDATE,        /* of parameters */
-    TR_CAUSE_COMMUNICATION, /* moving and adding what others need */
+    TR_CAUSE_COMMUNICATION, /* moving and adding data for other ranks */
     TR_CAUSE_WAITING,       /* for others */
     TR_CAUSE_INPUT,         /* reading and assembling batches */
     TR_CAUSE_EVALUATION,    /* on the way */

@@ -1,4 +1,4 @@
-/* Receipts: what a run commits to, and whether it holds when it is run again (docs/how-to/receipts.md).
+/* Receipts: the digests that a run commits to, and their verification (docs/how-to/receipts.md).
  *
  * A run with `train.receipt: true` keeps one, run.receipt in its directory: digests of what it is of, and of
  * its whole state at boundaries between steps. Equal jobs have equal states on any machine, so whoever has
@@ -31,20 +31,20 @@ TR_API tr_status tr_receipt_form(const char *path, const char *format, char **te
 
 /* The receipt to verify, and how. Begin with TR_VERIFY_SETTINGS_INIT; strings are borrowed for the call. */
 struct tr_verify_settings {
-    size_t size;            /* sizeof(struct tr_verify_settings) */
-    const char *path;       /* a receipt, or the directory of a run; checkpoints are looked for beside it */
-    const char *model;      /* path of a model file, in the place of the receipt's own text; NULL: that one */
-    const char *const *set; /* [set_count] overrides, for instance of where data are */
-    int set_count;          /* of `set` */
+    size_t size;              /* sizeof(struct tr_verify_settings) */
+    const char *path;         /* a receipt, or the directory of a run; checkpoints are looked for beside it */
+    const char *model;        /* path of a model file, instead of the receipt's own text; NULL: that one */
+    const char *const *set;   /* [set_count] overrides, for instance of where data are */
+    int set_count;            /* of `set` */
     const char *from;         /* the checkpoint that the run began with (`from` of its settings), or NULL */
     const char *device, *isa; /* as in the settings of a training */
-    int threads;               /* as there */
-    int64_t segments;  /* so many of the stretches between two boundaries, drawn at random; 0: all */
-    uint64_t seed;     /* that they are drawn by */
+    int threads;              /* as there */
+    int64_t segments;         /* so many of the stretches between two boundaries, drawn at random; 0: all */
+    uint64_t seed;            /* that they are drawn by */
     int share, shares; /* of several processes that verify together, number `share`, from 0, of `shares`; 0 of
                           0: all */
     const char *expect;       /* hash of the parameters at the end of the run, or its first 16 digits or more,
-                                 beside   what the receipt says; NULL: none */
+                                 in addition to the receipt; NULL: none */
     bool no_memory_check;     /* this and the following as in the settings of a training */
     const char *data_cache;   /* directory of unpacked data, or NULL */
     int64_t data_cache_bytes; /* that it may have; 0: the usual ones */
@@ -75,12 +75,12 @@ enum tr_verify_outcome {
 
 /* The result of a verification. */
 struct tr_verify_result {
-    size_t size; /* sizeof(struct tr_verify_result) */
-    enum tr_verify_outcome outcome; /* what came of it */
-    int64_t step;              /* DIFFERS: steps done at the first boundary that did */
-    int64_t segments, checked; /* of the receipt; of these, that were run again */
-    int64_t steps;             /* that were made for that */
-    char hash[65];             /* of the parameters at the end of the run, "" where it was not reached */
+    size_t size;                    /* sizeof(struct tr_verify_result) */
+    enum tr_verify_outcome outcome; /* the result */
+    int64_t step;                   /* DIFFERS: steps done at the first boundary that did */
+    int64_t segments, checked;      /* of the receipt; of these, that were run again */
+    int64_t steps;                  /* that were made for that */
+    char hash[65];                  /* of the parameters at the end of the run, "" where it was not reached */
 };
 #define TR_VERIFY_RESULT_INIT TR_SIZED_INIT(struct tr_verify_result)
 
@@ -92,7 +92,7 @@ struct tr_verify_event {
 /* Told of each. Non-zero ends the verification: TR_EINTERRUPTED. */
 typedef int (*tr_verify_listener)(void *user, const struct tr_verify_event *event);
 
-/* Runs again what a receipt is of. *text says how it ended, a sentence; returned, free with tr_text_free().
+/* Repeats the run of a receipt. *text is a sentence with the result; returned, free with tr_text_free().
    `listener` may be NULL. TR_OK whatever the outcome; TR_ENOTFOUND, TR_EFORMAT, TR_ECORRUPT where there is no
    receipt to verify, TR_EINVAL, TR_EINTERRUPTED, TR_ENOMEM. */
 TR_API tr_status tr_verify(const struct tr_verify_settings *settings, tr_verify_listener listener, void *user,
@@ -108,7 +108,7 @@ TR_API double tr_verify_chance(int64_t segments, int64_t forged, int64_t checked
 /* How processors and devices are tried. Begin with TR_BURN_IN_SETTINGS_INIT; borrowed for the call. */
 struct tr_burn_in_settings {
     size_t size;    /* sizeof(struct tr_burn_in_settings) */
-    double seconds; /* that it takes, about: each place ends what it has begun, and does it once at least */
+    double seconds; /* about how long; each place completes at least one job, and the one it has begun */
     const char *const *devices; /* [device_count] beside the processors; none: all that have drivers of their
                                    own */
     int device_count;           /* of `devices` */
@@ -129,7 +129,7 @@ struct tr_burn_in_event {
 typedef void (*tr_burn_in_listener)(void *user, const struct tr_burn_in_event *event);
 
 /* Trains a small job of known hash on every processor that the process may use, a thread on each, and on
-   devices, all at once and over and over. *good tells whether all places had that hash every time. `listener`
+   devices, all at once and over and over. *good: whether all places had that hash every time. `listener`
    may be NULL. TR_EINVAL, TR_EIO, TR_ENOMEM. */
 TR_API tr_status tr_burn_in(const struct tr_burn_in_settings *settings, tr_burn_in_listener listener,
                             void *user, bool *good);

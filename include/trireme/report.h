@@ -43,7 +43,7 @@ TR_API tr_status tr_report(const char *const *runs, int count, const struct tr_r
                            char **html);
 
 /* Compares the runs in two directories: settings, hashes, and the digests of steps where both recorded them
-   (`record_digests` of trireme/train.h). *equal tells whether both ended with the same hash and no digest
+   (`record_digests` of trireme/train.h). *equal: whether both ended with the same hash and no digest
    differs; *text, lines for people that begin with that verdict, names the first step, microbatch and tensor
    in which they differ. Returned, free with tr_text_free(). Errors as above. */
 TR_API tr_status tr_diff(const char *run_a, const char *run_b, bool *equal, char **text);

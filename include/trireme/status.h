@@ -25,7 +25,7 @@ typedef enum tr_status {
     TR_EFORMAT = 4,      /* bytes from a file do not obey their format */
     TR_ECORRUPT = 5,     /* a checksum does not match */
     TR_EMISMATCH = 6,    /* two things that must agree do not (a checkpoint and a model, say) */
-    TR_EUNSUPPORTED = 7, /* this build or machine lacks what was asked for */
+    TR_EUNSUPPORTED = 7, /* this build or machine does not support the request */
     TR_ENONFINITE = 8,   /* a loss or gradient became NaN or infinite */
     TR_EINTERRUPTED = 9, /* a stop was asked for; state was kept */
     TR_ENOTFOUND = 10,   /* a named thing does not exist */

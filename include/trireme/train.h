@@ -60,9 +60,9 @@ struct tr_train_settings {
     int threads;            /* 0: one per core the process may use */
     const char *isa;     /* NULL: the best that the machine has; "avx512", "avx2", "neon", "plain", "sse2" */
     const char *out;     /* directory of checkpoints; NULL: none are written */
-    const char *resume;  /* a checkpoint, or a directory of checkpoints whose newest good one is taken; NULL:
+    const char *resume;  /* a checkpoint, or a directory of checkpoints: the newest good one; NULL:
                             start anew */
-    bool resume_changed; /* go on although the settings differ from those of the checkpoint: the hash will
+    bool resume_changed; /* resume although settings differ from the checkpoint's: the hash will
                             differ, too */
     bool has_seed;       /* `seed` counts */
     uint64_t seed;       /* in place of the model file's, with has_seed */
@@ -80,7 +80,7 @@ struct tr_train_settings {
     double patience;       /* seconds to wait for processes that live; 0: 1800, or the time-out if longer */
     const char *trace;     /* file for a timeline of all processes, to be opened in Perfetto; NULL: none */
     int64_t trace_first, trace_steps; /* steps after trace_first that it covers, at most trace_steps */
-    bool profile;                     /* keep what tr_trainer_profile() tells */
+    bool profile;                     /* collect the data of tr_trainer_profile() */
     const char
         *tensorboard;   /* directory where tr_trainer_run() writes event files for TensorBoard; NULL: none */
     int64_t histograms; /* steps from one to the next time that histograms of parameters, gradients and
@@ -102,7 +102,7 @@ struct tr_train_settings {
                         of trireme/data.h; NULL: none. What is wrong with it is a warning */
     int64_t data_cache_bytes; /* that all entries there may have; 0: 10 GiB */
     bool no_memory_check; /* begin also where the run will take more memory than there is: else TR_ENOMEM */
-    const char *system_root; /* where proc/ and sys/ are, which tell how much there is; NULL: "" */
+    const char *system_root; /* directory of proc/ and sys/, which report memory; NULL: "" */
     int64_t epochs;   /* in place of the model file's steps or epochs, if > 0; only one of the two is given */
     const char *from; /* a checkpoint, or a directory of them, of a run of another job: parameters with equal
                          names and shapes begin with its values (moving averages where it keeps them), the
@@ -111,7 +111,7 @@ struct tr_train_settings {
     const char *program_cache; /* directory where programs of devices are kept for the next run, made when
                                   needed; NULL: none are kept. What is wrong with it costs time only */
     bool outlives;      /* when one of the processes dies, the others go on from the last step, to the same
-                           weights; when it is the first, the next one tells its listener and saves. For processes
+                           weights; when it is the first, the next one reports and saves. For processes
                            of one host under `allreduce`, without traces, profiles and digests; asynchronous ones
                            go on in any case, unless the first one dies */
     const char *shares; /* how the microbatches of a step are shared among the processes that compute, where a
@@ -120,9 +120,9 @@ struct tr_train_settings {
                            bit. NULL: "equal" */
     int replicas_of_state;  /* with `outlives`, where processes share no memory: 1 for a copy of the moments
                                and averages of each with another one, without which nobody goes on; 0: none */
-    const char *model_text; /* the model file itself, in the place of `model`: YAML; NULL: `model` */
+    const char *model_text; /* the model file itself, instead of `model`: YAML; NULL: `model` */
     size_t model_length;    /* its bytes; 0: up to its NUL */
-    const char *model_name; /* what messages call it, "NAME:3:5"; NULL: "model" */
+    const char *model_name; /* its name in messages, as in "NAME:3:5"; NULL: "model" */
     const char *directory;  /* where relative paths in it begin; NULL: the current one */
     const struct tr_named_source
         *data;                 /* [data_count] from the program's memory, see trireme/arrays.h; with the
@@ -130,13 +130,13 @@ struct tr_train_settings {
                                   model file names none. Sources and names are borrowed until the trainer
                                   is destroyed. Each process of a job gives its own, with equal contents */
     int data_count;            /* of `data` */
-    struct tr_run_state state; /* goes on from a checkpoint in memory, in the place of `resume`; of several
+    struct tr_run_state state; /* goes on from a checkpoint in memory, instead of `resume`; of several
                               processes the first one's counts, and the others get it from there */
     tr_stop *stop; /* ends the creation and runs of this trainer, see above; borrowed until it is destroyed.
                       Creating looks at it between its parts, before each set of data is opened, and while
                       it waits for other processes to join or to get as far: TR_EINTERRUPTED, and nothing
                       is left behind. The others get TR_EPEER with these words. NULL: none */
-    struct tr_run_state from_state; /* what to begin with as by `from`, in memory, in the place of it */
+    struct tr_run_state from_state; /* as `from`, but a checkpoint in memory */
     const char
         *replay;  /* directory of an asynchronous run, or its log: the same updates are computed again in
                      their order, to the same weights, by this process or shared by several, whatever
@@ -215,16 +215,15 @@ struct tr_train_info {
     double best_loss, best_accuracy; /* that it found */
     const char *best_set;            /* the data that it was of */
     bool classification;             /* accuracies mean something */
-    double label_smoothing;          /* in the losses of steps, not in those of evaluations */
+    double label_smoothing;          /* in the losses of steps, not of evaluations */
     int64_t log_every;               /* steps from one report to the next; 0: none */
-    int rank, ranks; /* which of the processes that share the job this is; 0 of 1 alone. Only rank 0 tells a
-                        listener and saves. Those that go on without others count anew */
+    int rank, ranks; /* number of this process, and of all that share the job; 0 of 1 alone. Only rank 0 calls
+                        a listener and saves. Those that go on without others count anew */
     const char *strategy;                     /* "allreduce" */
     const char *strategy_options;             /* all of them, as JSON */
     const char *role;                         /* of this process: "worker", "server", "stage" */
-    int64_t first_microbatch, end_microbatch; /* what this process computes of each step: [first, end) */
-    const char
-        *start; /* what parameters began with in the place of initial values, a line for each file; or "" */
+    int64_t first_microbatch, end_microbatch; /* this process's part of each step: [first, end) */
+    const char *start; /* sources of parameters that replace initial values, a line for each file; or "" */
     double tokens_per_example; /* where losses are of tokens: labels of a training example, on average; else
                                   NaN */
     const char *monitor;       /* the figure that says which evaluation is better: "loss", "f1" */
@@ -243,7 +242,7 @@ struct tr_train_placement {
     const char *device;                       /* that computes: "cpu (avx512, 2 threads)" */
     const char *holder;                       /* device that holds the parameters and updates them */
     int threads;                              /* that compute */
-    int64_t memory;                           /* bytes of device memory; what is shared counts for each */
+    int64_t memory;                           /* bytes of device memory; shared memory counts for each */
     int64_t first_microbatch, end_microbatch; /* that it computes of each step: [first, end) */
     const char *first_layer, *last_layer;     /* names of those that it computes; "" where there is none */
     int64_t parameters;                       /* numbers of the network that it keeps */
@@ -260,7 +259,7 @@ enum tr_train_event_kind {
     TR_EVENT_PROGRESS,   /* a few times a second, for progress bars; figures of the last step */
     TR_EVENT_EVALUATION, /* a data set was evaluated: `name`, loss, accuracy, examples */
     TR_EVENT_CHECKPOINT, /* a checkpoint was written: `name` is its path */
-    TR_EVENT_WARNING,    /* `name` says what the run got over (a save that failed, a step that was skipped) */
+    TR_EVENT_WARNING,    /* `name` names a problem after which the run goes on (failed save, skipped step) */
     TR_EVENT_END,        /* the run is over: `hash` */
     TR_EVENT_SHARES /* processes compute shares of the microbatches that are not equal, or other ones than
                        so far: `name` says which */
@@ -284,7 +283,7 @@ struct tr_train_event {
     const char *name;           /* borrowed for the call; "" where it means nothing */
     const char *hash;           /* of the parameters, for END and CHECKPOINT; else "" */
     bool best;                  /* EVALUATION: better than all before, its weights are kept */
-    const struct tr_metrics *metrics; /* EVALUATION: what else was measured, borrowed until the next one; NULL
+    const struct tr_metrics *metrics; /* EVALUATION: the other metrics, borrowed until the next one; NULL
                                          where nothing was */
     double perplexity;                /* exp(loss) where losses are of tokens; else NaN */
     double tokens_per_second; /* STEP and PROGRESS: examples_per_second times tokens_per_example of the info;
@@ -292,11 +291,12 @@ struct tr_train_event {
 };
 #define TR_TRAIN_EVENT_INIT TR_SIZED_INIT(struct tr_train_event)
 
-/* Told of what happens, on the thread that runs the trainer. Non-zero ends the run as tr_trainer_stop() does.
+/* Called for each event, on the thread that runs the trainer. Non-zero ends the run as tr_trainer_stop()
+ * does.
  */
 typedef int (*tr_train_listener)(void *user, const struct tr_train_event *event);
 
-/* Whether this process is the one to tell people how the job goes: the first one that is still there. */
+/* Whether this process reports the progress of the job: it is the first one that is still alive. */
 TR_API bool tr_trainer_is_reporter(const tr_trainer *trainer);
 
 /* Notes how the run was started, for the journal that the next tr_trainer_run() begins: a command line, which
@@ -370,8 +370,8 @@ TR_API tr_status tr_trainer_predictor(tr_trainer *trainer, const struct tr_predi
                                       tr_predictor **out);
 /* The learning rate of the next step. Local. */
 TR_API tr_status tr_trainer_rate(const tr_trainer *trainer, double *rate);
-/* Sets the learning rate from the next step on in the place of the schedule's, on all processes alike; NaN:
-   that of the schedule counts again. It is part of the state: checkpoints keep it, and a run that goes on
+/* Sets the learning rate from the next step on instead of the schedule's, on all processes alike; NaN:
+   the schedule's rate applies again. It is part of the state: checkpoints keep it, and a run that goes on
    from one has it. The run then ends with another hash than that of its job. Between steps all processes of a
    job call it, and the first one's value counts. A listener may call it, too: then the rate holds after the
    step that follows, on one process as on many. TR_EINVAL below 0 or beyond a float; TR_EUNSUPPORTED for an
@@ -391,7 +391,7 @@ struct tr_parameter_info {
     int64_t shape[TR_PARAMETER_DIMENSIONS]; /* the last dimension is closest in memory */
 };
 #define TR_PARAMETER_INFO_INIT TR_SIZED_INIT(struct tr_parameter_info)
-/* How many there are, and number `index` of them, from 0, in the order of the layers. TR_ENOTFOUND behind the
+/* How many there are, and number `index` of them, from 0, in the order of the layers. TR_ENOTFOUND after the
    last one. Local. */
 TR_API int32_t tr_trainer_parameter_count(const tr_trainer *trainer);
 TR_API tr_status tr_trainer_parameter_at(const tr_trainer *trainer, int32_t index,

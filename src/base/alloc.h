@@ -18,7 +18,7 @@ void *tr_alloc(size_t count, size_t size);
 void *tr_alloc_zero(size_t count, size_t size);
 /* Grows or shrinks; on failure the old block stays valid. */
 void *tr_realloc(void *block, size_t count, size_t size);
-/* Makes room for one more element behind `count` in an array that grows at powers of two; `array` is the
+/* Makes room for one more element after `count` in an array that grows at powers of two; `array` is the
    address of its pointer, at first NULL. False on failure, when the old block stays valid. */
 bool tr_grow(void *array, int64_t count, size_t size);
 /* For arrays that vectors or devices read: aligned to a cache line, to 2 MiB with a huge-page hint when

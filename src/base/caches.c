@@ -36,7 +36,7 @@ static bool read_line(const char *folder, const char *name, char text[TEXT_SIZE]
     return true;
 }
 
-/* The number that `text` begins with, of at most `most`, and what is behind it; -1 if there is none. */
+/* The number that `text` begins with, of at most `most`, and what is after it; -1 if there is none. */
 static int64_t take_number(const char **text, int64_t most)
 {
     const char *at = *text;

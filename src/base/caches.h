@@ -1,6 +1,6 @@
-/* The caches of the processors that this thread may use, as the system tells.
+/* The caches of the processors that this thread may use, as the system reports.
  *
- * What it tells is checked: a level whose files are missing, cut, or say what no cache can be counts as
+ * The report is checked: a level whose files are missing, cut, or say what no cache can be counts as
  * unknown.
  */
 #ifndef TR_BASE_CACHES_H

@@ -15,7 +15,7 @@
 /* ---- files of the kernel ---- */
 
 /* Sums the numbers of the lines "<key> <number>" for which `keys` (NULL at its end) has the key; -1 without
-   the file. A colon behind a key does not count. */
+   the file. A colon after a key does not count. */
 static int64_t sum_of_keys(const char *path, const char *const *keys)
 {
     char line[256], name[64];

@@ -1,4 +1,4 @@
-/* The handshake: before data move, all ranks find out whether they work on the same thing. */
+/* The handshake: before data move, all ranks check that they work on the same job. */
 #include "comm/comm.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* What a transport provides: nonblocking messages and knowledge about who is alive. Everything else
+/* The duties of a transport: nonblocking messages, and knowledge of which ranks are alive. Everything else
  * (collectives, deadlines, windows) is written once on top; collectives may be the transport's own, too.
  *
  * All slots but `idle` are called with the communicator's lock held and must not block.

@@ -1,4 +1,4 @@
-/* The communicator itself: its head, who is there, and its end. */
+/* The communicator itself: its structure, its living members, and its end. */
 #include "comm/operation.h"
 #include "comm/sums/route.h"
 

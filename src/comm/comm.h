@@ -200,7 +200,7 @@ tr_status tr_comm_reduce_scatter(tr_comm *comm, tr_reduction *reduction, const f
    done   -> tr_comm_test() or tr_comm_wait(): everybody's shards are here, and the nodes are free again
 
    Between ready and gather, what other ranks of the host wrote to shared memory before they started may be
-   read, too: a sum may be formed from that in the place of nodes. By starting, a rank declares that it no
+   read, too: a sum may be formed from that in place of nodes. By starting, a rank declares that it no
    longer reads what others will overwrite in `data`, which is [shard[size]] floats and, with `window`, lies
    in it, as for tr_comm_all_gather(). A ticket that is never gathered is never done. `nodes`, `stride` and
    `shard` as above. Without nodes (NULL, on all ranks), nothing is summed, and there are no pieces. */
@@ -231,7 +231,7 @@ typedef void (*tr_combine)(void *into, const void *from);
 tr_status tr_comm_combine(tr_comm *comm, void *block, size_t bytes, tr_combine combine, const char *name,
                           tr_ticket **out);
 
-/* Every rank tells all others `bytes` bytes: rank r's are at blocks + r * bytes on every rank afterwards.
+/* Every rank sends all others `bytes` bytes: rank r's are at blocks + r * bytes on every rank afterwards.
    Waits. `name` as for messages. */
 tr_status tr_comm_exchange(tr_comm *comm, void *blocks, size_t bytes, const char *name);
 /* The same with as many bytes as each rank has: rank r's are bytes bound[r] to bound[r + 1] of `data`; bounds

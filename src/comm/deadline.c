@@ -1,4 +1,4 @@
-/* Who is missing: the judgement about a wait that takes long. */
+/* Decides which rank is missing when a wait takes long. */
 #include "comm/operation.h"
 
 #include "base/fail.h"

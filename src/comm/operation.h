@@ -62,7 +62,7 @@ struct tr_ticket {
     char *data;
     size_t bytes;
     /* [offsets][2]: what the ranks of the host announce, in the order of their indices from this rank on; and
-       behind that, for each round, what this rank sent of what all announce alike, and what came. */
+       after that, for each round, what this rank sent of what all announce alike, and what came. */
     int64_t *inbox;
     int offsets;
     char *scratch; /* [scratch_bytes], kept from use to use */
@@ -131,7 +131,7 @@ static inline bool tr_ticket_needs(const tr_ticket *ticket, const struct tr_tran
     return transfer->gate <= ticket->phase || ticket->phase == ticket->last;
 }
 
-/* What a progress thread does in the place of tr_comm_progress(): moves operations on up to the phases that
+/* What a progress thread does in place of tr_comm_progress(): moves operations on up to the phases that
    are for callers, and keeps a failure for the next of these. */
 tr_status tr_comm_move(tr_comm *comm);
 /* Wakes the progress thread, if there is one, when there is something for it; progress.c. */

@@ -101,7 +101,7 @@ static bool look(struct tr_progress_thread *progress)
     uint64_t before = comm->completed;
     for (int i = 0; i < ROUNDS; i++) {
         if (progress->ends || comm->dead || tr_comm_move(comm) != TR_OK || !has_large(comm)) break;
-        /* Whoever calls need not wait for all rounds. */
+        /* The caller need not wait for all rounds. */
         pthread_mutex_unlock(&comm->lock);
         pthread_mutex_lock(&comm->lock);
     }

@@ -9,7 +9,7 @@
 /* A way of connecting ranks that are processes. To add one: a line in comm/transport.c. */
 struct tr_transport {
     TR_ENTRY;
-    /* Joins the other processes; *out is NULL where there are none. `ticket` is what stands behind the name
+    /* Joins the other processes; *out is NULL where there are none. `ticket` is what stands after the name
        and a colon, NULL for nothing. Collective. */
     tr_status (*create)(const char *ticket, const struct tr_comm_settings *settings, tr_comm **out);
 };

@@ -1,4 +1,4 @@
-/* Windows: every rank makes memory, tells the others of its host where it is, and maps theirs. */
+/* Windows: every rank makes memory, sends its location to the others of its host, and maps theirs. */
 #include "comm/class.h"
 
 #include "base/alloc.h"

@@ -20,7 +20,7 @@ static int nodes_told(const struct tr_trunk *trunk)
     return tr_program_outputs(trunk->sum.program);
 }
 
-/* Scratch: pointers; nodes that are told by children, one behind the other; nodes that this rank tells. */
+/* Scratch: pointers; nodes that are told by children, one after the other; nodes that this rank tells. */
 static float *floats_of(const tr_ticket *ticket)
 {
     const struct tr_trunk *trunk = &ticket->reduction->trunk;
@@ -101,7 +101,7 @@ tr_status tr_comm_sum_words(tr_comm *comm, struct tr_reduction *reduction, const
 
 /* ---- blocks that are combined ---- */
 
-/* Scratch: a block for each that tells this rank, and behind them this rank's own. */
+/* Scratch: a block for each that tells this rank, and after them this rank's own. */
 static void *block_at(const tr_ticket *ticket, int index)
 {
     return ticket->scratch + (size_t)index * ticket->bytes;

@@ -1,4 +1,4 @@
-/* Descriptions of sources for whoever names a file. */
+/* Descriptions of sources, from the names of files. */
 #ifndef TR_DATA_DESCRIBE_H
 #define TR_DATA_DESCRIBE_H
 

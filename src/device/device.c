@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number behind the colon of "opencl:1". */
+/* The number after the colon of "opencl:1". */
 static tr_status read_number(const char *name, const char *digits, int *out)
 {
     char *end;

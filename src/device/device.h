@@ -1,4 +1,4 @@
-/* The device: memory and operations behind one vtable.
+/* The device: memory and operations after one vtable.
  *
  * Operations are enqueued in order and may run later; tr_device_wait() ends that. Memory of a device is
  * allocated, copied and waited for through it, and nothing above this layer touches it directly, even where
@@ -132,7 +132,7 @@ void tr_device_destroy(tr_device **device);
 double tr_device_peak(tr_device *device, double seconds);
 
 /* Work of some microseconds per call that the device's threads do from now on while they wait for each other
-   (base/threads/team.h), until NULL takes the place of `idle`; whoever sets it ends it, before the device is
+   (base/threads/team.h), until NULL takes the place of `idle`; its setter ends it, before the device is
    destroyed. false: they do not wait, or have such work already. */
 bool tr_device_set_idle(tr_device *device, tr_team_idle idle, void *arguments);
 
@@ -148,7 +148,7 @@ void tr_device_free(tr_device *device, void *memory); /* accepts NULL memory */
 void tr_device_discard(tr_device *device, void *memory, size_t bytes);
 tr_status tr_device_to_device(tr_device *device, void *to, const void *from, size_t bytes);
 tr_status tr_device_to_host(tr_device *device, void *to, const void *from, size_t bytes);
-/* The same behind what was enqueued before and beside what is enqueued after it, which does not write to
+/* The same after what was enqueued before and beside what is enqueued after it, which does not write to
    `from` before that was waited for. */
 tr_status tr_device_to_host_beside(tr_device *device, void *to, const void *from, size_t bytes);
 tr_status tr_device_wait(tr_device *device);
@@ -159,7 +159,7 @@ void tr_device_finish(tr_device *device);
    done, with the first failure among it. */
 tr_status tr_device_record(tr_device *device, tr_event *out);
 tr_status tr_device_reached(tr_device *device, tr_event event, bool *out);
-/* Returns when all before a mark is done, with the first failure among it; what was enqueued behind it goes
+/* Returns when all before a mark is done, with the first failure among it; what was enqueued after it goes
    on. */
 tr_status tr_device_wait_for(tr_device *device, tr_event event);
 /* Host memory for copies that go on beside operations, aligned to 64 bytes; freed with

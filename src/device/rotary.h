@@ -1,4 +1,4 @@
-/* How far a pair of numbers turns from a token to the next, as ops/attention.h defines it. */
+/* The angle by which a pair of numbers turns from a token to the next, as ops/attention.h defines it. */
 #ifndef TR_DEVICE_ROTARY_H
 #define TR_DEVICE_ROTARY_H
 

@@ -69,7 +69,7 @@ void court_conclude(struct court *court, enum tr_dispute_outcome outcome, const 
 /* A party loses: why, as the rest of a sentence that begins with its name. */
 void court_forfeit(struct court *court, int side, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Asks a party. True: `wire` stands behind the first word of the answer, which is that of the question. */
+/* Asks a party. True: `wire` stands after the first word of the answer, which is that of the question. */
 bool court_ask(struct court *court, int side, struct tr_wire *wire, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Whether the answer was good to its end; else the party loses. */
@@ -95,7 +95,7 @@ bool court_leaf_of(struct court *court, int side, int64_t region, int64_t leaf,
 const struct court_entry *court_entry_of(struct court *court, int64_t number);
 /* They differ in a number of a region of an entry: has it computed. */
 void court_settle_number(struct court *court, int64_t entry, int64_t region, int64_t byte);
-/* Their evidence is equal, and the states behind it differ. */
+/* Their evidence is equal, and the states after it differ. */
 void court_settle_state(struct court *court);
 
 #endif

@@ -1,4 +1,4 @@
-/* From a step in which two parties part to the first number that differs. */
+/* From a step in which two parties differ to the first number that differs. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "dispute/court.h"

@@ -161,7 +161,7 @@ tr_status tr_evidence_memory(struct tr_evidence *evidence, enum tr_evidence_kind
                                                             .size = bytes % 4 == 0 ? 4 : 1});
 }
 
-/* A copy of arguments, and behind them of what their cut points to. */
+/* A copy of arguments, and after them of what their cut points to. */
 static void *copy_arguments(enum tr_operation_number number, const void *arguments, size_t size)
 {
     const struct tr_operation *operation = tr_operation_of(number);

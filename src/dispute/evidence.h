@@ -32,7 +32,7 @@ struct tr_evidence_region {
     const char *begin; /* on the device: rows of `width` bytes, `step` apart, numbers of `size` bytes */
     int64_t rows, width, step;
     int size;
-    int64_t at; /* of its contents in the file, row behind row */
+    int64_t at; /* of its contents in the file, row after row */
     struct tr_sha256_sum root;
 };
 

@@ -1,4 +1,4 @@
-/* From two receipts to the step in which they part. */
+/* From two receipts to the first step in which they differ. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "dispute/court.h"

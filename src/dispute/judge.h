@@ -4,7 +4,7 @@
  * write, and what the host sends them.
  *
  * All that parties say is hostile: a digest counts as a commitment, and whatever is opened later is held
- * against it. Whoever breaks the protocol, or opens what does not lead to what was committed to, loses.
+ * against it. A party that breaks the protocol, or opens data that do not match its commitment, loses.
  */
 #ifndef TR_DISPUTE_JUDGE_H
 #define TR_DISPUTE_JUDGE_H
@@ -30,7 +30,7 @@ enum tr_dispute_outcome {
 /* Begins as zeros. */
 struct tr_dispute_result {
     enum tr_dispute_outcome outcome;
-    int64_t step;      /* steps done behind the first that differs; 0: none was found */
+    int64_t step;      /* steps done after the first that differs; 0: none was found */
     char place[512];   /* of the number: "dense_forward y[17]"; "" where it came to none */
     char *text;        /* a sentence; owned */
     char *referee;     /* the case for referee.c, or NULL; owned */

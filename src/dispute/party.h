@@ -12,7 +12,7 @@
 /* Zeros are defaults, but for `path`. Strings are borrowed for the life of the party. */
 struct tr_party_settings {
     const char *path;       /* a receipt, or the directory of a run */
-    const char *model;      /* a model file in the place of the receipt's, or NULL */
+    const char *model;      /* a model file in place of the receipt's, or NULL */
     const char *const *set; /* [set_count] overrides */
     int set_count;
     const char *from, *device, *isa; /* as those of a verification */
@@ -21,7 +21,7 @@ struct tr_party_settings {
     const char *data_cache;
     int64_t data_cache_bytes;
     tr_stop *stop;
-    /* Of whoever studies disputes; NULL: none. The device that computes, in the place of `device`; and what
+    /* Of whoever studies disputes; NULL: none. The device that computes, in place of `device`; and what
        is done to a trainer before its first step. */
     tr_status (*open_device)(void *user, tr_device **out);
     tr_status (*prepare)(void *user, tr_trainer *trainer);

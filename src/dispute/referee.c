@@ -9,7 +9,7 @@
  * Lines:
  *
  *     root NAME DIGEST                        A, B: of the step's numbers; S: of the state before it; P, Q:
- *                                             the state behind it, as A and B have it
+ *                                             the state after it, as A and B have it
  *     record ID OF K N NAME COUNT DIGEST...   operation K of N of A, B or AB (both): COUNT roots of outputs,
  *                                             then the way up to root A, to root B or to each
  *     leaf HEX                                an opened leaf; they are counted from 0

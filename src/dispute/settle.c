@@ -422,7 +422,7 @@ void court_settle_number(struct court *court, int64_t entry, int64_t region, int
     }
 }
 
-/* ---- the state behind the step ---- */
+/* ---- the state after the step ---- */
 
 /* Where the step's numbers are equal and the losses that they led to are not. */
 static void settle_rest(struct court *court)

@@ -1,4 +1,4 @@
-/* A step made under a witness: its evidence, and the states before and behind it as trees of canonical leaves
+/* A step made under a witness: its evidence, and the states before and after it as trees of canonical leaves
  * (receipt/canonical.h). What parties answer from, and what a judge knows of a step.
  */
 #ifndef TR_DISPUTE_STEP_H

@@ -10,7 +10,7 @@
  *     step N                  step ROOT CHAIN STEPS SKIPPED LOSS BATCH     after N steps, of the last replay
  *     batch N                 batch INDEX...                          the examples of the step that made it N
  *     record N                record ENTRIES ROOT LEAVES ROOT LEAVES ROOT  evidence of that step, and the
- * states before and behind it node TREE FIRST COUNT   node DIGEST DIGEST                      both halves of
+ * states before and after it node TREE FIRST COUNT   node DIGEST DIGEST                      both halves of
  * these leaves entry K                 entry NAME COUNT ROOT... DIGEST...      with the way up leaf TREE I
  * leaf HEX DIGEST...                      likewise
  *

@@ -103,7 +103,7 @@ static void list_gru(struct layout_lister *lister)
     layout_add(lister, 3, "bias_hh_l0");
 }
 
-/* Each direction as the layer itself, the second with "_reverse" behind the names. */
+/* Each direction as the layer itself, the second with "_reverse" after the names. */
 static void list_bidirectional(struct layout_lister *lister)
 {
     static const char *const names[][4] = {

@@ -22,7 +22,7 @@ struct tr_matching {
 };
 
 /* Finds all of the list. TR_EMISMATCH names what is missing, too many or of another shape; where the settings
-   allow a part, something must match, and the log tells the rest. TR_EUNSUPPORTED, TR_EINVAL for renames,
+   allow a part, something must match, and the log names the rest. TR_EUNSUPPORTED, TR_EINVAL for renames,
    TR_ENOMEM. */
 tr_status tr_matching_find(struct tr_matching *matching);
 /* Closes the file, too. */

@@ -1,4 +1,4 @@
-/* Where an exported file comes from, for the people who find it. */
+/* The origin of an exported file, for the people who find it. */
 #ifndef TR_EXPORT_ORIGIN_H
 #define TR_EXPORT_ORIGIN_H
 

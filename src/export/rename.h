@@ -1,6 +1,6 @@
 /* What a file calls the tensors of a network: "THEIRS=OURS".
  *
- * OURS is a layer, all of whose tensors have THEIRS in the place of its name, or a tensor as the layout names
+ * OURS is a layer, all of whose tensors have THEIRS in place of its name, or a tensor as the layout names
  * it
  * ("attention1.in_proj_weight"), or nothing: the tensor of the file is passed over. A `*` on both sides
  * stands for a number, the same on both: "h.*.ln_1=first_norm*". THEIRS may end with "^T": matrices lie in

@@ -69,7 +69,7 @@ tr_status tr_npy_header(const struct tr_stored_tensor *tensor, uint8_t **header,
     *header = NULL;
     TR_TRY(tr_stored_bytes(tensor, &bytes));
     TR_TRY(make_dictionary(tensor, &dictionary));
-    /* Ten bytes before, a line feed behind. Eight sizes of at most 20 digits fit version 1. */
+    /* Ten bytes before, a line feed after. Eight sizes of at most 20 digits fit version 1. */
     size_t length = strlen(dictionary), whole = (10 + length + 1 + GRAIN - 1) / GRAIN * GRAIN;
     assert(whole - 10 <= UINT16_MAX);
     uint8_t *made = tr_alloc(whole, 1);

@@ -11,12 +11,12 @@
 #include <stdint.h>
 
 #define TR_RECORD_HEAD     12 /* bytes before the data */
-#define TR_RECORD_TAIL     4  /* bytes behind them */
+#define TR_RECORD_TAIL     4  /* bytes after them */
 #define TR_RECORD_OVERHEAD (TR_RECORD_HEAD + TR_RECORD_TAIL)
 
 /* The checksum of `size` bytes in the form in which a record holds it. Any thread. */
 uint32_t tr_record_checksum(const void *data, size_t size);
-/* Writes what comes before and behind `size` bytes of data, which are borrowed for the call. Any thread. */
+/* Writes what comes before and after `size` bytes of data, which are borrowed for the call. Any thread. */
 void tr_record_frame(const void *data, size_t size, uint8_t head[TR_RECORD_HEAD],
                      uint8_t tail[TR_RECORD_TAIL]);
 

@@ -31,7 +31,7 @@ static void put_octal(uint8_t *to, size_t digits, uint64_t value)
     to[digits] = 0;
 }
 
-/* The sum of the header's bytes, with blanks in the place of the sum. */
+/* The sum of the header's bytes, with blanks in place of the sum. */
 static uint64_t sum_of(const uint8_t header[TR_TAR_BLOCK])
 {
     uint64_t sum = 0;
@@ -108,7 +108,7 @@ enum tr_tar_verdict tr_tar_parse(const uint8_t block[TR_TAR_BLOCK], struct tr_ta
     return get_size(block + SIZE, &out->size) ? TR_TAR_GOOD : TR_TAR_BAD_SIZE;
 }
 
-/* Parses the header at `at`, behind which there are `left` bytes. */
+/* Parses the header at `at`, after which there are `left` bytes. */
 static tr_status read_header(const char *path, const uint8_t *block, size_t at, size_t left,
                              struct tr_tar_header *out, bool *end)
 {

@@ -20,7 +20,7 @@
    TR_EINVAL for longer ones. */
 tr_status tr_tar_header(const char *directory, const char *name, uint64_t bytes,
                         uint8_t header[TR_TAR_BLOCK]);
-/* The zeros behind data of `bytes` bytes. */
+/* The zeros after data of `bytes` bytes. */
 size_t tr_tar_padding(uint64_t bytes);
 
 /* What a header says of its member. */
@@ -39,7 +39,7 @@ enum tr_tar_verdict tr_tar_parse(const uint8_t block[TR_TAR_BLOCK], struct tr_ta
 
 /* A file in an archive that lies in memory. */
 struct tr_tar_file {
-    char name[101]; /* behind the last slash of its path */
+    char name[101]; /* after the last slash of its path */
     const uint8_t *data;
     size_t size;
 };

@@ -42,7 +42,7 @@ struct tr_zip_piece {
 /* Writes a member: the pieces one after the other. Everything is borrowed for the call. TR_EIO, TR_ENOMEM,
    and TR_EINVAL for a name of 65,535 bytes or more. */
 tr_status tr_zip_add(struct tr_zip *zip, const char *name, const struct tr_zip_piece *pieces, int count);
-/* Writes what stands behind the members. TR_EIO, TR_ENOMEM. */
+/* Writes what stands after the members. TR_EIO, TR_ENOMEM. */
 tr_status tr_zip_finish(struct tr_zip *zip);
 void tr_zip_release(struct tr_zip *zip);
 

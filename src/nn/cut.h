@@ -1,5 +1,5 @@
 /* Where a network may be cut in two, so that different processes compute its parts: places where exactly one
- * tensor crosses from the layers in front to those behind.
+ * tensor crosses from the layers in front to those after.
  */
 #ifndef TR_NN_CUT_H
 #define TR_NN_CUT_H

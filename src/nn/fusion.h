@@ -1,8 +1,8 @@
 /* Fusions: neighbouring layers whose device operations a device can do in one pass over memory.
  *
- * A fusion is a run of layers: its head, which can compute what is behind it (struct tr_layer_fusing: tails),
+ * A fusion is a run of layers: its head, which can compute what is after it (struct tr_layer_fusing: tails),
  * and perhaps an `add` of the head's output and another layer's, then perhaps an activation; or a max pool;
- * or a gelu, whose gradient the layer behind the fusion applies. What is between them no other layer reads,
+ * or a gelu, whose gradient the layer after the fusion applies. What is between them no other layer reads,
  * and it is not written. Both ways give the same bits, as the fused operations are defined by their parts
  * (device/ops.h). Where a device lacks them the layers run one by one.
  *
@@ -21,7 +21,7 @@ struct tr_fusion {
 };
 
 /* The fusion that begins with layer `head` and is within the layers [head, limit), on a device (NULL: on one
-   that has all operations). The next one begins behind its end. */
+   that has all operations). The next one begins after its end. */
 struct tr_fusion tr_fusion_at(const struct tr_model *model, const struct tr_device_class *device, int head,
                               int limit);
 

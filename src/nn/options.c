@@ -43,7 +43,7 @@ const struct tr_option tr_layer_common_options[] = {
 #undef AT
 const int32_t tr_layer_common_option_count = TR_OPTION_COUNT(tr_layer_common_options);
 
-/* They are kept behind the class's own struct. */
+/* They are kept after the class's own struct. */
 static size_t common_offset(const struct tr_layer_class *class)
 {
     size_t align = _Alignof(struct tr_layer_common);

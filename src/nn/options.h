@@ -1,4 +1,4 @@
-/* The options of a layer: those of its class, and behind them those that every layer has. */
+/* The options of a layer: those of its class, followed by those that every layer has. */
 #ifndef TR_NN_OPTIONS_H
 #define TR_NN_OPTIONS_H
 

@@ -50,7 +50,7 @@ struct tr_schedule {
     struct tr_plateau plateau;
     int64_t
         warmup; /* the factor is multiplied by (step + 1) / warmup while step < warmup; not for ONE_CYCLE */
-    bool is_given; /* a program has set the rate, `given`, in the place of all this; kept in checkpoints */
+    bool is_given; /* a program has set the rate, `given`, in place of all this; kept in checkpoints */
     double given;
 };
 

@@ -154,7 +154,7 @@ static int64_t neighbours(const struct tr_costs *costs, int64_t first)
     return next - first;
 }
 
-/* The median time of a size, over the samples of some neighbours, at their mean size; in the place of the
+/* The median time of a size, over the samples of some neighbours, at their mean size; in place of the
  * first. */
 static void join(struct cost *cost, int64_t count)
 {

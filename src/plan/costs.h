@@ -1,4 +1,4 @@
-/* What operations of a device cost, by measured examples.
+/* The cost of operations of a device, from measured examples.
  *
  * An operation has a *shape* (the sizes that a layer decides) and a *size* (rows, examples or numbers, which
  * the batch decides). Between and beyond measured sizes of one shape time is a straight line; a shape that

@@ -1,4 +1,4 @@
-/* This machine, measured in each of the ways in which ranks would use it. */
+/* This machine, measured in each way in which ranks would use it. */
 #ifndef TR_PLAN_MACHINE_H
 #define TR_PLAN_MACHINE_H
 

@@ -15,7 +15,7 @@
 #define PIECE       ((int64_t)32 << 10) /* floats of an update in the cache, as strategies make it */
 #define STREAM      ((int64_t)4 << 20)  /* floats of a sum that no cache holds */
 #define STREAMS     5
-/* Numbers are moved between steps, when they are in no cache that steps fill; but not behind each, for steps
+/* Numbers are moved between steps, when they are in no cache that steps fill; but not after each, for steps
    find theirs there no more. So often at least: */
 #define STEPS_PER_MOVE 3
 #define MOVES          5
@@ -134,7 +134,7 @@ static tr_status run_part(struct copy *copy, tr_device *device, const struct tr_
 {
     const struct tr_job_variant_settings settings = {
         .strategy = "allreduce", .batch = part->rows, .microbatches = part->microbatches};
-    /* Pieces would be measured in the place of the operations that are asked for. */
+    /* Pieces would be measured in place of the operations that are asked for. */
     const struct tr_strategy_settings whole = {.whole_gradients = true};
     struct tr_job_variant variant;
     tr_strategy *strategy = NULL;

@@ -1,4 +1,4 @@
-/* What this machine takes for the parts of a job that ranks would compute. */
+/* The time of this machine for the parts of a job that ranks would compute. */
 #ifndef TR_PLAN_MEASURE_H
 #define TR_PLAN_MEASURE_H
 

@@ -1,4 +1,4 @@
-/* Plans: what strategies would do on a cluster, as rows that people compare. */
+/* Plans: predictions for strategies on a cluster, as rows that people compare. */
 #ifndef TR_PLAN_PLAN_H
 #define TR_PLAN_PLAN_H
 

@@ -12,7 +12,7 @@ struct tr_rehearsal {
     const struct tr_cluster *cluster;
     int ranks; /* the first of the cluster's */
     const tr_costs *costs;
-    int64_t calls; /* of tr_strategy_step() that count, behind a first one: steps, or rounds of them */
+    int64_t calls; /* of tr_strategy_step() that count, after a first one: steps, or rounds of them */
     const struct tr_sim_listener *listener; /* of everything from the beginning on; NULL: nobody */
 };
 

@@ -14,7 +14,7 @@ struct tr_job_variant_settings {
     const char *strategy;        /* as on a command line; NULL: the job's */
     int64_t batch, microbatches; /* 0: the job's */
     int64_t steps;               /* 0: the job's */
-    bool blank; /* examples that are nothing but their sizes, as many as wanted, in the place of the data */
+    bool blank; /* examples that are nothing but their sizes, as many as wanted, in place of the data */
 };
 
 /* `job`, whose training data are open, is borrowed for the life of the variant. Released with

@@ -1,4 +1,4 @@
-/* The canonical bytes of a state: what a root is over, the same whoever holds which part of it.
+/* The canonical bytes of a state, from which its root is computed: the same however ranks divide it.
  *
  * First the head, a text:
  *

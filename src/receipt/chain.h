@@ -21,7 +21,7 @@ tr_status tr_chain_begin(const struct tr_chain_begin *begin, struct tr_sha256_su
 
 /* Some steps that were made as one. */
 struct tr_chain_link {
-    int64_t step;  /* steps done behind them */
+    int64_t step;  /* steps done after them */
     int64_t steps; /* how many */
     float loss;    /* the sum over their examples; any NaN counts as one and the same */
     bool skipped;  /* the update was left out */

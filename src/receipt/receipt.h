@@ -53,7 +53,7 @@ struct tr_receipt {
 };
 
 void tr_receipt_release(struct tr_receipt *receipt);
-/* Adds a boundary in the place of those of the same step and of later ones, and forgets the parameters.
+/* Adds a boundary in place of those of the same step and of later ones, and forgets the parameters.
    TR_ENOMEM; TR_EUNSUPPORTED where there are too many. */
 tr_status tr_receipt_add(struct tr_receipt *receipt, const struct tr_receipt_boundary *boundary);
 /* The boundary after `step` steps, or NULL. */

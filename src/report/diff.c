@@ -191,7 +191,7 @@ enum verdict { OPEN, EQUAL, DIFFERENT };
 /* How many differences are named. */
 #define NAMED_MOST 8
 
-/* Adds what differs between two texts of settings, behind `before`; nothing where one of the runs did not say
+/* Adds what differs between two texts of settings, after `before`; nothing where one of the runs did not say
    or is no such text. */
 static void add_differences(const char *a, const char *b, const char *before, struct tr_text *text)
 {

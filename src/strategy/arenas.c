@@ -14,7 +14,7 @@
 
 /* ---- names ---- */
 
-/* What follows behind `name` in `text`, where # stands for a number; NULL: `text` begins otherwise. */
+/* What follows after `name` in `text`, where # stands for a number; NULL: `text` begins otherwise. */
 static const char *behind(const char *text, const char *name)
 {
     for (; *name; name++) {

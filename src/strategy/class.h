@@ -26,7 +26,7 @@
 
 /* What options decide, before there is a strategy. */
 struct tr_strategy_traits {
-    bool asynchronous;      /* ranks do not wait for each other: `work` in the place of steps */
+    bool asynchronous;      /* ranks do not wait for each other: `work` in place of steps */
     int servers;            /* ranks beside the workers: the last ones, which compute no gradients */
     int64_t every;          /* steps of a round, after which all ranks meet; 0: 1 */
     int64_t exchange_every; /* steps between exchanges of some within a round; 0: there are none */
@@ -185,9 +185,9 @@ struct tr_strategy {
     const struct tr_range *updates;
     int update_count;
     struct tr_shares shares; /* which microbatches ranks compute, where the class has `share` */
-    size_t memory;           /* bytes of device memory and windows that the class took beside the replicas', */
-    size_t computing;        /* of the device that computes alone, */
-    size_t holding;          /* and of that which holds the variables: each byte in one of the three */
+    size_t memory;    /* bytes of device memory and windows that the class took beside the replicas', */
+    size_t computing; /* of the device that computes alone, */
+    size_t holding;   /* and of that which holds the variables: each byte in one of the three */
     struct tr_strategy_settings settings;
     struct tr_evaluation_hooks hooks;
     struct tr_strategy_observer observer[TR_OBSERVERS], all_observers; /* the second: what all of them see */
@@ -256,11 +256,11 @@ tr_status tr_driver_update(tr_strategy *strategy, const float *gradient, int64_t
 /* The same for an operation that forms the gradient and applies it, see tr_variables_update_of(); the loss is
    not bad. */
 bool tr_driver_update_of(const tr_strategy *strategy, int64_t begin, int64_t end, struct tr_op_update *out);
-/* Enqueues, behind the last update on the way, the question whether the parameters are finite. For classes
-   that wait for something behind it anyway; for others the driver asks. */
+/* Enqueues, after the last update on the way, the question whether the parameters are finite. For classes
+   that wait for something after it anyway; for others the driver asks. */
 tr_status tr_driver_ask(tr_strategy *strategy);
 
-/* What a loss and, where it is wanted, a norm mean for a gradient: the one place that knows. */
+/* The consequence of a loss and, where it is wanted, a norm for a gradient: decided here alone. */
 struct tr_verdict {
     bool bad_loss; /* the loss is not finite: nothing may be applied */
     bool skipped;  /* nothing is applied and the run goes on, since the job says so */
@@ -302,7 +302,7 @@ tr_status tr_strategy_use_progress_thread(tr_strategy *strategy, const tr_window
 /* Brings what ranks have of an arena together on all, and on the device that it is of: rank r has the bytes
    [bound[r], bound[r + 1]) from float `begin` on. `window` as for tr_comm_all_gather(). Waits for the ranks;
    the way to the device is enqueued, and others write to `window` again only when this rank has sent them
-   something behind that. Collective. */
+   something after that. Collective. */
 tr_status tr_strategy_join(tr_comm *comm, const struct tr_staging *arena, int64_t begin, const int64_t *bound,
                            tr_window *window, const char *name);
 /* Waits for an operation that was just started with `status`; local nothing. */

@@ -290,7 +290,7 @@ static tr_status learn_all(tr_strategy *strategy, int64_t step, int64_t end)
     return TR_OK;
 }
 
-/* The first multiple of `every` behind `step`, at most `end`. */
+/* The first multiple of `every` after `step`, at most `end`. */
 static int64_t next_multiple(int64_t step, int64_t every, int64_t end)
 {
     int64_t next = (step / every + 1) * every;

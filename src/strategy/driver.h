@@ -5,19 +5,19 @@
 
 #include "strategy/class.h"
 
-/* What became of a replica in a round, for all ranks to know; where all train one, of the rank. */
+/* The outcome of a replica in a round, for all ranks; where all train one replica, the rank's. */
 struct tr_report {
     double loss, correct; /* sums over the examples learned */
     double norms;         /* sum over the steps measured */
     int64_t examples;     /* learned */
     int64_t measured;     /* steps whose gradient's norm is known */
     int64_t skipped;      /* steps that were not applied since they were not finite */
-    int64_t bad_step;     /* where the replica came to an end, -1: it did not */
+    int64_t bad_step;     /* step at which the replica ended, -1: it did not */
     int32_t bad_loss;     /* the reason: a loss that is not finite, else a parameter */
     int32_t request;      /* of the rank */
 };
 
-/* What all ranks know of a round: of constant size, however many replicas there are. */
+/* The result of a round, known to all ranks: of constant size, however many replicas there are. */
 struct tr_digest {
     struct tr_report all; /* added up; where a replica came to an end, its step and reason */
     int64_t replica;      /* the first that did; -1: none */
@@ -40,7 +40,7 @@ static inline int64_t tr_driver_first_report(const tr_strategy *strategy, int ra
 /* Memory for reports, once the class's `begin` has been called. Local. TR_ENOMEM. */
 tr_status tr_driver_create(tr_strategy *strategy);
 void tr_driver_destroy(tr_strategy *strategy);
-/* What is this rank's of the update of a replica, enqueued. */
+/* Enqueues this rank's part of the update of a replica. */
 tr_status tr_driver_apply(const tr_strategy *strategy, tr_variables *variables, const float *gradient);
 /* tr_strategy_step() of a synchronous strategy: a round. */
 tr_status tr_driver_round(tr_strategy *strategy, int64_t step, int32_t request,
@@ -52,10 +52,10 @@ tr_status tr_driver_locate_nonfinite(tr_strategy *strategy, int64_t step, char *
 
 /* The reports of this rank's replicas, as a round begins; `request`: of the rank. */
 void tr_driver_begin_reports(tr_strategy *strategy, int32_t request);
-/* Adds to the report of a replica how a step of `examples` examples went. */
+/* Adds the outcome of a step of `examples` examples to the report of a replica. */
 void tr_driver_tell(const tr_strategy *strategy, const struct tr_verdict *verdict, bool poisoned,
                     int64_t step, int64_t examples, struct tr_report *report);
-/* All ranks tell each other, and have the digest afterwards. Collective. */
+/* All ranks exchange their reports, and have the digest afterwards. Collective. */
 tr_status tr_driver_exchange(tr_strategy *strategy);
 /* Adds up reports, in their order. */
 void tr_driver_digest(const struct tr_report *reports, int64_t count, struct tr_digest *out);
@@ -65,12 +65,12 @@ void tr_driver_sum_up(const tr_strategy *strategy, int64_t step, int64_t steps,
 
 /* ---- driver_alone.c ---- */
 
-/* What steps take that nobody else has a say in, on a device with memory of its own. TR_ENOMEM; released with
-   tr_driver_release_pending(), also after a failure. */
+/* Resources of steps that this process decides alone, on a device with separate memory. TR_ENOMEM; released
+   with tr_driver_release_pending(), also after a failure. */
 tr_status tr_driver_make_pending(tr_strategy *strategy);
 void tr_driver_release_pending(tr_strategy *strategy);
 /* Whether the device can go through a whole step without the host, who waits for it once then, not each time
-   that something is to be decided. Whoever is told of updates is told of none that are held. */
+   that something is to be decided. Observers of updates do not see those that are held. */
 bool tr_driver_goes_alone(const tr_strategy *strategy, const struct tr_replica *replica);
 /* Such a step, of those that end with `end`; the next one may be under way then (tr_strategy_has_begun()). */
 tr_status tr_driver_learn_alone(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,

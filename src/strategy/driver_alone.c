@@ -4,8 +4,8 @@
  * The host waits for a step once. Where nothing lies between two steps, the next one is enqueued before that,
  * so that the device never waits for the host.
  *
- * Invariants: at most two steps are under way. Updates of a step behind one that ends the run change nothing,
- * so the variables are those that the bad step left; behind one that is skipped they are as ever. After a
+ * Invariants: at most two steps are under way. Updates of a step after one that ends the run change nothing,
+ * so the variables are those that the bad step left; after one that is skipped they are as ever. After a
  * failure or a bad step nothing is under way.
  */
 #include "strategy/driver.h"
@@ -17,7 +17,7 @@
 
 #include <assert.h>
 
-/* What the device tells of a step. */
+/* The device's report on a step. */
 struct readout {
     float sums[TR_PASS_SUMS];
     struct tr_variables_answer answer;
@@ -79,7 +79,7 @@ bool tr_strategy_has_begun(const tr_strategy *strategy)
     return strategy->pending && (strategy->pending->of[0].begun || strategy->pending->of[1].begun);
 }
 
-/* Whether the step behind `step` may be begun before that is judged. */
+/* Whether the step after `step` may be begun before that is judged. */
 static bool may_begin_next(const tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
                            int64_t end)
 {
@@ -89,7 +89,7 @@ static bool may_begin_next(const tr_strategy *strategy, const struct tr_replica 
     return strategy->allows_next && !strategy->comm && !strategy->class->average;
 }
 
-/* All of a step, up to the question how it went. `behind`: the step before is under way. */
+/* All of a step, up to the question how it went. `after`: the step before is under way. */
 static tr_status enqueue(tr_strategy *strategy, const struct tr_replica *replica, int64_t step, bool behind)
 {
     tr_variables *variables = replica->variables;
@@ -159,6 +159,6 @@ tr_status tr_driver_learn_alone(tr_strategy *strategy, const struct tr_replica *
     tr_status status = learn(strategy, replica, step, end, report);
     if (status == TR_OK && report->bad_step < 0) return TR_OK;
     finish_pending(strategy);
-    /* Whoever looks for the reason goes through the bad step again. */
+    /* The search for the reason repeats the bad step. */
     return status == TR_OK ? tr_variables_begin_step(replica->variables, step) : status;
 }

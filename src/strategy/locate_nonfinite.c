@@ -27,7 +27,7 @@ static tr_status locate_spread(tr_strategy *strategy, int64_t step, char *name, 
     return tr_strategy_broadcast(strategy, name, size);
 }
 
-/* Of replicas apart, the rank that has the bad one tells all. */
+/* Of separate replicas, the rank with the bad one informs all. */
 static tr_status locate_replica(tr_strategy *strategy, int64_t step, char *name, size_t size)
 {
     int64_t replica = strategy->digest->replica < 0 ? 0 : strategy->digest->replica;

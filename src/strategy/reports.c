@@ -1,4 +1,4 @@
-/* Reports: what became of each replica in a round, how ranks tell each other, and what all know of it after.
+/* Reports: the outcome of each replica in a round, their exchange between ranks, and the common digest.
  *
  * Invariant: the digest is of constant size, and the same on all ranks; the reports of replicas apart are
  * with the root alone.

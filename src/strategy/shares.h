@@ -27,7 +27,7 @@ struct tr_shares {
     int workers;
     double *speed;   /* [workers] in any unit; NULL: all are equal */
     int64_t *bound;  /* [ranks + 1] in use: rank r computes microbatches [bound[r], bound[r + 1]) */
-    char *text;      /* tells it; NULL: they are equal, as ever */
+    char *text;      /* describes it; NULL: the shares are equal */
     bool measures;   /* speeds are measured */
     int64_t steps;   /* of this run */
     double computed; /* seconds up to the last step */

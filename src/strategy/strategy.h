@@ -121,8 +121,8 @@ struct tr_strategy_simulation {
     const double *slow; /* [workers] so many times slower, at least 1 */
     uint64_t seed;
 };
-/* The log that the job's strategy would write then, in `log`, which is empty before; release it. The same on every
-   machine. TR_EINVAL where the strategy is not asynchronous, or cannot be of so many workers. */
+/* The log that the job's strategy would write then, in `log`, which is empty before; release it. The same on
+   every machine. TR_EINVAL where the strategy is not asynchronous, or cannot be of so many workers. */
 tr_status tr_strategy_simulate(const struct tr_job *job, const struct tr_strategy_simulation *wanted,
                                struct tr_update_log *log);
 /* What ranks keep of parameters, moments and gradients. */
@@ -175,13 +175,13 @@ tr_status tr_strategy_connect(tr_strategy *strategy, int64_t step);
 tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t request,
                            struct tr_step_figures *figures);
 /* Whether steps from now on may begin the next one before they return (not at first). Some do, on a device
-   that would else wait for the host; their figures are the same. Whoever allows it takes the next step next,
-   or destroys the strategy. */
+   that would else wait for the host; their figures are the same. A caller that allows it takes that step
+   next, or destroys the strategy. */
 void tr_strategy_allow_next(tr_strategy *strategy, bool allowed);
 /* Whether the next step has been begun: variables may be on the way to what it makes of them. Local. */
 bool tr_strategy_has_begun(const tr_strategy *strategy);
 /* An evaluation of a run of an asynchronous strategy, which all who compute share: of the state gathered
-   last, with moving averages in the place of parameters where the job keeps them. */
+   last, with moving averages in place of parameters where the job keeps them. */
 struct tr_shared_evaluation {
     int64_t set;          /* what is evaluated, for the ranks to know */
     int64_t count, piece; /* examples; and those that one takes at a time, at least 1 */
@@ -189,7 +189,7 @@ struct tr_shared_evaluation {
 };
 struct tr_evaluation_hooks {
     /* Finds out about the examples [first, end), `found` being (end - first) * bytes. On others than the
-       root, what the network is to compute with is in the place of the parameters. */
+       root, what the network is to compute with is in place of the parameters. */
     tr_status (*evaluate)(void *user, const struct tr_shared_evaluation *evaluation, int64_t first,
                           int64_t end, void *found);
     /* On the root: what somebody found; of each example once, in any order. */

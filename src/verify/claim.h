@@ -1,4 +1,4 @@
-/* What is to be verified: a receipt, and the states of the run that are at hand. */
+/* The object of a verification: a receipt, and the available states of the run. */
 #ifndef TR_VERIFY_CLAIM_H
 #define TR_VERIFY_CLAIM_H
 

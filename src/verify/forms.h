@@ -4,7 +4,7 @@
 
 #include "verify/claim.h"
 
-/* What a form tells beside the receipt. */
+/* The additional content of a form. */
 struct form {
     const struct claim *claim;
     const char *job;                 /* the name that the model file gives it */

@@ -14,7 +14,7 @@ struct replay {
     struct verification *verification;
     const struct stretch *stretch;
     int64_t met; /* the last boundary that came out as the receipt says; first - 1: none */
-    int64_t *at; /* steps done at the boundaries behind the first */
+    int64_t *at; /* steps done at the boundaries after the first */
 };
 
 /* ---- outcomes ---- */

@@ -1,4 +1,4 @@
-/* A stretch of a run, run again and held against its receipt. */
+/* Repeats a stretch of a run and compares it with the receipt. */
 #ifndef TR_VERIFY_REPLAY_H
 #define TR_VERIFY_REPLAY_H
 

@@ -47,7 +47,7 @@ void tr_file_map_leave(const struct tr_file_map *map);
 /* Accepts an empty map; empties it. */
 void tr_file_unmap(struct tr_file_map *map);
 
-/* Opens a file of lines for writing: anew, or to go on behind the last whole one that it holds. What is no
+/* Opens a file of lines for writing: anew, or to go on after the last whole one that it holds. What is no
    regular file, or a symbolic link, is refused. `path` is borrowed until tr_file_finish() or
    tr_file_abandon(). TR_EIO, TR_ENOMEM. */
 tr_status tr_file_lines_begin(const char *path, bool goes_on, struct tr_file_writer *writer);
@@ -69,7 +69,7 @@ enum tr_file_whereabouts tr_file_find(int descriptor, const char *path);
    tr_free(). */
 char *tr_file_descriptor_path(int descriptor);
 
-/* A file that takes the place of another once it is complete: whoever looks sees the old content or the new
+/* A file that replaces another once it is complete: readers see the old content or the new
    one, also after a kill or a power cut, and a failure leaves the old one. The content grows in
    "<path>.<process>.tmp", which a kill may leave behind. Where `path` is a device or a pipe it is written in
    place; a symbolic link to a file is replaced. Plain memory: may lie on the stack. */

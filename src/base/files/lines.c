@@ -1,4 +1,4 @@
-/* Files of lines: each line is written at once, so that whoever reads meanwhile, or after a kill, sees whole
+/* Files of lines: each line is written at once, so that readers meanwhile, or after a kill, see whole
  * ones. */
 #include "base/files/file.h"
 

@@ -1,7 +1,7 @@
 /* What the library asks of a file system when it writes: ten calls behind a table.
  *
  * Everything that must survive a full disk, a kill or a power cut (checkpoints above all) is written through
- * this table, so that tests can put a faulting, counting or power-losing file system in the place of the
+ * this table, so that tests can put a faulting, counting or power-losing file system in place of the
  * machine's. Reading needs no such table: a test prepares the files that it wants read.
  *
  * Invariant: the functions below, not the table's slots, are what other code calls. They finish short writes,
@@ -18,12 +18,12 @@
 
 #define TR_FILE_OPS_VERSION 2
 
-/* Only the last follows a symbolic link in the place of the file, or writes to what is no regular file (and
+/* Only the last follows a symbolic link in place of the file, or writes to what is no regular file (and
    may then wait for somebody who reads it): it is for places that a person has named. */
 enum tr_file_create {
     TR_FILE_NEW,      /* fails where the file exists */
     TR_FILE_REPLACE,  /* empties an existing file */
-    TR_FILE_APPEND,   /* goes on behind what is in the file, which need not exist */
+    TR_FILE_APPEND,   /* goes on after what is in the file, which need not exist */
     TR_FILE_EXISTING, /* writes from the start of what exists already; for devices and pipes */
 };
 

@@ -5,7 +5,7 @@
 /* "a/b"; a slash is put between where `directory` does not end in one; an empty `directory` gives `name`.
    Returned, free with tr_free(). NULL when memory fails (message recorded). */
 char *tr_path_join(const char *directory, const char *name);
-/* The part of `path` behind the last slash (all of it if there is none); inside `path`. */
+/* The part of `path` after the last slash (all of it if there is none); inside `path`. */
 const char *tr_path_name(const char *path);
 /* Everything before the last component, "." where there is none, "/" for what lies in the root; trailing
    slashes do not count. Returned, free with tr_free(); NULL when memory fails. */

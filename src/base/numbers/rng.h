@@ -20,7 +20,7 @@ enum tr_rng_purpose {
     TR_RNG_SPLIT = 6,     /* counter: 0, round, half-block */
     TR_RNG_SAMPLE = 7,    /* counter: epoch, position */
     TR_RNG_SWEEP = 8,     /* counter: point, field */
-    TR_RNG_TEXT = 9,      /* counter: token behind the prompt */
+    TR_RNG_TEXT = 9,      /* counter: token after the prompt */
     TR_RNG_SEGMENTS = 10, /* counter: 0, round, half-block */
     TR_RNG_BURN_IN = 11   /* counter: pixel */
 };

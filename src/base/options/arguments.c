@@ -145,7 +145,7 @@ static tr_status read_long(struct command_line *line, const char *argument)
     return status;
 }
 
-/* A letter that is none; of a word behind a single dash, as other programs have them, two were meant. */
+/* A letter that is none; of a word after a single dash, as other programs have them, two were meant. */
 static tr_status fail_letter(const struct command_line *line, const char *name, const char *argument)
 {
     const char *word = argument + 1;

@@ -105,7 +105,7 @@ typedef enum tr_config_short (*tr_config_forms)(void *user, const tr_config *nod
 tr_status tr_config_set_in(tr_config *root, const char *assignment, tr_config_forms forms, void *user);
 
 /* What a program itself has to say: puts a value under `key` of the mapping `section` of the root (NULL: of
-   the root itself), in the place of what is there; the section is made where there is none. All strings are
+   the root itself), in place of what is there; the section is made where there is none. All strings are
    borrowed for the call. TR_EINVAL where the section is no mapping, TR_ENOMEM; the value there is then
    unchanged. */
 tr_status tr_config_put_text(tr_config *root, const char *section, const char *key, const char *text);

@@ -45,7 +45,7 @@ static const char *mark_at(const struct input *input, const struct config_mark *
     return at;
 }
 
-/* The byte at a mark, '\0' behind the end. */
+/* The byte at a mark, '\0' after the end. */
 static char byte_at(const struct input *input, const struct config_mark *mark)
 {
     const char *at = mark_at(input, mark);
@@ -249,7 +249,7 @@ void config_fault_find(const struct config_notice *notice, const char *text, siz
 {
     const struct input input = {text, text + length, notice};
     find(&input, out);
-    /* A text that ends too early is noticed behind its last line. */
+    /* A text that ends too early is noticed after its last line. */
     const char *at = line_at(&input, out->mark.line);
     if (at == input.end && out->mark.line > 0) {
         out->mark.line--;

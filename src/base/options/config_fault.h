@@ -1,5 +1,5 @@
-/* What is wrong with a text that is no YAML, in the words of those who write model files; not for others than
- * the reader. */
+/* Messages about a text that is not YAML, in the words of those who write model files; for the reader
+ * alone. */
 #ifndef TR_BASE_CONFIG_FAULT_H
 #define TR_BASE_CONFIG_FAULT_H
 

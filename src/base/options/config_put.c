@@ -28,7 +28,7 @@ static tr_config *new_scalar(const char *text)
     return NULL;
 }
 
-/* Puts `value`, which is taken, also on failure, under `key` of a mapping, in the place of what is there. */
+/* Puts `value`, which is taken, also on failure, under `key` of a mapping, in place of what is there. */
 static tr_status put(tr_config *mapping, const char *key, tr_config *value)
 {
     if (!value) return TR_ENOMEM;

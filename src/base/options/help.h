@@ -23,7 +23,7 @@ void tr_options_add_usage(struct tr_text *text, const char *command, const struc
                           int32_t count);
 void tr_option_add_names(struct tr_text *text, const struct tr_option *option);
 void tr_option_add_about(struct tr_text *text, const struct tr_option *option);
-/* Option `index`, from 0, of those below heading `group`; NULL behind the last one. */
+/* Option `index`, from 0, of those below heading `group`; NULL after the last one. */
 const struct tr_option *tr_options_grouped(const struct tr_option *table, int32_t count,
                                            const struct tr_option_group *groups, int32_t group,
                                            int32_t index);

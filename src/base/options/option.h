@@ -106,7 +106,7 @@ struct tr_option {
 
 #define TR_OPTION_COUNT(table) ((int32_t)(sizeof(table) / sizeof((table)[0])))
 
-/* Choice `index` of a CHOICE, from 0; its name is NULL behind the last one. */
+/* Choice `index` of a CHOICE, from 0; its name is NULL after the last one. */
 struct tr_choice tr_option_choice(const struct tr_option *option, int32_t index);
 
 /* Overwrites all described fields with their fallbacks; required ones become 0, NULL or empty. TR_ENOMEM. */

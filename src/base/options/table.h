@@ -47,7 +47,7 @@ struct option_origin {
     const char *name;
 };
 
-/* Records a message behind the origin and returns TR_EINVAL. */
+/* Records a message after the origin and returns TR_EINVAL. */
 tr_status option_fail(struct option_origin origin, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -25,7 +25,7 @@ enum tr_json_kind {
 struct tr_json_value {
     enum tr_json_kind kind;
     const char *key;                  /* of a member, NULL otherwise */
-    const struct tr_json_value *next; /* the sibling behind this one, in the order of the text, or NULL */
+    const struct tr_json_value *next; /* the sibling after this one, in the order of the text, or NULL */
     union {
         bool truth;
         int64_t integer;

@@ -59,7 +59,7 @@ static const char *read_unit(struct parser *parser, uint32_t *out)
     return NULL;
 }
 
-/* The character of an escape that begins with \u (which is behind `at`), put at *to as UTF-8. */
+/* The character of an escape that begins with \u (which is after `at`), put at *to as UTF-8. */
 static const char *read_unicode(struct parser *parser, char **to)
 {
     uint32_t character, low;
@@ -166,7 +166,7 @@ static const char *index_members(tr_json *document, struct tr_json_value *object
     return NULL;
 }
 
-/* An object or an array; `at` is behind its bracket. */
+/* An object or an array; `at` is after its bracket. */
 static const char *read_container(struct parser *parser, struct tr_json_value *container, int depth)
 {
     bool object = container->kind == TR_JSON_OBJECT;

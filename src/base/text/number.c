@@ -79,7 +79,7 @@ static void make_locale(void)
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* Reads the number at *at and moves *at behind it. */
+/* Reads the number at *at and moves *at after it. */
 static const char *read_number(const char **at, double *out)
 {
     bool zero;

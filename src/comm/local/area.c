@@ -197,7 +197,7 @@ void tr_local_knock(const struct local_area *area, int from, int to)
     struct local_record *record = &area->record[to];
     uint64_t bit = (uint64_t)1 << from % 64, word = (uint64_t)1 << from / 64;
     bool rung = atomic_fetch_or(&record->mail[from / 64], bit) & bit;
-    /* Also if it was set: whoever set it may have been killed before it came to this. */
+    /* Also if it was set: the process that set it may have been killed before this point. */
     if (!(atomic_load(&record->letters) & word)) atomic_fetch_or(&record->letters, word);
     /* Somebody has rung for it, and the rank has not looked since. */
     if (!rung) tr_local_wake(area, to);

@@ -8,7 +8,7 @@
  *
  * Who writes what: the header is the launcher's, but for its counters; a record is its rank's, but for the
  * bell, its letter boxes and `ended`, which are everybody's; of a ring, see ring.h. All words that two
- * processes use at a time are atomic. What others wrote is checked by whoever reads it: they may be damaged,
+ * processes use at a time are atomic. A reader checks everything that others wrote: they may be damaged,
  * or programs of another kind.
  */
 #ifndef TR_COMM_LOCAL_AREA_H

@@ -73,7 +73,7 @@ void tr_local_group_destroy(tr_local_group **handle)
 
 /* ---- tickets ---- */
 
-/* Reads a number up to `end` and steps behind it; -1 if there is none. */
+/* Reads a number up to `end` and steps after it; -1 if there is none. */
 static int read_number(const char **text, char end)
 {
     char digits[12];

@@ -58,7 +58,7 @@ static tr_status local_start(tr_comm *comm, struct tr_transfer *transfer)
 static tr_status local_poll(tr_comm *comm, uint64_t *moment)
 {
     struct local_comm *local = local_of(comm);
-    /* The bell first: whoever rings after this wakes a sleep that begins at this moment. */
+    /* The bell first: a ring after this wakes a sleep that begins at this moment. */
     *moment = atomic_load(&record_of(local, comm->rank)->bell);
     return tr_local_mail_poll(local->mail);
 }
@@ -101,7 +101,7 @@ static enum tr_comm_life local_life(tr_comm *base, int rank, double *silence, ch
     *silence = tr_local_watch_silence(comm->watch, rank);
     if (state == LOCAL_GAVE_UP) tr_local_words(&comm->area, rank, why, size);
     bool lost = gone || state == LOCAL_GAVE_UP || state == LOCAL_LEFT;
-    /* First what it sent: whoever looks for it finds it before it hears of the loss. */
+    /* First its messages: a receiver finds them before it hears of the loss. */
     if (lost && !base->dead && tr_local_mail_is_unread(comm->mail, rank)) {
         tr_local_mail_poll(comm->mail);
         comm->postponed++;

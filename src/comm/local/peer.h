@@ -21,7 +21,7 @@ struct local_inbound {
     uint64_t cookie;
     int tag;
     bool announced, wanted; /* `wanted`: its sender was told */
-    bool dropped;           /* whoever received it gave it up */
+    bool dropped;           /* its receiver has given it up */
     size_t bytes, got;
     struct tr_transfer *receive; /* NULL: nobody asked for it yet */
     char *kept;                  /* [bytes] then, if eager: `small`, or owned */

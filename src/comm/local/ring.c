@@ -134,7 +134,7 @@ tr_status tr_local_read(struct local_reader *reader, struct local_frame *frame, 
         if (there < sizeof *frame) return fail_damaged();
         get(reader, reader->tail, frame, sizeof *frame);
         if (frame->count > there || padded(frame->count) > there - sizeof *frame) return fail_damaged();
-        /* The frame behind it, published together with it, takes care of a sender that waits. */
+        /* The frame after it, published together with it, takes care of a sender that waits. */
         if (frame->kind == LOCAL_SKIP) advance(reader, frame);
     } while (frame->kind == LOCAL_SKIP);
     *found = true;

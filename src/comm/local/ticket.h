@@ -1,4 +1,4 @@
-/* What a launcher tells the process of a rank by a variable of the environment: "DESCRIPTOR:RANK:SIZE". */
+/* A launcher's variable of the environment for the process of a rank: "DESCRIPTOR:RANK:SIZE". */
 #ifndef TR_COMM_LOCAL_TICKET_H
 #define TR_COMM_LOCAL_TICKET_H
 

@@ -34,7 +34,7 @@ struct local_watch {
     /* When this rank beat last, and since when silence counts, in nanoseconds of the host's clock. */
     atomic_llong last, since;
     struct watched *watched; /* [count] */
-    struct pollfd *waiting;  /* [count + 1]: processes, and behind them what ends the thread */
+    struct pollfd *waiting;  /* [count + 1]: processes, and after them what ends the thread */
 };
 
 static int64_t now_in_nanoseconds(void)

@@ -1,8 +1,8 @@
 /* Who is alive: a thread of each rank's that sleeps until the process of another one ends, and in between
  * shows that its own runs.
  *
- * A rank watches those that follow it, up to some number; whoever notices an end tells all. The end of a
- * process is told by the system (pidfd); where that cannot be had, the thread looks now and then. A rank
+ * A rank watches those that follow it, up to some number; a rank that notices an end informs all. The end of
+ * a process is told by the system (pidfd); where that cannot be had, the thread looks now and then. A rank
  * hangs when it shows no more that it runs: it writes the time for all to see, and nobody looks before it
  * waits.
  */

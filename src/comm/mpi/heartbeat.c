@@ -170,7 +170,7 @@ static void hear(tr_heartbeat *heartbeat, struct peer *peer, double now)
     }
 }
 
-/* What the neighbours are told, beside their own. */
+/* News for the neighbours, beside their own. */
 static void write_beat(tr_heartbeat *heartbeat, struct beat *out, double now)
 {
     int silent = 0, first = heartbeat->first;

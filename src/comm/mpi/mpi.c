@@ -1,7 +1,7 @@
 /* The transport between processes.
  *
  * A thread of the communicator's own, the keeper, begins and ends MPI, so that neither can block the caller
- * for ever, and shows signs of life while the caller computes. All other MPI calls are made by whoever calls
+ * for ever, and shows signs of life while the caller computes. All other MPI calls are made by the caller of
  * the communicator.
  *
  * The keeper's life: OPENING (MPI_Init) -> OPEN (beats) -> CLOSING (asked to leave) -> GONE. The caller waits

@@ -5,7 +5,7 @@
  * is summed. Then the shards go to everybody, for an all-reduce; and ranks of the island tell each other that
  * they need the nodes no more.
  *
- * Where the caller changes data by the sums (tr_comm_reduce_start()), the ticket is held in the place of the
+ * Where the caller changes data by the sums (tr_comm_reduce_start()), the ticket is held in place of the
  * sum, and the caller sums. Then the changed data go to other islands, and ranks of the island tell each
  * other that all is there, and their nodes are free.
  *
@@ -85,7 +85,7 @@ static int members_of(const tr_ticket *ticket)
     return tr_island_size(ticket->reduction->islands, ticket->reduction->island);
 }
 
-/* The member `distance` behind this rank, around. */
+/* The member `distance` after this rank, around. */
 static int member_at(const tr_comm *comm, const tr_ticket *ticket, int distance)
 {
     const struct tr_islands *islands = ticket->reduction->islands;

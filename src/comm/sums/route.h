@@ -29,7 +29,7 @@ struct tr_piece {
 struct tr_hop {
     int peer, round;
     bool sends;
-    int first, count; /* its pieces, one behind the other */
+    int first, count; /* its pieces, one after the other */
     /* Of sums: which of the route's sums is sent, and which output of its program; or which node comes. */
     int what, output;
 };
@@ -50,7 +50,7 @@ struct tr_sum_plan {
 /* A node that comes from others, as far as this rank keeps it. */
 struct tr_arrival {
     struct tr_node node;
-    int first, count; /* its pieces, ascending, which lie one behind the other */
+    int first, count; /* its pieces, ascending, which lie one after the other */
 };
 
 struct tr_route {

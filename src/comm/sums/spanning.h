@@ -8,7 +8,7 @@
 
 #define TR_SPANNING_MOST 64
 
-/* The rank that this one tells; -1 at the root, which is rank 0. */
+/* The rank that this one sends to; -1 at the root, which is rank 0. */
 int tr_spanning_parent(const tr_comm *comm, int rank);
 /* Those that tell it, at most TR_SPANNING_MOST. Returns their number. */
 int tr_spanning_children(const tr_comm *comm, int rank, int *child);

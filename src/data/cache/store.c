@@ -126,7 +126,7 @@ static tr_status follow_note(tr_store *store, const struct tr_source_request *re
     return TR_OK;
 }
 
-/* The cache is a convenience: what goes wrong with it is told, once. */
+/* The cache is a convenience: its failures are reported, once. */
 static void refuse(tr_store *store)
 {
     if (!atomic_exchange(&store->refused, true))
@@ -250,7 +250,7 @@ static tr_status take_slot(tr_store *store, int slot, const char *request_key, b
     *taken = memcmp(head.request, request_key, sizeof head.request) != 0;
     if (*taken) return TR_OK;
     if (head.kind == SLOT_DATA) return open_slot_data(slot, request_key, out);
-    /* Whoever recorded the entry has compared its checksums. */
+    /* The process that recorded the entry has compared its checksums. */
     head.entry[sizeof head.entry - 1] = '\0';
     return store->cache ? tr_cache_get(store->cache, head.entry, false, out) : TR_OK;
 }

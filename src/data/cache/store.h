@@ -2,7 +2,7 @@
  * that has them already, or the files themselves.
  *
  * The processes of a host that work together have a slot for each data set: a file in memory without a name.
- * Whoever comes first has its lock, finds or makes the data, and records in the slot where they are: the key
+ * The first process takes its lock, finds or makes the data, and records in the slot where they are: the key
  * of an entry of the cache, or, where there is no cache, the unpacked data themselves. The others wait for
  * the lock. If the first one dies, the lock is free and the slot still empty: the next one takes over.
  *

@@ -40,7 +40,7 @@ tr_status tr_data_map(const char *path, struct tr_file_map *out);
 tr_status tr_data_file_verify(const struct tr_data_file *file, const char *path);
 
 /* Fetches one file into `path` from the first mirror that has it right; as tr_data_set_fetch(). The name of
-   the file follows a mirror, behind a slash. */
+   the file follows a mirror, after a slash. */
 tr_status tr_data_file_fetch(const struct tr_data_file *file, const char *const *mirrors, const char *path,
                              tr_data_progress progress, void *user);
 

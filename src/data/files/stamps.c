@@ -92,7 +92,7 @@ bool tr_source_files_settled(const struct tr_source_files *files, int64_t now)
     uint64_t device = 0;
     for (int64_t i = 0; i < files->count; i++) {
         const struct tr_file_stamp *stamp = &files->file[i].stamp;
-        /* A time in the future tells that a clock was set. */
+        /* A time in the future: a clock was set. */
         if (stamp->changed[0] > now - SETTLED_SECONDS || stamp->modified[0] > now - SETTLED_SECONDS)
             return false;
         if ((i == 0 || stamp->device != device) && !keeps_times(files->file[i].path)) return false;

@@ -20,7 +20,7 @@ struct tr_idx {
 
 /* Reads a whole file. Returned in *idx, free with tr_idx_free(). Any thread. */
 tr_status tr_idx_read(const char *path, struct tr_idx *idx);
-/* The same without the contents: `data` is NULL, and what is packed behind the sizes is not looked at. */
+/* The same without the contents: `data` is NULL, and what is packed after the sizes is not looked at. */
 tr_status tr_idx_read_sizes(const char *path, struct tr_idx *idx);
 void tr_idx_free(struct tr_idx *idx);
 

@@ -30,7 +30,7 @@ void tr_record_file_close(struct tr_record_file *file);
 enum tr_record_fault {
     TR_RECORD_GOOD,
     TR_RECORD_BAD_DATA,   /* the data's checksum: the next record is where it should be */
-    TR_RECORD_BAD_LENGTH, /* the length or the file's end: nothing behind it can be found */
+    TR_RECORD_BAD_LENGTH, /* the length or the file's end: nothing after it can be found */
 };
 
 /* The record at `offset` (at most the file's size): its data, borrowed, and *fault. The message of anything
@@ -49,7 +49,7 @@ tr_status tr_record_writer_create(const char *path, enum tr_packing packing, tr_
 /* Appends a record. After a failure only abandoning is allowed. */
 tr_status tr_record_writer_add(tr_record_writer *writer, const void *data, size_t size);
 /* Makes the file durable and puts it in place; nulls the handle, also on failure, when nothing is left
- * behind. */
+ * after. */
 tr_status tr_record_writer_finish(tr_record_writer **writer);
 /* Removes what was written. Accepts NULL, nulls the handle. */
 void tr_record_writer_abandon(tr_record_writer **writer);

@@ -215,7 +215,7 @@ static tr_status note(struct tr_tfrecord_source *source, uint64_t offset)
     return TR_OK;
 }
 
-/* The rest of a file cannot be found behind a bad length. How many records that loses is guessed from those
+/* The rest of a file cannot be found after a bad length. How many records that loses is guessed from those
  * before. */
 static int64_t records_lost(uint64_t offset, int64_t records_before, uint64_t size)
 {

@@ -1,7 +1,7 @@
 /* Names of classes that labels are written by: a set while the training data are read, then numbered from 0
  * in the order of their bytes.
  *
- * They are kept behind the state of a source (data/state.h), as a part of the kind "classes" of its own, so
+ * They are kept after the state of a source (data/state.h), as a part of the kind "classes" of its own, so
  * that other data sets number them alike.
  */
 #ifndef TR_DATA_CLASS_NAMES_H

@@ -2,7 +2,7 @@
  * on every machine.
  *
  * Colour comes out as RGB by JFIF's formula. Four channels are cyan, magenta, yellow and black, inverted as
- * Adobe's programs store them (YCCK the same behind that formula); they become RGB without a colour profile.
+ * Adobe's programs store them (YCCK the same after that formula); they become RGB without a colour profile.
  */
 #include "data/images/image_formats.h"
 

@@ -5,7 +5,7 @@
  * the slots of steps in between are ready. Rows of the slot of `next` are taken in portions, each by who then
  * reads it, outside the lock: by the reader thread, which takes all that is left, and, with help, by whoever
  * waits for something else. The batch is there once all are taken and nobody is busy any more. With help the
- * reader leaves the batches behind the next one to others, or a processor that computes would lose time to
+ * reader leaves the batches after the next one to others, or a processor that computes would lose time to
  * it. Help is paused where a portion took so long that somebody may have waited for the helper. Asking for a
  * step outside [current, next] waits until nobody is busy and starts again there. All of this is guarded by
  * `lock`.

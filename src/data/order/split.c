@@ -217,7 +217,7 @@ tr_status tr_split_first(tr_source *source, const struct tr_split *split, tr_sou
     if (status == TR_OK) status = make_part(whole, false, out);
     release(whole); /* the part is its user */
     if (status != TR_OK) return status;
-    /* Changes of the files, and memory, are told of once. */
+    /* Changes of the files, and lack of memory, are reported once. */
     (*out)->files = source->files;
     (*out)->unpacked = source->unpacked;
     source->files = (struct tr_source_files){0};

@@ -6,7 +6,7 @@
  * network a column of names becomes as many numbers as it has names: 1 for the row's own, 0 for all others,
  * and 0 for all where it has none of them.
  *
- * They are kept behind the state of a table (data/state.h) as a part of the kind "categories": for each
+ * They are kept after the state of a table (data/state.h) as a part of the kind "categories": for each
  * column the number of its names, 0 for one of numbers, and then the names, on lines of their own.
  */
 #ifndef TR_DATA_CATEGORIES_H

@@ -69,7 +69,7 @@ tr_status tr_csv_split(const struct tr_lines *lines, char separator, struct tr_c
     }
 }
 
-/* Up to 15 digits with up to 15 of them behind a point: both parts of the quotient are exact, so it is the
+/* Up to 15 digits with up to 15 of them after a point: both parts of the quotient are exact, so it is the
    nearest double. False for any other form. */
 static bool short_decimal(struct tr_csv_field field, double *number)
 {

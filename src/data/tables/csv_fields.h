@@ -18,7 +18,7 @@ bool tr_csv_has_decimal_comma(struct tr_csv_field field);
 
 /* Splits the current line. Quotes may enclose a whole field; two quotes inside do not stand for one. Blanks
    around a field do not count; where the separator is a blank, any number of them separate. *count becomes
-   the number of fields, of which the first `room` are written. TR_EFORMAT for an open quote or text behind
+   the number of fields, of which the first `room` are written. TR_EFORMAT for an open quote or text after
    one. */
 tr_status tr_csv_split(const struct tr_lines *lines, char separator, struct tr_csv_field *fields,
                        int32_t room, int32_t *count);

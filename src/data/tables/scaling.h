@@ -1,4 +1,4 @@
-/* How columns of numbers were standardized: the state that tables leave beside a model (kind "scaling" of
+/* The standardization of columns of numbers: the state that tables leave beside a model (kind "scaling" of
  * data/state.h), one line for each column, `<mean> <deviation>`,
  * or `<mean> <deviation> <fill>` where a missing number is filled in with the mean of those that there are.
  *

@@ -35,7 +35,7 @@ static tr_status split_line(const struct tr_lines *lines, bool labels, struct tr
 /* ---- rows of tables ---- */
 
 /* Takes the text of a field that began with a quote, up to its end, over as many lines as it has; *at stands
-   behind the first quote, and behind the last one in the end. */
+   after the first quote, and after the last one in the end. */
 static tr_status take_quoted(struct tr_text_records *records, const char **at)
 {
     struct tr_lines *lines = &records->lines;

@@ -8,7 +8,7 @@
 
 enum tr_text_layout { TR_TEXT_LINES, TR_TEXT_TABLE };
 
-/* How a file is laid out; the members behind `labels` are those of tables. */
+/* How a file is laid out; the members after `labels` are those of tables. */
 struct tr_text_form {
     int layout; /* enum tr_text_layout */
     bool labels;
@@ -43,8 +43,8 @@ tr_status tr_text_records_begin(const struct tr_text_form *form, const char *pat
                                 size_t size, struct tr_text_records *records);
 void tr_text_records_release(struct tr_text_records *records);
 
-/* Reads the next record. *more becomes false behind the last. TR_EFORMAT, with file, line and column, for one
-   that is bad; the walk then goes on behind it. The same in every walk. TR_ENOMEM. */
+/* Reads the next record. *more becomes false after the last. TR_EFORMAT, with file, line and column, for one
+   that is bad; the walk then goes on after it. The same in every walk. TR_ENOMEM. */
 tr_status tr_text_records_next(struct tr_text_records *records, bool *more, struct tr_text_record *record);
 
 #endif

@@ -1,5 +1,5 @@
 /* Files of numbers that another program gave the tokens of a text: a NumPy array [count] of integers, or
- * unsigned integers of 16 bits one behind the other, the low byte first.
+ * unsigned integers of 16 bits one after the other, the low byte first.
  */
 #ifndef TR_DATA_TOKEN_IDS_H
 #define TR_DATA_TOKEN_IDS_H

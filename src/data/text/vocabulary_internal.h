@@ -35,14 +35,14 @@ struct tr_vocabulary {
 uint32_t vocabulary_find_slot(const tr_vocabulary *vocabulary, const char *word, size_t length);
 /* Makes a table of `slots` (a power of two) with all words from `first` on in it. */
 tr_status vocabulary_rehash(tr_vocabulary *vocabulary, uint32_t slots, int32_t first);
-/* Appends a word to the list, with a NUL behind it. */
+/* Appends a word to the list, with a NUL after it. */
 tr_status vocabulary_append(tr_vocabulary *vocabulary, const char *text, size_t length);
 /* All bytes, each its own number. */
 tr_status vocabulary_settle_bytes(tr_vocabulary *vocabulary);
 
 /* ---- vocabulary_text.c ---- */
 
-/* The next word, character or byte in [*at, end), moving *at behind it; its length is 0 when there is none. A
+/* The next word, character or byte in [*at, end), moving *at after it; its length is 0 when there is none. A
    byte that is part of no character stands for one. */
 const char *vocabulary_next_word(const tr_vocabulary *vocabulary, const char **at, const char *end,
                                  size_t *length);

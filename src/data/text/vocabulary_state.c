@@ -100,7 +100,7 @@ static const char *word_of_line(const tr_vocabulary *vocabulary, const char *lin
     return made;
 }
 
-/* The lines of a tokenizer lie one behind the other. */
+/* The lines of a tokenizer lie one after the other. */
 static tr_status read_tokenizer(struct tr_state_reader *reader, tr_vocabulary *vocabulary)
 {
     const char *first = reader->at, *line = first;

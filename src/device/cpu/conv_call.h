@@ -1,5 +1,5 @@
-/* A convolution, forward or its input gradient, as a way from sources to targets: what a call asks for, in
- * the terms that the direct way and Winograd's share.
+/* A convolution, forward or its input gradient, from sources to targets: the arguments of a call, in
+ * terms that the direct algorithm and Winograd's share.
  */
 #ifndef TR_DEVICE_CPU_CONV_CALL_H
 #define TR_DEVICE_CPU_CONV_CALL_H

@@ -1,4 +1,4 @@
-/* What the kernels of one instruction set offer to the cpu device.
+/* The interface between the kernels of one instruction set and the cpu device.
  *
  * Every kernel source is compiled once per instruction set with TR_ISA set to its name (avx512, avx2, neon,
  * plain) and defines its functions through CPU_KERNEL(), so that the copies have different symbols. Table.c

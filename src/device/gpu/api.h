@@ -123,7 +123,7 @@ struct gpu_api {
     void (*free_list)(void *session, void *list); /* nothing of it is under way */
     /* Returns when all is done, with the first failure. */
     tr_status (*wait)(void *session);
-    /* A mark behind all that was enqueued, copies beside the queue included, and whether the device came to
+    /* A mark after all that was enqueued, copies beside the queue included, and whether the device came to
      * it; started without waiting. */
     tr_status (*record)(void *session, void **event);
     tr_status (*reached)(void *session, void *event, bool *out);

@@ -23,7 +23,7 @@ void gpu_key_add(struct gpu_key *key, const char *text);
 /* False where the key cannot be had. */
 bool gpu_key_end(struct gpu_key *key, char out[TR_SHA256_TEXT]);
 
-/* What is kept under a key: true, and *content behind the first `*skip` bytes of what *file holds; released
+/* What is kept under a key: true, and *content after the first `*skip` bytes of what *file holds; released
    with tr_file_content_free(). `directory` may be NULL. */
 bool gpu_cache_read(const char *directory, const char *key, struct tr_file_content *file, size_t *skip);
 /* Keeps it, where that can be done. */

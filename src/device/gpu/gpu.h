@@ -1,9 +1,9 @@
-/* How operations are written for accelerators: what the files ops_*.c work with.
+/* How operations are written for accelerators: the tools of the files in operations/.
  *
- * An operation is a function gpu_<operation>() in ops_<group>.c: it looks at the shape, chooses a kernel and
- * its variant, takes scratch memory, and enqueues launches. Its kernels are in kernels/<group>.k, written in
- * the dialect of kernels/dialect.h, which is OpenCL C and CUDA C at once. It never waits and never reads
- * device memory.
+ * An operation is a function gpu_<operation>() in operations/<group>.c: it looks at the shape, chooses a
+ * kernel and its variant, takes scratch memory, and enqueues launches. Its kernels are in kernels/<group>.k,
+ * written in the dialect of kernels/dialect.h, which is OpenCL C and CUDA C at once. It never waits and never
+ * reads device memory.
  *
  *     tr_status gpu_scale(tr_device *device, const struct tr_op_scale *a)
  *     {

@@ -134,7 +134,7 @@ tr_status gpu_program_kernel(struct gpu *gpu, const char *source, const char *op
                              void **out);
 void gpu_programs_release(struct gpu *gpu);
 
-/* ops_convolution.c */
+/* operations/convolution.c */
 void gpu_plans_release(struct gpu *gpu);
 
 /* sources.c: the text of kernels/<name>.k, NULL if there is none; all the names, and NULL; and what comes

@@ -160,7 +160,7 @@ static bool add_block(struct gpu_list *list, void *block)
     return true;
 }
 
-/* The launches of the stretch, for good: arguments lie behind them. */
+/* The launches of the stretch, for good: arguments lie after them. */
 static bool copy_stretch(const struct gpu_lists *lists, struct gpu_list *list)
 {
     size_t launches = (size_t)lists->count * sizeof *list->launches;

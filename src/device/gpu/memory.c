@@ -1,4 +1,4 @@
-/* Memory of a gpu device: blocks behind addresses that nobody can touch, scratch, and tables. */
+/* Memory of a gpu device: blocks after addresses that nobody can touch, scratch, and tables. */
 #include "device/gpu/internal.h"
 
 #include "base/alloc.h"

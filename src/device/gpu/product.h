@@ -1,4 +1,4 @@
-/* Products of kernels/product.k, whoever asks for them: dense layers, convolutions. */
+/* Products of kernels/product.k, for dense layers and convolutions. */
 #ifndef TR_DEVICE_GPU_PRODUCT_H
 #define TR_DEVICE_GPU_PRODUCT_H
 

@@ -188,7 +188,7 @@ static tr_status trial_upload(struct gpu *gpu, const struct trial *trial)
     return gpu_to_device(&gpu->base, trial->in_there, trial->in, trial->inputs * sizeof(float));
 }
 
-/* +0 or -0 in the place of a subnormal number. */
+/* +0 or -0 in place of a subnormal number. */
 static float flushed(float x)
 {
     return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;

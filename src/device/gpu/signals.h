@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-/* Drivers start threads and some, when they compile, put handlers in the place of the program's (LLVM does):
+/* Drivers start threads and some, when they compile, put handlers in place of the program's (LLVM does):
    around calls that may do so all signals are blocked, so that threads start with that, and handlers are put
    back. */
 #define GPU_SIGNALS 14

@@ -95,7 +95,7 @@ tr_status ref_pool_backward(tr_device *device, const struct tr_op_pool_backward 
     return TR_OK;
 }
 
-/* ---- a convolution and the pool behind it ---- */
+/* ---- a convolution and the pool after it ---- */
 
 /* The tensor between them, to be freed. */
 static float *between(const struct tr_sliding_window *pool, int64_t rows, int32_t channels)

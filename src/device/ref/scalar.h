@@ -41,7 +41,7 @@ static inline float ref_gelu_erf(float x)
     return tr_erff(x * 0x1.6a09e6p-1f);
 }
 
-/* The hyperbolic tangent in the place of the error function: near it. */
+/* The hyperbolic tangent in place of the error function: near it. */
 static inline float ref_gelu_tanh(float x)
 {
     return tr_tanhf(x * fmaf(x * x, 0x1.2444f2p-5f, 0x1.988454p-1f));

@@ -1,5 +1,5 @@
 /* Units of recurrent layers: a number of one row, by what the operation has written of the row beside it. The
- * gradient of a cell, which no output has, is followed through the rows behind. */
+ * gradient of a cell, which no output has, is followed through the rows after. */
 #include "dispute/units/numbers.h"
 
 UNIT(lstm_forward)

@@ -1,7 +1,7 @@
 /* Units: how one output of an operation follows from inputs, as a program for the referee.
  *
  * Each operation has a function here that builds the program of the output that it is asked for. It is
- * written from the text of device/ops/, with numbers (`struct num`) in the place of floats. It takes what was
+ * written from the text of device/ops/, with numbers (`struct num`) in place of floats. It takes what was
  * there before the operation by in(), and by own() what the operation itself has written, where the text
  * defines an output by another output; so that units stay small, and both parties agree on all of a unit's
  * inputs. Whole numbers that say where others are (labels, offsets) it takes by whole() and wide().

@@ -95,10 +95,10 @@ tr_status tr_c_write_operation(struct tr_c_network *network, const struct tr_tra
 
 /* Whether an operation goes over all tokens itself. */
 bool tr_c_is_of_all(const struct tr_traced *traced);
-/* Those over tokens (c_tokens.c): writes one, or returns TR_ENOTFOUND, without a message, for others. */
+/* Those over tokens (tokens.c): writes one, or returns TR_ENOTFOUND, without a message, for others. */
 tr_status tr_c_write_tokens(struct tr_c_network *network, const struct tr_traced *traced);
 
-/* Functions that go on with texts (c_texts.c): what the program sees of them, and they themselves. */
+/* Functions that go on with texts (texts.c): what the program sees of them, and they themselves. */
 bool tr_c_goes_on(const struct tr_c_network *network);
 /* Whether they go on from all tokens that there is room for: there are no positions to end before. */
 bool tr_c_keeps_all(const struct tr_c_network *network);
@@ -107,14 +107,14 @@ int64_t tr_c_floats_of_texts(const struct tr_c_network *network);
 void tr_c_declare_texts(const struct tr_c_network *network, struct tr_text *text);
 tr_status tr_c_write_texts(const struct tr_c_network *network, struct tr_text *text);
 
-/* The function that makes probabilities of scores (c_answers.c), of networks that give some: what the program
+/* The function that makes probabilities of scores (answers.c), of networks that give some: what the program
    sees of it, and itself, into `body`. */
 void tr_c_declare_answers(const struct tr_c_network *network, struct tr_text *text);
 void tr_c_write_answers(struct tr_c_network *network);
 /* What `output` is for people. Static storage. */
 const char *tr_c_answers_are(const struct tr_c_network *network);
 
-/* Writes the function that predicts (c_function.c) into `body`, and notes which parts and parameters it uses.
+/* Writes the function that predicts (function.c) into `body`, and notes which parts and parameters it uses.
  */
 tr_status tr_c_network_body(struct tr_c_network *network);
 

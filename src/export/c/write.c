@@ -59,7 +59,7 @@ static void add_input(const struct tr_c_network *network, struct tr_text *text)
     tr_text_add(text, ".\n");
 }
 
-/* The tokens that the workspace is made for, which whoever compiles the file may choose. */
+/* The number of tokens of the workspace, which may be changed when the file is compiled. */
 static void add_tokens(const struct tr_c_network *network, struct tr_text *text)
 {
     if (!network->tokens || network->most_tokens == 0) return;

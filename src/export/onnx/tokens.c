@@ -70,7 +70,7 @@ struct tr_onnx_name tr_onnx_mask(struct tr_onnx_graph *graph, const char *x, flo
     return tr_onnx_emit(graph, "Where", 3, inside, x, number.text);
 }
 
-/* Places behind the table have its last vector. */
+/* Places after the table have its last vector. */
 tr_status tr_onnx_translate_position(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     static const int64_t batch = 1;
@@ -207,7 +207,7 @@ static struct tr_onnx_name in_sight(struct tr_onnx_graph *graph, const struct tr
 }
 
 /* Scores [batch, heads, queries, keys] of keys that a query does not see become -infinite. A causal query of
-   an example sees nothing behind its end. A query behind the end of its example sees all keys within its
+   an example sees nothing after its end. A query after the end of its example sees all keys within its
    window, as otherwise it might see none. */
 static struct tr_onnx_name hide(struct tr_onnx_graph *graph, const struct tr_attention *at, const char *x,
                                 const char *scores)

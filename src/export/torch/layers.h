@@ -8,7 +8,7 @@
 
 /* How a class is written: an expression that makes the module in __init__() (NULL where there is none), and
    one that calls it on `x` in forward(), where `lengths` has those of sequences. A class with several inputs
-   is written by `join` instead: what stands before, between and behind their expressions. `needs` (or NULL)
+   is written by `join` instead: what stands before, between and after their expressions. `needs` (or NULL)
    is the source of a class that PyTorch does not have and the layer takes (static storage, or NULL for none);
    layers that need the same one return the same pointer. */
 struct tr_torch_layer {
@@ -22,7 +22,7 @@ struct tr_torch_layer {
 /* NULL for a class that has no counterpart. Static storage. */
 const struct tr_torch_layer *tr_torch_layer_of(const struct tr_layer *layer);
 
-/* Whether `name` can stand behind "self." */
+/* Whether `name` can stand after "self." */
 bool tr_torch_is_identifier(const char *name);
 /* "self.conv1", or a form that takes any name. */
 void tr_torch_add_member(struct tr_text *text, const char *name);
@@ -33,19 +33,19 @@ void tr_torch_add_float(struct tr_text *text, float value);
 const char *tr_torch_open_activation(const struct tr_layer *layer, struct tr_text *text);
 void tr_torch_close_activation(const struct tr_layer *layer, const char *end, struct tr_text *text);
 
-/* ---- torch_intake.c ---- */
+/* ---- intake.c ---- */
 
 /* Adds the method prepare(), from what data sets have to what forward() takes, where the two differ. */
 void tr_torch_add_prepare(const struct tr_intake *intake, const struct tr_input_options *input,
                           struct tr_text *text);
 
-/* ---- torch_attention.c ---- */
+/* ---- attention.c ---- */
 
 void tr_torch_make_attention(const struct tr_layer *layer, struct tr_text *text);
 void tr_torch_call_attention(const struct tr_layer *layer, struct tr_text *text);
 const char *tr_torch_attention_class(const struct tr_layer *layer);
 
-/* ---- torch_windows.c ---- */
+/* ---- windows.c ---- */
 
 /* ", groups=4" where a convolution has more than one. */
 void tr_torch_add_groups(const struct tr_layer *layer, struct tr_text *text);

@@ -183,7 +183,7 @@ static tr_status combine(tr_gradient *gradient, int right)
     return tr_device_add(gradient->device, &add);
 }
 
-/* The last pass has computed its slot from float `from` on: adds the slots that wait there, and tells. */
+/* The last pass has computed its slot from float `from` on: adds the slots that wait there, and notifies. */
 static tr_status finish(tr_gradient *gradient, int64_t from)
 {
     int64_t count = gradient->final - from;

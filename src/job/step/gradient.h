@@ -18,8 +18,8 @@ typedef struct tr_gradient tr_gradient;
 struct tr_gradient_part {
     int64_t first, end; /* microbatches [first, end) */
     int64_t end_step;   /* steps from here on are not read ahead */
-    /* The part is a batch of its own: its gradient is the mean over its own examples, added along a tree of
-       its own (one node); otherwise a summand of the mean over the whole batch. */
+    /* The part is a separate batch: its gradient is the mean over its examples, added along a separate
+       tree (one node); otherwise it is a summand of the mean over the whole batch. */
     bool alone;
     /* [layers], borrowed for making the gradient, or NULL: layers that will be left apart
        (tr_gradient_leave_apart()), whose places take no memory. Only where all microbatches are computed in
@@ -62,36 +62,36 @@ void tr_gradient_leave(tr_gradient **gradient);
    nothing to compute and the slots are as they were. */
 tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *examples);
 /* The same without waiting: the slots are there once the device was waited for, and in `sums`, host memory
-   or NULL, what tr_gradient_sums() would tell. The batch is borrowed until then. */
+   or NULL, the result of tr_gradient_sums(). The batch is borrowed until then. */
 tr_status tr_gradient_enqueue(tr_gradient *gradient, int64_t step, float sums[TR_PASS_SUMS],
                               int64_t *examples);
 /* Whether nothing of a batch is borrowed, so that the next step can be enqueued meanwhile. */
 bool tr_gradient_borrows_nothing(const tr_gradient *gradient);
-/* The loss behind node 0 of the last step, device memory. */
+/* The loss after node 0 of the last step, device memory. */
 const float *tr_gradient_loss(const tr_gradient *gradient);
-/* The sums of loss and correctness behind node 0 of the last step that computed some, host memory
+/* The sums of loss and correctness after node 0 of the last step that computed some, host memory
    [TR_PASS_SUMS]. */
 const float *tr_gradient_sums(const tr_gradient *gradient);
 /* Of a part alone: from now on steps compute its microbatches [first, end) only, as a batch of their own. */
 void tr_gradient_narrow(tr_gradient *gradient, int64_t first, int64_t end);
-/* The nodes of the last step: node j is an arena with TR_PASS_SUMS floats behind it, at slots + j * stride.
+/* The nodes of the last step: node j is an arena followed by TR_PASS_SUMS floats, at slots + j * stride.
  * Device memory. */
 float *tr_gradient_slots(const tr_gradient *gradient);
-/* The same with a host side, for whoever moves gradients between ranks; borrowed. TR_ENOMEM. */
+/* The same with a host side, for moving gradients between ranks; borrowed. TR_ENOMEM. */
 tr_status tr_gradient_open(tr_gradient *gradient, const struct tr_staging **out);
 /* The floats [0, count) of node 0 where the device that holds the variables can read them; see
  * tr_mirror_gradient(). */
 tr_status tr_gradient_deliver(tr_gradient *gradient, int64_t count, const float **out);
 int64_t tr_gradient_stride(const tr_gradient *gradient);
-/* Told while backward of a step's last pass goes down through the layers: from float `from` of their arenas
-   on, all nodes are final, the sums behind them too, and the parameters are not read any more. `from` falls
+/* Called while backward of a step's last pass goes down through the layers: from float `from` of their arenas
+   on, all nodes and the sums after them are final, and the parameters are not read again. `from` falls
    to 0 and may come more than once. What does this is enqueued: tr_device_wait() makes sure that it is done.
    A failure fails the step. */
 typedef tr_status (*tr_gradient_listener)(void *user, int64_t from);
-/* Sets or, with NULL, removes the listener of coming steps; it hears nothing of those without examples. */
+/* Sets or, with NULL, removes the listener of coming steps; it is not called for steps without examples. */
 void tr_gradient_listen(tr_gradient *gradient, tr_gradient_listener listener, void *user);
-/* Sets the layers whose first parameter's gradient is formed elsewhere, see tr_pass_leave_apart(); what the
-   nodes have in its place means nothing. */
+/* Sets the layers whose first parameter's gradient is formed elsewhere, see tr_pass_leave_apart(); the
+   nodes have arbitrary values there. */
 void tr_gradient_leave_apart(tr_gradient *gradient, const bool *apart, tr_pass_taker taker, void *user);
 /* Sets or, with NULL, removes an observer of the passes of coming steps. */
 void tr_gradient_observe(tr_gradient *gradient, tr_pass_observer observer, void *user);

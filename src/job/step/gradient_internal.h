@@ -20,7 +20,7 @@ struct tr_gradient {
     struct tr_gradient_plan plan;
     struct tr_staging slots;  /* [plan.slots][plan.stride]; slot j receives node j */
     struct tr_rows rows;      /* of a pass */
-    float sums[TR_PASS_SUMS]; /* behind node 0, of the last step */
+    float sums[TR_PASS_SUMS]; /* after node 0, of the last step */
     size_t memory;
     tr_gradient_listener listener; /* or NULL */
     void *listener_user;

@@ -23,7 +23,7 @@ static void plan_slots(const struct tr_job *job, const struct tr_gradient_part *
     plan->widest = largest;
     int64_t all = part->end - part->first;
     plan->per_pass = job->train.pass && job->train.pass < all ? job->train.pass : all;
-    /* Node j waits in slot j; the tree below it stands on that slot and those behind it. Passes are the
+    /* Node j waits in slot j; the tree below it stands on that slot and those after it. Passes are the
        leaves of a smaller tree with the same upper levels. */
     for (int j = 0; j < plan->nodes; j++) {
         int64_t size = plan->bound[j + 1] - plan->bound[j];

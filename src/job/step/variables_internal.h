@@ -22,7 +22,7 @@ struct tr_variables {
     bool gives;                      /* this one does so, from a device with memory of its own */
     struct tr_step_scalars *scalars; /* device */
     struct tr_step_scalars next[2];  /* on their way there, those of two steps in turn */
-    tr_event sent[2];                /* which they are behind */
+    tr_event sent[2];                /* which they are after */
     bool used[2];
     int turn;
     struct tr_staging squares; /* per parameter that is optimized */

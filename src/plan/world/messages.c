@@ -140,7 +140,7 @@ static struct message *flight_of(const tr_sim *sim, int from, int to)
     return flight;
 }
 
-/* It left as a whole: what was behind it goes on. */
+/* It left as a whole: what was after it goes on. */
 static void end_leaving(void *user, void *what, double time)
 {
     tr_sim *sim = user;
@@ -229,7 +229,7 @@ static void be_asked(void *user, void *what, double time)
     give_task(message, message->from);
 }
 
-/* A word about a message goes from one of its ends to the other, behind what flies that way. */
+/* A word about a message goes from one of its ends to the other, after what flies that way. */
 static void send_word(struct message *message, int from, tr_world_event comes)
 {
     tr_sim *sim = message->sim;

@@ -5,7 +5,7 @@
  * both ends do their part when they look (tr_sim_look()), as processes do whom nobody tells of news.
  *
  * Two ranks have one connection, on which Open MPI sends all of a large message once it was asked for; what
- * else is to be said comes behind. Who announces a message while the other's comes is asked for it only then:
+ * else is to be said comes after. Who announces a message while the other's comes is asked for it only then:
  * mostly one goes after the other. Those whose ranks asked for both before either left go both ways at once.
  * Of two that are announced within a nap, that is so every other time.
  *
@@ -37,7 +37,7 @@ struct message {
     bool hollow;                        /* its contents are left out */
     size_t gone, come;                  /* bytes of the pieces that left so far, and that came */
     struct message *flying;             /* in the list of those that go one way from its end */
-    struct message *held, *held_next;   /* what comes behind it on its connection, a list, oldest first */
+    struct message *held, *held_next;   /* what comes after it on its connection, a list, oldest first */
     tr_world_event next_event;          /* of one that is held */
     double announced;                   /* when */
     double idle[2];                     /* seconds that sender and receiver had idled when it reached them */

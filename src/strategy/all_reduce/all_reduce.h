@@ -88,7 +88,7 @@ struct all_reduce {
     double seconds;                      /* spent on buckets while the gradient was computed */
 };
 
-/* ---- all_reduce_factors.c ---- */
+/* ---- factors.c ---- */
 
 /* Chooses the layers; before buckets are made. */
 tr_status all_reduce_choose_factors(struct all_reduce *self);
@@ -110,7 +110,7 @@ tr_status all_reduce_show_factors(struct bucket *bucket);
    rank's shard. */
 tr_status all_reduce_form(const struct bucket *bucket, int64_t begin, int64_t end, float *out);
 
-/* ---- all_reduce_pieces.c: without a communicator ---- */
+/* ---- pieces.c: without a communicator ---- */
 
 /* Chooses the layers and makes the memory; before the gradient is made, whose part learns of them. */
 tr_status all_reduce_choose_pieces(struct all_reduce *self);
@@ -145,7 +145,7 @@ tr_status all_reduce_finish(struct all_reduce *self);
 tr_status all_reduce_join(struct all_reduce *self, const struct tr_staging *arena, tr_window *window,
                           const char *name);
 
-/* ---- all_reduce_previous.c: state that outlives ranks ---- */
+/* ---- previous.c: state that outlives ranks ---- */
 
 /* Whether it shall. */
 static inline bool all_reduce_outlives(const struct all_reduce *self)
@@ -159,7 +159,7 @@ tr_status all_reduce_make_previous(struct all_reduce *self);
 void all_reduce_keep_previous(struct all_reduce *self);
 tr_status all_reduce_inherit(tr_strategy *strategy, tr_strategy *from, int64_t step);
 
-/* ---- all_reduce_copies.c: the same where ranks do not share memory ---- */
+/* ---- copies.c: the same where ranks do not share memory ---- */
 
 struct all_reduce_copies;
 /* Makes room for copies, once the buckets are known. TR_EUNSUPPORTED where the settings want none. */

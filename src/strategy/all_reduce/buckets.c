@@ -107,7 +107,7 @@ static tr_status is_copied(const struct all_reduce *self, int number, bool *out)
     return tr_device_reached(self->head.device, self->bucket[number].copied, out);
 }
 
-/* Starts the loss, and behind it all buckets from float `from` on, as far as they are in host memory. */
+/* Starts the loss, and after it all buckets from float `from` on, as far as they are in host memory. */
 static tr_status start_from(struct all_reduce *self, int64_t from)
 {
     bool here;
@@ -158,7 +158,7 @@ static tr_status update_shard(struct all_reduce *self, const struct bucket *buck
     return tr_staging_to_host_beside(self->values, bucket->begin + shard[0], bucket->begin + shard[1]);
 }
 
-/* The same of the next bucket; behind the last one it is asked how that went. */
+/* The same of the next bucket; after the last one it is asked how that went. */
 static tr_status update(struct all_reduce *self)
 {
     struct bucket *bucket = &self->bucket[self->updated++];
@@ -253,7 +253,7 @@ tr_status all_reduce_follow(struct all_reduce *self)
 }
 
 /* What the ranks brought together in host memory, for the holder. Nobody writes there before this rank has
-   started a bucket of the next step, which is behind that; but one without nodes has nothing to start. */
+   started a bucket of the next step, which is after that; but one without nodes has nothing to start. */
 static tr_status take_over(struct all_reduce *self, const struct tr_staging *arena)
 {
     if (tr_staging_is_direct(arena)) return TR_OK;

@@ -1,13 +1,13 @@
 /* Copies of state with other ranks, so that the others can go on without one that died, where ranks do not
  * share memory.
  *
- * Of moments and averages each rank has its shard alone. After every step, before anybody is told that the
+ * Of moments and averages each rank has its shard alone. After every step, before any rank is told that the
  * step is done, each rank sends its shard of these to its neighbour, a rank of another host if there is one,
  * and keeps a copy of the parameters, which all ranks have. When a rank has died, what the neighbour has
  * takes the place of its shard.
  *
  * Invariant: ranks are at most a step apart, so there are two sets of copies, one for even numbers of steps
- * and one for odd ones. Whoever has heard that a step is done, has heard it from ranks whose copies of it are
+ * and one for odd ones. A rank learns that a step is done only from ranks whose copies of it are
  * whole; the set of the step before is written over only after that.
  */
 #include "strategy/all_reduce/all_reduce.h"

@@ -3,7 +3,8 @@
  * Parameters, moments and averages of all ranks are in memory that the host's processes share, which stays
  * when one of them dies. But it may die in the middle of an update, and others may have updated what it has
  * not. So before a rank updates a range, it copies what is there to a second set of arenas, and then records
- * the range for the step. Whoever finds the undo record of a step can put back what was before its updates.
+ * the range for the step. A rank that finds the undo record of a step can restore the state before its
+ * updates.
  *
  * Invariant: a rank changes only what its undo record of the step has, and that has only what was copied
  * whole. Nobody begins to update in a step before all ranks have ended the updates of the one before, since

@@ -1,5 +1,5 @@
-/* The arithmetic of contributions, whoever computes and applies them: servers and workers of a run, or
- * whoever goes through its log again (strategy/replay). */
+/* The arithmetic of contributions, for the servers and workers of a run, and for replays of its log
+ * (strategy/replay). */
 #ifndef TR_STRATEGY_PARAMETER_SERVER_CONTRIBUTION_H
 #define TR_STRATEGY_PARAMETER_SERVER_CONTRIBUTION_H
 
@@ -11,7 +11,7 @@ struct ps_figures {
     float loss, correct;
 };
 
-/* Figures of an update. The root is told of them once it is complete. */
+/* Figures of an update. The root gets them once it is complete. */
 struct ps_update {
     int64_t examples;
     double loss, correct;
@@ -40,7 +40,7 @@ bool ps_update_note(const struct tr_job *job, struct ps_update *update, struct p
 float ps_update_factor(const struct ps_update *update);
 /* What becomes of an update whose gradient has this norm (0: it was not measured); skipped ones are news. */
 struct tr_verdict ps_update_judge(const struct tr_job *job, struct ps_news *news, double norm);
-/* What the root is told. */
+/* The figures for the root. */
 void ps_news_tell(const struct ps_news *news, struct tr_step_figures *figures);
 
 #endif

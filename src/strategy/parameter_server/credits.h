@@ -1,7 +1,7 @@
-/* Room for what goes by messages between workers and servers, shared out fairly.
+/* Room for messages between workers and servers, shared out fairly.
  *
- * There is room for so many at a time; a worker has one or none. Who asks while there is none waits, and gets
- * it in the order of asking.
+ * There is room for so many at a time; a worker has one or none. A worker that asks
+ * while there is none waits; workers are served in the order of asking.
  *
  * The coordinator counts for all servers: every one of them has as much room, and takes and gives it back by
  * the same commands in the same order. So who is given room has it everywhere, and no two workers can each

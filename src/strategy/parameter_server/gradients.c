@@ -1,4 +1,4 @@
-/* What becomes of a gradient that all servers have: it is measured, added, applied, or let go. */
+/* A gradient that all servers have: it is measured, added, applied, or dropped. */
 #include "strategy/parameter_server/coordinator.h"
 
 #include "base/threads/clock.h"
@@ -22,7 +22,7 @@ static tr_status measure(struct ps *self, const struct ps_command *update, doubl
         TR_TRY(ps_watch_probe(&self->watch));
         if (quiet) tr_comm_idle(self->head.comm, ps_nap(tr_clock_seconds() - began));
     }
-    /* In the order of the shards, whoever answered first. */
+    /* In the order of the shards, not of the answers. */
     double squares = result.squares;
     for (int s = 1; s < self->servers; s++) squares += coordinator->colleague[s].squares;
     *norm = sqrt(squares);
@@ -117,7 +117,7 @@ tr_status ps_coordinator_take(struct ps *self, int worker)
     peer->applied++;
     note(self, &peer->pushed, &taken);
     ps_coordinator_recall_root(coordinator);
-    /* Whoever may begin with the new parameters gets them in the pass that makes them. */
+    /* A worker that may begin with the new parameters gets them in the pass that makes them. */
     struct ps_work work = {.worker = -1};
     bool goes_on = ps_coordinator_draw(self, &work);
     int give = work.worker;

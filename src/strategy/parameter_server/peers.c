@@ -1,5 +1,5 @@
-/* Where a server meets its workers: the memory of those that are near is their own; for the others there is
- * room for a fixed number of gradients that come and of parameters that leave, however many workers there
+/* The memory between a server and its workers. Workers of the same host use their own memory. For the others
+ * there is room for a fixed number of arriving gradients and departing parameters, however many workers there
  * are.
  *
  * Invariant: the coordinator's credits (credits.h) count what is taken here, so there is always room for what

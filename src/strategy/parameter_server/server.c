@@ -116,7 +116,7 @@ static tr_status choose(struct ps_server *server, const struct ps_command *comma
     return ps_store_choose(server->store, server->peer[command->worker].gradient);
 }
 
-/* What was sent from the stage has arrived: whoever was shown it has answered, or is lost. */
+/* Everything sent from the stage has arrived: its receivers have answered, or are lost. */
 static tr_status clear_stage(struct ps *self)
 {
     struct ps_server *server = self->server;

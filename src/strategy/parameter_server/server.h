@@ -27,7 +27,7 @@ struct ps_peer {
     struct tr_rank_statistics done;
     bool shown;      /* it has what is to be evaluated */
     int haves;       /* servers that have its gradient */
-    bool ended;      /* it was told that the run is over */
+    bool ended;      /* it has heard that the run is over */
     double troubled; /* since when it is known to be lost; 0: it is not */
     int64_t applied; /* its gradients that were */
 };

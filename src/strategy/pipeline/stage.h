@@ -63,7 +63,7 @@ void stage_plan(const struct tr_job *job, const struct stage_cell *cell, struct 
 struct stage;
 
 /* `results` is zeroed device memory for the nodes, [plan.nodes][plan.stride]. `sums`, or NULL, is host memory
-   of TR_PASS_SUMS floats that the last stage, which has one node then, copies the sums behind it to. All
+   of TR_PASS_SUMS floats that the last stage, which has one node then, copies the sums after it to. All
    borrowed for the life of the stage but for the place. The training data must be open. Returned, destroy
    with stage_destroy(). */
 tr_status stage_create(tr_strategy *strategy, const struct stage_cell *cell, float *results, float *sums,
@@ -75,7 +75,7 @@ void stage_read_no_more(struct stage *stage);
 
 /* Computes the gradients of a step with the present parameters. tr_variables_begin_step() has been called.
    Node j is at results + j * stride once the device was waited for: the arena of the stage's parameters and,
-   at the last stage, TR_PASS_SUMS floats behind it, which are at `sums` on return. The batch is borrowed
+   at the last stage, TR_PASS_SUMS floats after it, which are at `sums` on return. The batch is borrowed
    until the device was waited for. *examples is the size of the global batch. All stages step together. */
 tr_status stage_step(struct stage *stage, int64_t step, int64_t *examples);
 /* Bytes that a stage takes of the device that computes, `results` included, and beside it on the host. */

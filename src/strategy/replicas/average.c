@@ -104,7 +104,7 @@ static tr_status add(tr_strategy *strategy, const float *left, const float *righ
     return tr_device_add(strategy->holder, &sum);
 }
 
-/* Adds up one arena of the replicas [first, end), which are one node, in slot `slot` and those behind it. */
+/* Adds up one arena of the replicas [first, end), which are one node, in slot `slot` and those after it. */
 static tr_status sum_node(tr_strategy *strategy, struct tr_average *average, enum tr_arena arena,
                           int64_t first, int64_t end, int slot)
 {
@@ -160,7 +160,7 @@ static tr_status take_mean(tr_strategy *strategy, struct tr_average *average)
 }
 
 /* The shards of all ranks, on all. Others may write the next arena's mean once this rank brings its sums of
-   it, which is behind what this one does with the mean; nobody reads this one's nodes any more. */
+   it, which is after what this one does with the mean; nobody reads this one's nodes any more. */
 static tr_status share_mean(tr_strategy *strategy, struct tr_average *average, enum tr_arena arena)
 {
     if (!strategy->comm) return TR_OK;

@@ -202,7 +202,7 @@ static tr_status average(tr_strategy *strategy, int64_t step, bool all)
     for (int i = 0; i < strategy->replica_count; i++)
         TR_TRY(
             mix(self, first + i, tr_variables_arena(strategy->replicas[i].variables, TR_ARENA_PARAMETERS)));
-    return TR_OK; /* rows are written again behind that */
+    return TR_OK; /* rows are written again after that */
 }
 
 #define AT(field) offsetof(struct gossip_options, field)

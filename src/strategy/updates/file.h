@@ -4,10 +4,10 @@
  *
  *     0   4  "TRUL"
  *     4   4  kind: 1 a session, 2 records, 3 a state
- *     8   4  bytes behind this head
+ *     8   4  bytes after this head
  *     12  4  number of the block, from 0
  *     16  8  updates done at its end
- *     24  4  CRC-32C of these 24 bytes and what is behind the head, which goes on from the block before (0)
+ *     24  4  CRC-32C of these 24 bytes and what is after the head, which goes on from the block before (0)
  *     28  4  0
  *
  *     session, 144 bytes: version of the format (1), version of the arithmetic, mode, workers, servers,
@@ -23,7 +23,7 @@
  *
  * Blocks are only added. A kill may leave half a block behind: what is there of it is *torn*, and no error.
  * Before a checkpoint is written, blocks of all updates before it are durable, and the last of them ends
- * there: so a resume goes on behind the blocks that its checkpoint covers, and the others go.
+ * there: so a resume goes on after the blocks that its checkpoint covers, and the others go.
  */
 #ifndef TR_STRATEGY_UPDATES_FILE_H
 #define TR_STRATEGY_UPDATES_FILE_H
@@ -44,7 +44,7 @@ enum tr_update_block { TR_UPDATE_BLOCK_SESSION = 1, TR_UPDATE_BLOCK_RECORDS, TR_
 
 /* ---- reading: read.c ---- */
 
-/* Reads a log, and checks it. `log` is empty before; release it. `torn` (may be NULL): bytes behind the last
+/* Reads a log, and checks it. `log` is empty before; release it. `torn` (may be NULL): bytes after the last
    whole block. TR_ENOTFOUND, TR_EIO, TR_ENOMEM, TR_EFORMAT for what is no log, TR_ECORRUPT for a damaged one,
    TR_EUNSUPPORTED for one of a later format. */
 tr_status tr_update_file_read(const char *path, struct tr_update_log *log, int64_t *torn);
@@ -58,14 +58,14 @@ struct tr_update_writer {
     char *path;    /* NULL: nothing is written */
     uint64_t size; /* of the whole blocks */
     uint32_t blocks, crc;
-    bool torn;                        /* a write has failed, and something may be behind them */
+    bool torn;                        /* a write has failed, and something may be after them */
     int64_t count;                    /* updates done */
     int32_t taken;                    /* gradients of the next one */
     struct tr_update_session session; /* the one that is open */
 };
 
-/* Goes on behind the blocks of the file `history` (may be `path` itself; NULL or "": there are none) that a
-   checkpoint after `step` updates covers, or begins anew; *found: there were such. What is behind them is
+/* Goes on after the blocks of the file `history` (may be `path` itself; NULL or "": there are none) that a
+   checkpoint after `step` updates covers, or begins anew; *found: there were such. What is after them is
    dropped. `files` is borrowed for the call. TR_EIO, TR_ENOMEM. Returned, release with
    tr_update_writer_release(). */
 tr_status tr_update_writer_begin(const tr_file_system *files, const char *path, const char *history,

@@ -10,7 +10,7 @@ const char *const tr_update_kind_names[TR_UPDATE_KINDS] = {"applied", "dropped",
                                                            "told",    "gathered", "drained"};
 const char *const tr_update_mode_names[TR_UPDATE_MODES] = {"async", "bounded", "backup"};
 
-/* Makes room for `more` items of `size` bytes behind `count`. */
+/* Makes room for `more` items of `size` bytes after `count`. */
 static tr_status make_room(void **items, int64_t count, int64_t more, size_t size, int64_t *room)
 {
     if (count + more <= *room) return TR_OK;

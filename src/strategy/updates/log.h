@@ -34,7 +34,7 @@ enum tr_update_kind {
     TR_UPDATE_APPLIED,  /* a gradient became part of an update */
     TR_UPDATE_DROPPED,  /* one came too late */
     TR_UPDATE_LOST,     /* a worker was lost, with this contribution under way, or with none: -1 */
-    TR_UPDATE_TOLD,     /* the root was told of what had been done */
+    TR_UPDATE_TOLD,     /* the root was told of all updates so far */
     TR_UPDATE_GATHERED, /* it got the state of this moment */
     TR_UPDATE_DRAINED,  /* nobody has work under way */
     TR_UPDATE_KINDS
@@ -99,8 +99,8 @@ void tr_update_log_release(struct tr_update_log *log);
 /* TR_EFORMAT where a log breaks the rules above; `name`, of the file, begins the message. */
 tr_status tr_update_log_check(const struct tr_update_log *log, const char *name);
 
-/* SHA-256 over what decides the weights: sessions with their modes, workers and parts, and records. Equal logs
-   have equal digests, whatever their files look like. TR_ENOMEM. */
+/* SHA-256 over what decides the weights: sessions with their modes, workers and parts, and records. Equal
+   logs have equal digests, whatever their files look like. TR_ENOMEM. */
 tr_status tr_update_log_digest(const struct tr_update_log *log, struct tr_sha256_sum *out);
 
 static inline bool tr_update_is_work(const struct tr_update *record)

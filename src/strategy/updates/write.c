@@ -135,7 +135,7 @@ static tr_status add_log(struct batch *batch, const struct tr_update_log *log)
 /* ---- the file ---- */
 
 /* The bytes that a checkpoint after `step` updates covers: up to the first block that ends there, and the
-   states right behind it. */
+   states right after it. */
 static void cut(struct tr_update_blocks *blocks, int64_t step)
 {
     struct tr_update_block_view block;

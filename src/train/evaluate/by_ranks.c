@@ -257,7 +257,7 @@ static tr_status evaluate_in_pieces(tr_trainer *trainer, enum tr_data_set set, s
     return status;
 }
 
-/* Who evaluates: all together; or whoever works in an asynchronous run under way; or this rank. */
+/* Who evaluates: all ranks; or the workers of an asynchronous run under way; or this rank. */
 static tr_status find(tr_trainer *trainer, enum tr_data_set set, struct trainer_found *found)
 {
     if (trainer->crew.comm && !tr_strategy_is_asynchronous(trainer->variables.strategy))

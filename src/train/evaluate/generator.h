@@ -1,7 +1,7 @@
 /* Text from a network that scores the next token: one token after another, each drawn from what the network
  * says of those before it.
  *
- * Token i (from 0) behind the prompt is drawn with a number that follows from the seed and i alone. Of the
+ * Token i (from 0) after the prompt is drawn with a number that follows from the seed and i alone. Of the
  * scores x the greatest m (as in pooling), w[k] = exp((x[k] - m) / temperature) in float32 for those of the
  * `top_k` greatest scores (of equal ones the smaller token; 0: all), else 0, and 0 for the unknown token;
  * with c the sum chain of the w in double, the token is the first whose part of c is above u * c, u the

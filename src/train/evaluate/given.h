@@ -1,4 +1,4 @@
-/* Forward passes over examples that come from nowhere but the caller. */
+/* Forward passes over examples that the caller gives. */
 #ifndef TR_TRAIN_GIVEN_H
 #define TR_TRAIN_GIVEN_H
 
@@ -17,7 +17,7 @@ struct tr_given_examples {
     int64_t count;         /* >= 1 */
     const uint8_t *images; /* [count] as stored */
     const float *floats;   /* [count][floats], scaled as those of the training data */
-    const int32_t *tokens; /* one example behind the other */
+    const int32_t *tokens; /* one example after the other */
     const int32_t *offset; /* [count + 1] where each begins, from 0; none is empty */
 };
 

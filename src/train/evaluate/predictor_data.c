@@ -33,7 +33,7 @@ static int64_t count_of(struct tr_example_range range)
 
 /* ---- one part after the other ---- */
 
-/* Whoever gets the predictions. */
+/* The receiver of the predictions. */
 struct receiver {
     const tr_predictor *predictor;
     tr_prediction_listener listener;

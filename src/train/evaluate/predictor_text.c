@@ -1,4 +1,4 @@
-/* What a predictor knows of words. */
+/* The words of a predictor. */
 #include "train/evaluate/predictor.h"
 
 #include "base/alloc.h"

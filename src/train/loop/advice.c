@@ -1,4 +1,4 @@
-/* What is worth a warning when a run begins: settings that train, though hardly as they were meant. */
+/* Warnings when a run begins: settings that work, but probably not as intended. */
 #include "train/loop/run.h"
 
 #include "base/text/counted.h"

@@ -23,7 +23,7 @@
 
 #include <stdatomic.h>
 
-/* The learning rate that a program sets in the place of the schedule's; rate.c. */
+/* The learning rate that a program sets in place of the schedule's; rate.c. */
 struct trainer_rate {
     bool running; /* tr_trainer_run() is under way */
     bool wanted;  /* a listener has set one, which all ranks take after the next step */

@@ -1,4 +1,4 @@
-/* What programs save of a trainer between steps: to its directory, to a path, to memory. */
+/* Saving a trainer between steps, on request of the program: to its directory, to a path, to memory. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"

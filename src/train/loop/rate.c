@@ -1,4 +1,4 @@
-/* The learning rate between two steps: told, and set in the place of the schedule's. */
+/* The learning rate between two steps: read, and set instead of the schedule's. */
 #include "base/fail.h"
 #include "train/loop/internal.h"
 

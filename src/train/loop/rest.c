@@ -1,4 +1,4 @@
-/* What comes between the steps of a run, and at its end: reports, evaluations, checkpoints, warnings. */
+/* The work between the steps of a run, and at its end: reports, evaluations, checkpoints, warnings. */
 #include "train/loop/run.h"
 
 #include "base/alloc.h"
@@ -199,8 +199,8 @@ static tr_status evaluate(struct run *run, enum tr_data_set set, bool judges, st
     return TR_OK;
 }
 
-/* Saves what was evaluated as the best so far. A failure is told and got over: the best is then the one
-   before. */
+/* Saves what was evaluated as the best so far. A failure is reported, and the run goes on: the best is then
+   the one before. */
 static tr_status keep_best(struct run *run, const struct tr_train_event *event)
 {
     tr_trainer *trainer = run->trainer;

@@ -1,4 +1,4 @@
-/* How a trainer takes up the run of a checkpoint. */
+/* How a trainer resumes the run of a checkpoint. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"

@@ -46,12 +46,12 @@ void trainer_advise(const struct run *run);
 
 /* ---- rest.c ---- */
 
-/* The root tells its listener, and whoever keeps a record. */
+/* The root calls its listener and those who keep records. */
 void trainer_tell(const struct run *run, const struct tr_train_event *event);
 void trainer_warn(const struct run *run, const char *text);
-/* What could not be written is told of once. */
+/* A failed write is reported once. */
 void trainer_warn_of_files(const struct run *run);
-/* How microbatches are shared, where that is to be told. */
+/* The shares of microbatches, where they are to be reported. */
 void trainer_tell_of_shares(const struct run *run);
 /* The event of the last step. */
 struct tr_train_event trainer_step_event(const tr_trainer *trainer, const struct tr_step_figures *figures);
@@ -61,7 +61,7 @@ void trainer_set_rate(const tr_trainer *trainer, int64_t examples, double second
 /* What comes after a step. TR_EINTERRUPTED where the run was asked to stop, and has. */
 tr_status trainer_rest(struct run *run);
 /* Whether nothing comes between the next step and the one after it that needs the variables of just then, or
-   lets others look at them: trainer_rest() tells nobody anything. */
+   lets others look at them: trainer_rest() notifies nobody. */
 bool trainer_goes_on(const struct run *run);
 /* The end of a run in good order: the last checkpoint, the test, the hash. */
 tr_status trainer_finish(struct run *run);

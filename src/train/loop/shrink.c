@@ -4,7 +4,7 @@
  * like. When a rank dies, the others find out at different places, but none is further than one step ahead:
  * the end of a step is told by all to all. So the furthest decides. Who was still in the step before it takes
  * its figures from one who was not: its updates are all done. What comes between the steps is repeated unless
- * all had it behind them. Then the updates of the step under way are undone, the work is divided anew, and
+ * all had it after them. Then the updates of the step under way are undone, the work is divided anew, and
  * all go on: what follows is computed from the same numbers in the same order as ever.
  *
  * Who is first among those who live is the root, which reports and saves. What the root before did not come

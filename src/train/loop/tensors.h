@@ -25,7 +25,7 @@ struct trainer_tensors {
     struct trainer_origin *origin[TR_CHECKPOINT_GROUPS];
     int64_t count[TR_CHECKPOINT_GROUPS];
     char (*name)[TR_STATE_NAME]; /* of the optimizer's: "m.conv1.weights" */
-    int arenas;                  /* with the strategy's own behind the others */
+    int arenas;                  /* with the strategy's own after the others */
     float **host;                /* [arenas]: whole; borrowed from the device where it shares memory */
     float **copy;                /* [arenas]: those that are ours */
 };

@@ -15,7 +15,7 @@
 
 typedef struct tr_digests tr_digests;
 
-/* Records every `every` steps, the first one of a run included; the root writes to `directory`, behind what
+/* Records every `every` steps, the first one of a run included; the root writes to `directory`, after what
    the file may hold already. All borrowed for the life of the digests; `comm` may be NULL. The job computes a
    microbatch at a time from then on. Collective. Returned, destroy with tr_digests_destroy(). TR_EINVAL for
    an asynchronous strategy, whose runs are never equal; TR_EIO, TR_ENOMEM. */
@@ -24,7 +24,7 @@ tr_status tr_digests_create(struct tr_job *job, tr_device *device, tr_comm *comm
 /* Accepts NULL, nulls the handle; before the strategy. */
 void tr_digests_destroy(tr_digests **digests);
 
-/* The run starts behind `step` steps: writes the digests of the parameters. Local. */
+/* The run starts after `step` steps: writes the digests of the parameters. Local. */
 tr_status tr_digests_start(tr_digests *digests, int64_t step);
 /* The step after `step` steps is about to be made, and was made. Nothing happens for steps that are not
    recorded. The second is collective. */

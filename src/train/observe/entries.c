@@ -1,4 +1,4 @@
-/* What a trainer writes into its journal, and when. */
+/* The entries of a trainer's journal, and when they are written. */
 #include "train/loop/internal.h"
 
 #include "base/alloc.h"

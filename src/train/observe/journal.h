@@ -1,5 +1,5 @@
-/* The journal of a run: what its listener hears, and how it began and ended, an object of JSON a line in the
- * run's directory, so that `trireme report` and `trireme diff` can tell of it later (report/run.h).
+/* The journal of a run: its events, beginning and end, one JSON object a line in the run's directory.
+ * `trireme report` and `trireme diff` read it (report/run.h).
  *
  * A line is written at once and whole. A journal that cannot be written is given up; the run goes on.
  */
@@ -20,7 +20,7 @@ struct tr_journal {
     char *problem;              /* why it was given up, until somebody has told it; or NULL */
 };
 
-/* Opens the journal in `directory`, which is made if need be: anew, or to go on behind what is there. */
+/* Opens the journal in `directory`, which is made if need be: anew, or to go on after what is there. */
 void tr_journal_open(struct tr_journal *journal, const char *directory, bool goes_on);
 /* Writes the object that was begun, and releases it. */
 void tr_journal_write(struct tr_journal *journal, struct tr_json_writer *json);
@@ -36,7 +36,7 @@ void tr_journal_release(struct tr_journal *journal);
 /* How a run begins. `out` and `command` may be NULL. */
 void tr_journal_add_start(struct tr_json_writer *json, const struct tr_train_info *info, const char *out,
                           const char *command);
-/* Begins an object and tells of an event; false, and nothing begun, for events that are left out: progress is
+/* Begins an object for an event; false, and nothing begun, for events that are left out: progress is
    for people, and of the end there is more to say. */
 bool tr_journal_add_event(struct tr_json_writer *json, bool classification,
                           const struct tr_train_event *event);

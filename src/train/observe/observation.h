@@ -67,7 +67,7 @@ void trainer_observe_take_over(tr_trainer *trainer);
 void trainer_observe_next(tr_trainer *trainer);
 /* It was made. Collective, where the ranks step together. */
 tr_status trainer_observe_step(tr_trainer *trainer, const struct tr_step_figures *figures);
-/* What the listener is told. */
+/* Events for the listener. */
 void trainer_observe_event(tr_trainer *trainer, const struct tr_train_event *event);
 /* The run has done all its steps. Collective likewise. */
 tr_status trainer_observe_finish(tr_trainer *trainer);

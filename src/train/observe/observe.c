@@ -1,4 +1,4 @@
-/* When a trainer shows what; see observation.h. */
+/* Decides when a trainer records its observations; see observation.h. */
 #include "train/loop/internal.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* What a run's time went into: the sums of a timeline, of all ranks, by layer and by cause.
+/* The use of a run's time: the sums of a timeline, of all ranks, by layer and by cause.
  *
  * A timeline is made by a trainer whose settings ask for a trace or a profile; see base/threads/timeline.h.
  */

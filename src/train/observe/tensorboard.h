@@ -1,4 +1,4 @@
-/* A run for TensorBoard: its event files, from what the trainer tells.
+/* A run for TensorBoard: its event files, written from the trainer's events.
  *
  *     DIRECTORY/              the run: scalars, histograms, graph, samples, the job as text, hyperparameters
  *     DIRECTORY/test/         evaluations on the test data; likewise validation

@@ -124,7 +124,7 @@ static void add_lane(struct tr_text *text, int rank, int index, tr_lane *lane,
     for (int64_t i = 0; i < count; i++) add_span(text, rank, index, lane, &spans[i], clock);
 }
 
-/* This rank's events, each with a comma and a line's end behind it. */
+/* This rank's events, each with a comma and a line's end after it. */
 static tr_status make_events(tr_timeline *timeline, const struct tr_trace_clock *clock, tr_comm *comm,
                              char **out)
 {
@@ -164,7 +164,7 @@ static tr_status write_of_rank(struct tr_file_replacement *file, tr_comm *comm, 
     return TR_OK;
 }
 
-/* The list ends with an event that has no comma behind it. */
+/* The list ends with an event that has no comma after it. */
 static const char head[] = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
 static const char tail[] = "{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"process_sort_index\",\"args\":"
                            "{\"sort_index\":0}}\n]}\n";

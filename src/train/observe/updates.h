@@ -28,7 +28,7 @@ tr_status trainer_updates_load(struct tr_trainer *trainer, const struct tr_train
 tr_status trainer_updates_simulate(struct tr_trainer *trainer, const struct tr_train_settings *settings);
 /* All ranks have the same, or none. Collective. */
 tr_status trainer_updates_agree(const struct tr_trainer *trainer);
-/* Opens the log in the directory, which is there: behind what the checkpoint covers that the run goes on
+/* Opens the log in the directory, which is there: after what the checkpoint covers that the run goes on
    from. Where the run keeps none, one of an earlier run goes. Local. */
 tr_status trainer_updates_open(struct tr_trainer *trainer);
 /* Writes what has been gathered, if there is enough of it; what cannot be written now is later. Local. */

@@ -44,7 +44,7 @@ tr_status trainer_crew_check_root(const struct trainer_crew *crew);
 void trainer_crew_name_lost(const struct trainer_crew *crew, const tr_comm *part, char *text, size_t size);
 /* Whether the others go on without those who died, after a failure with `status`. Local. */
 bool trainer_crew_may_shrink(const struct trainer_crew *crew, tr_status status);
-/* Before a failure ends this rank: tells the others the thread's message, also those of other parts. */
+/* Before a failure ends this rank: sends the others the thread's message, also those of other parts. */
 void trainer_crew_tell_others(const struct trainer_crew *crew);
 /* Parts with all, after everything that uses the communicators. */
 void trainer_crew_release(struct trainer_crew *crew);

@@ -11,7 +11,7 @@
 /* The end of a journal that has the lines of a step. */
 #define TAIL_BYTES ((uint64_t)1 << 20)
 
-/* ---- what was told ---- */
+/* ---- what was reported ---- */
 
 static void forget(struct trainer_reported *reported, int64_t step)
 {

@@ -25,7 +25,7 @@ void trainer_variables_begin(struct trainer_variables *variables);
 /* Gives all back; after everything that looks at the strategy or computes on the devices. */
 void trainer_variables_release(struct trainer_variables *variables);
 
-/* Another strategy, which has taken over the state after `step` steps, in the place of the one before. */
+/* Another strategy, which has taken over the state after `step` steps, in place of the one before. */
 void trainer_variables_replace(struct trainer_variables *variables, tr_strategy *strategy, int64_t step);
 
 /* Brings the state of the run together in the root's variables, unless ranks keep parts of it; an

@@ -1,4 +1,4 @@
-/* What a trainer began with: a checkpoint to go on from, or parameters of others. */
+/* The start of a trainer: a checkpoint to resume, or parameters of another run. */
 #ifndef TR_TRAIN_BEGINNING_H
 #define TR_TRAIN_BEGINNING_H
 

@@ -5,7 +5,7 @@
 #include "trireme/status.h"
 
 /* Removes the checkpoints of `directory` and what was written there for TensorBoard, and nothing else. A
-   directory that is not there is clear. Whoever calls holds the directory's lock. TR_EIO, TR_ENOMEM. */
+   directory that is not there is clear. The caller holds the directory's lock. TR_EIO, TR_ENOMEM. */
 tr_status tr_run_clear(const char *directory);
 
 #endif

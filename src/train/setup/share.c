@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the first rank of a host tells the others: files of its process, by their numbers there. */
+/* Sent by the first rank of a host to the others: files of its process, by their numbers there. */
 struct notice {
     int64_t process;
     int32_t descriptor[TR_STORE_SLOTS]; /* -1: none */

@@ -1,4 +1,4 @@
-/* What parameters begin with in the place of initial values: those of a checkpoint of another run, and
+/* Parameters that replace initial values: those of a checkpoint of another run, and
  * vectors of words from a file. */
 #ifndef TR_TRAIN_START_H
 #define TR_TRAIN_START_H
@@ -6,11 +6,10 @@
 #include "trireme/train.h"
 
 /* Gives parameters that have their initial values other ones: first those of every layer with `vectors:`,
- * then, of the checkpoint settings->from or settings->from_state, those that have name, type and shape in common with the network's,
- * each as its moving average where the checkpoint keeps one.
- * What was taken from where becomes the trainer's start_summary. TR_EMISMATCH where there is nothing in
- * common, for vectors of another width, and where ranks have different files; TR_ENONFINITE; errors of
- * reading. Collective. */
+ * then, of the checkpoint settings->from or settings->from_state, those that have name, type and shape in
+ * common with the network's, each as its moving average where the checkpoint keeps one. What was taken from
+ * where becomes the trainer's start_summary. TR_EMISMATCH where there is nothing in common, for vectors of
+ * another width, and where ranks have different files; TR_ENONFINITE; errors of reading. Collective. */
 tr_status trainer_start(tr_trainer *trainer, const struct tr_train_settings *settings);
 
 #endif

@@ -32,7 +32,7 @@ static bool next_field(const char **at, const char *end, struct tr_csv_field *fi
     return *at > start;
 }
 
-/* The numbers behind the word. */
+/* The numbers after the word. */
 static tr_status read_row(struct reading *reading, const struct tr_lines *lines, const char *at)
 {
     const char *end = lines->line + lines->length;

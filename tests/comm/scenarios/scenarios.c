@@ -1,4 +1,4 @@
-/* Messages and collectives that move bytes; windows; handshake. Sums are in scenario_sums.c. */
+/* Messages and collectives that move bytes; windows; handshake. Sums are in sums.c. */
 #include "comm/scenarios/scenarios.h"
 
 #include "base/threads/clock.h"

@@ -119,7 +119,7 @@ extern const int feature_count;
 /* The result of one process, made once. */
 const struct result *alone(int feature);
 
-/* ---- replays: plain loops over all replicas, in double precision (conformance_replay.c) ---- */
+/* ---- replays: plain loops over all replicas, in double precision (replay.c) ---- */
 
 struct replay {
     int64_t floats, replicas;
@@ -155,7 +155,7 @@ bool evaluates(struct candidate *candidate);
 /* Microbatches are shared as is asked for, with the same hash; or the strategy refuses, by its name. */
 bool shares(struct candidate *candidate);
 bool hears_requests(struct candidate *candidate);
-/* conformance_faults.c */
+/* faults.c */
 bool survives_failing_allocations(struct candidate *candidate);
 bool announces_memory(struct candidate *candidate);
 bool names_a_dead_rank(struct candidate *candidate);

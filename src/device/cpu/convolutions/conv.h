@@ -19,7 +19,7 @@ struct conv {
     /* Images in memory, of which every so many lines and pixels are sources: all, but where a kernel of one
        tap steps over some. */
     int32_t image_h, image_w, every_h, every_w;
-    const struct tr_op_pool_forward *pool;    /* forward: behind it, or NULL */
+    const struct tr_op_pool_forward *pool;    /* forward: after it, or NULL */
     const struct tr_op_pool_backward *unpool; /* backward: what gives the source, or NULL */
     int32_t unit;                             /* target rows that are computed together */
     struct conv_axis h, w;

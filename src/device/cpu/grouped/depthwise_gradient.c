@@ -37,7 +37,7 @@ V_INLINE vf load(const float *p, bool whole, int64_t n)
     return whole ? v_load(p) : v_load_part(p, n);
 }
 
-/* Of n channels behind those of vector v. */
+/* Of n channels after those of vector v. */
 static inline int64_t rest(int64_t n, int v)
 {
     return n > v * VW ? smaller(VW, n - v * VW) : 0;

@@ -1,10 +1,10 @@
-/* Batch normalization, alone and with the sum and activation behind it. The work is cut into pieces, a
+/* Batch normalization, alone and with the sum and activation after it. The work is cut into pieces, a
  * microbatch by a block of channels each, so that a piece's data is read again while it is near; the trees
  * over microbatches follow when all pieces are done.
  *
  * A microbatch is often more than the second-level cache holds. Sums over it are chains and go forwards; what
  * then is done with each element goes backwards, and so begins with what has just been read. Pieces go
- * backwards, too: the operation before has just written the last one, the one behind begins with the first.
+ * backwards, too: the operation before has just written the last one, the one after begins with the first.
  */
 #ifndef TR_DEVICE_CPU_BATCH_NORM_H
 #define TR_DEVICE_CPU_BATCH_NORM_H

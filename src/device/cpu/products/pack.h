@@ -1,7 +1,7 @@
 /* Copies of matrix blocks in the order in which the tile kernel reads them: [depth][width].
  *
- * All functions may write up to VW - 1 floats beyond the end of `to`, so blocks that lie behind each other
- * are packed in ascending order and a buffer needs that much room behind its last block (PACK_SLACK).
+ * All functions may write up to VW - 1 floats beyond the end of `to`, so blocks that lie after each other
+ * are packed in ascending order and a buffer needs that much room after its last block (PACK_SLACK).
  */
 #ifndef TR_DEVICE_CPU_PACK_H
 #define TR_DEVICE_CPU_PACK_H

@@ -15,7 +15,7 @@
    enough. */
 #define KEEP(pointer) __asm__("" : "+r"(pointer))
 
-/* `steps` steps, all rows or, falling, those behind the number of the step. */
+/* `steps` steps, all rows or, falling, those after the number of the step. */
 V_INLINE void compute_steps(const int rows, const int vectors, const int steps, const bool falling,
                             const float *const group[GROUPS], int64_t a_step, const float *b,
                             vf sum[TILE_ROWS][TILE_VECTORS])

@@ -15,7 +15,7 @@
 struct subtrees {
     int count;       /* one for each member of the team; 0: members do not share by microbatches */
     int32_t leaves;  /* microbatches of each but the last, which may have fewer: a power of two */
-    int64_t weights; /* floats of a sum, the biases' behind them */
+    int64_t weights; /* floats of a sum, the biases' after them */
     int64_t biases;
     float *sums; /* [count - 1][weights + biases]: those of the first subtree are formed where they belong */
 };
@@ -57,7 +57,7 @@ static inline struct tr_cut subtrees_cut(const struct subtrees *s, const struct 
     return (struct tr_cut){.count = count, .row = cut->row + begin, .nodes = 1, .bound = bound};
 }
 
-/* Where a member's sums of weights or, behind them, biases go, other than the first's. */
+/* Where a member's sums of weights or, after them, biases go, other than the first's. */
 static inline float *subtrees_sums(const struct subtrees *s, int member)
 {
     return s->sums + (member - 1) * (s->weights + s->biases);

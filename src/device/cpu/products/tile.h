@@ -1,4 +1,4 @@
-/* The one kernel under all matrix products: a tile of outputs that stays in registers.
+/* The one kernel below all matrix products: a tile of outputs that stays in registers.
  *
  * A tile is up to TILE_ROWS x TILE_COLUMNS outputs. Its inputs come in segments; within one, each step adds
  * the product of a number per row and a number per column to every output with one fma. Segments follow each
@@ -43,7 +43,7 @@ struct tile_segment {
 enum tile_corner {
     TILE_NO_CORNER,
     TILE_RISING,  /* before the segments: in step s the rows 0 to s */
-    TILE_FALLING, /* behind them: in step s the rows from s + 1 on */
+    TILE_FALLING, /* after them: in step s the rows from s + 1 on */
     TILE_CORNERS
 };
 

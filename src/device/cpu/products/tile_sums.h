@@ -1,4 +1,4 @@
-/* Where the sums of a tile come from and what becomes of them: what the tile kernels share. Rows and vectors
+/* The beginning and end of a tile's sums, shared by the tile kernels. Rows and vectors
  * are constants where this is inlined, so that the sums are registers.
  */
 #ifndef TR_DEVICE_CPU_TILE_SUMS_H

@@ -1,4 +1,4 @@
-/* Blocks of the weight gradient of a Winograd convolution (winograd_gradient.c): what a member has in hand,
+/* Blocks of the weight gradient of a Winograd convolution (gradient.c): what a member has in hand,
  * where it lies in its memory, and the sums that a block adds.
  */
 #ifndef TR_DEVICE_CPU_WINOGRAD_BLOCK_H

@@ -1,6 +1,6 @@
 /* Winograd convolutions of few channels, forward and input gradient, whose outputs are whole tiles.
  *
- * The rows of a tile of sums are Winograd tiles, one behind the other through lines and images. Their
+ * The rows of a tile of sums are Winograd tiles, one after the other through lines and images. Their
  * transformed numbers lie as [position][tile][channel], as the transform of a pixel's channels leaves them,
  * so nothing is interleaved; and outputs are written image by image. Lines of tiles go through in bands,
  * whose transformed numbers and sums stay in the second-level cache.

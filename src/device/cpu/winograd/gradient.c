@@ -5,7 +5,7 @@
  * filters, or where these are few all of them for some microbatches (subtrees.h); of the filters a chunk of
  * panels at a time. The lines of Winograd tiles go by in blocks (block.c), of whole microbatches
  * where these are small enough: V of all the member's channels is made once for a block, Z panel by panel.
- * Rows of a position are the tiles that have it, so that they lie behind each other and make one segment.
+ * Rows of a position are the tiles that have it, so that they lie after each other and make one segment.
  *
  * When a microbatch ends, the 36 sums of a pair become its nine weights, and what waits for its partner in
  * the tree (reduction.h) lies in slots in that form. Sums of a microbatch that goes on in the next block rest

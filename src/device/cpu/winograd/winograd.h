@@ -23,7 +23,7 @@
 #define winograd_strip_floats   CPU_KERNEL(winograd_strip_floats)
 #define winograd_strip          CPU_KERNEL(winograd_strip)
 
-/* From pixels to positions: `count` floats of each, in whole vectors. Up to VW - 1 floats behind them are
+/* From pixels to positions: `count` floats of each, in whole vectors. Up to VW - 1 floats after them are
    written too; what is read beyond `readable`, >= count, is +0 instead. */
 struct winograd_read {
     const float *from; /* the tile's first pixel */

@@ -1,4 +1,4 @@
-/* The CUDA side of api.h: sessions, and the order of what they do. One stream computes; another one, behind
+/* The CUDA side of api.h: sessions, and the order of what they do. One stream computes; another one, after
  * marks of it, copies beside.
  *
  * Invariant: the thread's current context is after each function the one that it was at its beginning.
@@ -138,7 +138,7 @@ static tr_status cuda_wait(void *session_)
     return cuda_failed(session, "computing", error);
 }
 
-/* Where there are copies beside, behind them, too: their stream keeps order. */
+/* Where there are copies beside, after them, too: their stream keeps order. */
 static cu_result record(struct cuda_session *session, struct cuda_event *event)
 {
     cu_result error = cu.cuEventCreate(&event->end, CU_EVENT_DISABLE_TIMING);

@@ -108,7 +108,7 @@ void cuda_leave(void);
 
 /* The status of an error of CUDA, with a message. */
 tr_status cuda_failed(const struct cuda_session *session, const char *what, cu_result error);
-/* A stream behind all that another was given. */
+/* A stream after all that another was given. */
 cu_result cuda_order(cu_stream earlier, cu_stream later);
 /* Enqueues a launch. The context is current. */
 cu_result cuda_enqueue(struct cuda_session *session, const struct gpu_launch *launch);

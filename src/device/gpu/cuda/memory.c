@@ -98,7 +98,7 @@ tr_status cuda_alloc(void *session_, size_t bytes, void **block)
     return cuda_failed(session, "making room for data", error);
 }
 
-/* Copies beside may read it: it goes behind them, and they go behind all that the queue was given. Where that
+/* Copies beside may read it: it goes after them, and they go after all that the queue was given. Where that
    cannot be said, it is waited for. */
 static void release(struct cuda_session *session, cu_pointer address)
 {

@@ -31,7 +31,7 @@ struct opencl_found {
 tr_status opencl_find(int number, struct opencl_found *out);
 /* What arithmetic the device promises: bits CL_FP_*. */
 uint64_t opencl_promises(cl_device device);
-/* A text that the device tells of itself. */
+/* A text from the device about itself. */
 void opencl_text_of(cl_device device, uint32_t what, char *text, size_t size);
 /* gpu_api.describe. */
 tr_status opencl_describe(int number, struct gpu_info *out);
@@ -84,7 +84,7 @@ void opencl_find_lists(cl_platform platform, struct opencl_session *session);
 #define OPENCL_LANGUAGE "-cl-std=CL1.2 "
 #define OPENCL_STRICT   OPENCL_LANGUAGE "-cl-fp32-correctly-rounded-divide-sqrt "
 
-/* A mark behind all that the queue was given, which it is told to come to. An error of OpenCL. */
+/* A mark after all that the queue was given, which it is told to come to. An error of OpenCL. */
 int32_t opencl_mark(struct opencl_session *session, cl_event *event);
 /* Gives all memory of the host back that was not. */
 void opencl_release_pinned(struct opencl_session *session);

@@ -1,4 +1,4 @@
-/* The OpenCL side of api.h: sessions, and the order of what they do. One queue computes; another one, behind
+/* The OpenCL side of api.h: sessions, and the order of what they do. One queue computes; another one, after
  * marks of it, copies beside. */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -94,7 +94,7 @@ static tr_status opencl_wait(void *session_)
     return opencl_failed(session, "computing", error);
 }
 
-/* Where there are copies beside, behind them, too: their queue keeps order. */
+/* Where there are copies beside, after them, too: their queue keeps order. */
 static tr_status opencl_record(void *session_, void **out)
 {
     struct opencl_session *session = session_;

@@ -1,4 +1,4 @@
-/* What the recurrent layers share: the gradient of their recurrent weights. */
+/* The common part of recurrent layers: the gradient of their recurrent weights. */
 #ifndef TR_DEVICE_REF_RECURRENT_H
 #define TR_DEVICE_REF_RECURRENT_H
 

@@ -1,4 +1,4 @@
-/* gru: gated recurrent unit over the tokens of each example (Cho et al. 2014; the reset gate behind the
+/* gru: gated recurrent unit over the tokens of each example (Cho et al. 2014; the reset gate after the
  * product, as in PyTorch and cuDNN). Gate order r, z, n. An example costs its own tokens only. */
 #include "nn/layers/sequences/recurrent.h"
 #include "nn/layers/table.h"

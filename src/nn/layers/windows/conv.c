@@ -118,7 +118,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
                            taps * (options->filters / options->groups));
 }
 
-/* A max pool behind it needs nothing of its output but what the pool keeps, if the activation's gradient does
+/* A max pool after it needs nothing of its output but what the pool keeps, if the activation's gradient does
    not. */
 static bool fuses(const struct tr_layer *layer, const struct tr_device_class *device)
 {
