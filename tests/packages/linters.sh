@@ -1,6 +1,6 @@
 #!/bin/sh
-# linters.sh SOURCE: the recipes of packages name the version of the sources, and the linters of their systems, as far as they are
-# here (Debian: lintian is asked by deb.sh; rpm, rpmlint, nix-bin), have nothing to say of them.
+# linters.sh SOURCE: the recipes of packages and the page about them name the version of the sources, and the linters of their
+# systems, as far as they are here (Debian: lintian is asked by deb_on.sh; rpm, rpmlint, nix-bin), have nothing to say of them.
 set -eu
 cd "$1"
 version=$(sed -n 's/^project(trireme VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
@@ -14,8 +14,14 @@ echo "== debian/"
 version_in debian/changelog "$(sed -n '1s/^trireme (\(.*\)-[^-]*) .*/\1/p' debian/changelog)"
 # Names of each version of the interface have a line.
 sed -n 's/^\(TRIREME_[0-9.]*\) {.*/\1/p' src/exports.map | while read -r node; do
-  grep -q "^ (symver)$node [0-9.]*\$" debian/libtrireme0.symbols || { echo "debian/libtrireme0.symbols has no $node" && exit 1; }
+  grep -qE "^ \(symver(\|optional)?\)$node [0-9.]*\$" debian/libtrireme0.symbols || { echo "debian/libtrireme0.symbols has no $node" && exit 1; }
 done
+# The last node takes names that come with these sources: its version follows theirs, so that each release has its own.
+last=$(sed -n 's/^\(TRIREME_[0-9.]*\) {.*/\1/p' src/exports.map | tail -n 1)
+version_in debian/libtrireme0.symbols "$(sed -n "s/^ (symver[a-z|]*)$last //p" debian/libtrireme0.symbols)"
+
+echo "== docs/how-to/install.md"
+version_in docs/how-to/install.md "$(sed -n 's/.*tar .*trireme-\([0-9.]*\)-linux-.*/\1/p' docs/how-to/install.md)"
 
 echo "== packaging/rpm"
 version_in packaging/rpm/trireme.spec "$(sed -n 's/^Version: *//p' packaging/rpm/trireme.spec)"

@@ -121,6 +121,9 @@ printf '    {3, "1.2.4"},\n' >>src/verify/verify.c
 git commit -qam three
 refuses 'CHANGELOG.md tells of no hash' 1.2.4 --kinds archive --on ''
 printf '\n### Hashes\n\n- All.\n\n## 1.2.3\n' >>CHANGELOG.md
+git commit -qam 'a section that was not released'
+refuses 'other words under 1.2.3 than' 1.2.4 --kinds archive --on ''
+printf '# Changelog\n\n## 1.2.4 - 2026-01-02\n\n### Hashes\n\n- All.\n\n## 1.2.3 - 2026-01-02\n' >CHANGELOG.md
 echo 'exit 4' >tools/abi
 git commit -qam four
 refuses 'the binary interface' 1.2.4 --kinds archive --on ''
