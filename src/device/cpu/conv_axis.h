@@ -40,4 +40,8 @@ void cpu_conv_axis_build(struct conv_axis *axis, const struct conv_extent *exten
 void cpu_conv_axis_sources(const struct conv_axis *axis, int32_t begin, int32_t end, int32_t *first,
                            int32_t *last);
 
+/* How many targets from `target` on, at most `most` and at least 1, meet the same taps, each with sources
+ *that lie shift behind those of the one before. */
+int32_t cpu_conv_axis_alike(const struct conv_axis *axis, int32_t target, int32_t most, int32_t *shift);
+
 #endif

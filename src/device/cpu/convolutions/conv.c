@@ -11,7 +11,7 @@
  */
 #include "base/fail.h"
 #include "device/cpu/convolutions/conv.h"
-#include "device/cpu/vectors/ahead.h"
+#include "device/cpu/products/run_tile.h"
 
 /* Fewer images than this leave the tile kernel waiting for its own sums. */
 #define IMAGES_LEAST (TILE_ROWS < 4 ? 2 : 4)
@@ -39,32 +39,41 @@ static void pack_weights(void *arguments, int member, int size)
     }
 }
 
+/* Lists what the tiles at target row h and pixel w read; returns the number of segments. */
+static int64_t list_segments(const struct conv *c, int32_t h, int32_t w, int32_t first,
+                             struct tile_segment *segments)
+{
+    int64_t count = 0;
+    for (int32_t i = c->h.start[h]; i < c->h.start[h + 1]; i++)
+        for (int32_t j = c->w.start[w]; j < c->w.start[w + 1]; j++) {
+            const struct conv_run *y = c->h.runs + i, *x = c->w.runs + j;
+            segments[count++] = (struct tile_segment){
+                .a = ((y->source - first) * c->call.source_w + x->source) * c->call.source_c,
+                .b = (y->kernel * c->call.window->kernel_w + x->kernel) * c->call.source_c,
+                .length = x->length * c->call.source_c};
+        }
+    return count;
+}
+
 /* Target rows [h_begin, h_end) of `height` images, whose source rows from `first` on are packed. Row h_begin
    of the first image goes to `to`, other images to_step further. */
 static void walk_images(const struct conv *c, int64_t height, int32_t h_begin, int32_t h_end,
                         const struct conv_memory *memory, int32_t first, float *to, int64_t to_step)
 {
-    struct tile_segment *segments = memory->segments;
+    const int64_t row = (int64_t)c->call.target_w * c->call.target_c;
     for (int64_t column = 0; column < c->call.target_c; column += TILE_COLUMNS) {
-        struct tile tile = conv_panel(c, column, segments);
-        tile.a = memory->a;
-        tile.a_step = tile.a_unit = height;
-        tile.to_step = to_step;
-        tile.to = to + column;
+        struct run_tile run = {.tile = conv_panel(c, column, memory->segments), .to_step = c->call.target_c};
+        run.tile.a_step = run.tile.a_unit = height;
+        run.tile.to_step = to_step;
         for (int32_t h = h_begin; h < h_end; h++)
-            for (int32_t w = 0; w < c->call.target_w; w++) {
-                tile.count = 0;
-                for (int32_t i = c->h.start[h]; i < c->h.start[h + 1]; i++)
-                    for (int32_t j = c->w.start[w]; j < c->w.start[w + 1]; j++) {
-                        const struct conv_run *y = c->h.runs + i, *x = c->w.runs + j;
-                        segments[tile.count++] = (struct tile_segment){
-                            .a = ((y->source - first) * c->call.source_w + x->source) * c->call.source_c,
-                            .b = (y->kernel * c->call.window->kernel_w + x->kernel) * c->call.source_c,
-                            .length = x->length * c->call.source_c};
-                    }
-                ahead_tile(tile.to + c->call.target_c, to_step, height, tile.columns);
-                tile_compute(height, &tile);
-                tile.to += c->call.target_c;
+            for (int32_t w = 0; w < c->call.target_w; w += (int32_t)run.count) {
+                int32_t shift;
+                run.tile.count = list_segments(c, h, w, first, memory->segments);
+                run.tile.a = memory->a;
+                run.tile.to = to + (h - h_begin) * row + w * c->call.target_c + column;
+                run.count = cpu_conv_axis_alike(&c->w, w, c->call.target_w - w, &shift);
+                run.a_step = (int64_t)shift * c->call.source_c * height;
+                run_tile_compute(height, &run);
             }
     }
 }

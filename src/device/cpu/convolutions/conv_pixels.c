@@ -1,19 +1,6 @@
 /* Convolutions of few images: the rows of a tile are neighbouring pixels of one image. */
 #include "device/cpu/convolutions/conv.h"
 
-/* True if targets w and w + 1 meet the same taps, with sources that lie `*shift` apart. */
-static bool alike(const struct conv_axis *axis, int32_t w, int32_t *shift)
-{
-    const struct conv_run *a = axis->runs + axis->start[w], *b = axis->runs + axis->start[w + 1];
-    const int32_t count = axis->start[w + 1] - axis->start[w];
-    if (count == 0 || axis->start[w + 2] - axis->start[w + 1] != count) return false;
-    *shift = b->source - a->source;
-    for (int32_t i = 0; i < count; i++)
-        if (a[i].kernel != b[i].kernel || a[i].length != b[i].length || b[i].source - a[i].source != *shift)
-            return false;
-    return *shift > 0;
-}
-
 /* Target row h of one image to `target`, a tile being neighbouring pixels that meet the same taps. */
 static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, const struct conv_memory *memory,
                             float *target)
@@ -22,12 +9,9 @@ static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, cons
     float *a = memory->a;
     struct tile_segment *segments = memory->segments;
     for (int32_t w = 0; w < c->call.target_w;) {
-        int32_t height = 1, shift = 1, next_shift;
-        while (height < TILE_ROWS && w + height < c->call.target_w &&
-               alike(&c->w, w + height - 1, &next_shift) && (height == 1 || next_shift == shift)) {
-            shift = next_shift;
-            height++;
-        }
+        int32_t shift;
+        const int32_t height =
+            cpu_conv_axis_alike(&c->w, w, (int32_t)smaller(TILE_ROWS, c->call.target_w - w), &shift);
         int32_t steps = 0;
         int64_t count = 0;
         for (int32_t i = c->h.start[h]; i < c->h.start[h + 1]; i++)
