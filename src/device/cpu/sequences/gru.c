@@ -4,29 +4,60 @@
 
 #define GATES 3
 
-/* One row of one sequence, forward: u has the products of the row before, the hidden bias included. */
+/* A row's gates, forward: u has the products of the row before, the hidden bias included. */
+struct forward_row {
+    int64_t hidden;
+    const float *b, *u;
+    float *gates, *inner, *h;
+    bool first;
+};
+
+/* Units [k, k + n) of gate q, n <= VW: what comes from the input. */
+V_INLINE vf input_of(const struct forward_row *row, int q, int64_t k, int64_t n)
+{
+    const int64_t at = q * row->hidden + k;
+    return v_add(recurrent_load(row->gates + at, n), recurrent_load(row->b + at, n));
+}
+
+/* Those of the first two gates. */
+V_INLINE void forward_gates(const struct forward_row *row, int64_t k, int64_t n)
+{
+    const int64_t hidden = row->hidden;
+    const vf r = v_sigmoid(v_add(input_of(row, 0, k, n), recurrent_load(row->u + k, n)));
+    const vf z = v_sigmoid(v_add(input_of(row, 1, k, n), recurrent_load(row->u + hidden + k, n)));
+    recurrent_store(row->gates + k, r, n);
+    recurrent_store(row->gates + hidden + k, z, n);
+}
+
+/* Then the third one and the output. */
+V_INLINE void forward_output(const struct forward_row *row, int64_t k, int64_t n)
+{
+    const int64_t hidden = row->hidden;
+    const vf r = recurrent_load(row->gates + k, n), z = recurrent_load(row->gates + hidden + k, n);
+    const vf added = recurrent_load(row->u + 2 * hidden + k, n);
+    const vf fresh = v_tanh(v_fma(r, added, input_of(row, 2, k, n)));
+    const vf before = row->first ? v_zero() : recurrent_load(row->h - hidden + k, n);
+    recurrent_store(row->gates + 2 * hidden + k, fresh, n);
+    recurrent_store(row->inner + k, added, n);
+    recurrent_store(row->h + k, v_fma(z, v_sub(before, fresh), fresh), n);
+}
+
+/* One row of one sequence, forward. In loops of their own the processor has the chains of several vectors
+   under way. */
 static void forward_row(const struct tr_op_gru_forward *op, const float *u, int64_t row, bool first)
 {
-    const int64_t hidden = op->hidden;
-    float *gates = op->gates + row * GATES * hidden, *inner = op->inner + row * hidden,
-          *h = op->h + row * hidden;
-    for (int64_t k = 0; k < hidden; k += VW) {
-        const int64_t n = hidden - k;
-        vf sum[3], added[3];
-        for (int q = 0; q < 3; q++) {
-            sum[q] =
-                v_add(recurrent_load(gates + q * hidden + k, n), recurrent_load(op->b + q * hidden + k, n));
-            added[q] = recurrent_load(u + q * hidden + k, n);
-        }
-        const vf r = v_sigmoid(v_add(sum[0], added[0])), z = v_sigmoid(v_add(sum[1], added[1]));
-        const vf fresh = v_tanh(v_fma(r, added[2], sum[2]));
-        const vf before = first ? v_zero() : recurrent_load(h - hidden + k, n);
-        recurrent_store(gates + k, r, n);
-        recurrent_store(gates + hidden + k, z, n);
-        recurrent_store(gates + 2 * hidden + k, fresh, n);
-        recurrent_store(inner + k, added[2], n);
-        recurrent_store(h + k, v_fma(z, v_sub(before, fresh), fresh), n);
-    }
+    const int64_t hidden = op->hidden, whole = hidden / VW * VW;
+    const struct forward_row r = {.hidden = hidden,
+                                  .b = op->b,
+                                  .u = u,
+                                  .gates = op->gates + row * GATES * hidden,
+                                  .inner = op->inner + row * hidden,
+                                  .h = op->h + row * hidden,
+                                  .first = first};
+    for (int64_t k = 0; k < whole; k += VW) forward_gates(&r, k, VW);
+    if (whole < hidden) forward_gates(&r, whole, hidden - whole);
+    for (int64_t k = 0; k < whole; k += VW) forward_output(&r, k, VW);
+    if (whole < hidden) forward_output(&r, whole, hidden - whole);
 }
 
 static void forward_tile(const struct recurrent *l, const struct sequences *s, float *memory)

@@ -6,28 +6,50 @@
 
 #define GATES 4
 
+/* What a row's gates are made of, forward. */
+struct forward_row {
+    int64_t hidden;
+    const float *sum;    /* of the gates, bias included */
+    const float *before; /* the cell of the row before, or NULL */
+    float *gates, *c, *h;
+};
+
+/* Units [k, k + n) of it, n <= VW: the gates and the cell. */
+V_INLINE void forward_cell(const struct forward_row *row, int64_t k, int64_t n)
+{
+    const int64_t hidden = row->hidden;
+    const float *sum = row->sum + k;
+    float *gates = row->gates + k;
+    const vf i = v_sigmoid(recurrent_load(sum, n)), f = v_sigmoid(recurrent_load(sum + hidden, n));
+    const vf g = v_tanh(recurrent_load(sum + 2 * hidden, n)), input = v_mul(i, g);
+    const vf cell = row->before ? v_fma(f, recurrent_load(row->before + k, n), input) : input;
+    recurrent_store(gates, i, n);
+    recurrent_store(gates + hidden, f, n);
+    recurrent_store(gates + 2 * hidden, g, n);
+    recurrent_store(row->c + k, cell, n);
+}
+
+/* And the output. */
+V_INLINE void forward_output(const struct forward_row *row, int64_t k, int64_t n)
+{
+    const vf o = v_sigmoid(recurrent_load(row->sum + 3 * row->hidden + k, n));
+    recurrent_store(row->gates + 3 * row->hidden + k, o, n);
+    recurrent_store(row->h + k, v_mul(o, v_tanh(recurrent_load(row->c + k, n))), n);
+}
+
 /* One row of one sequence, forward: from the sums of its gates, bias included, and the cell of the row
-   before, or NULL. */
+   before, or NULL. An output waits for its cell, which itself is a long chain: in loops of their own the
+   processor has the chains of several vectors under way. */
 static void forward_row(const struct tr_op_lstm_forward *op, const float *sum, int64_t row,
                         const float *before)
 {
-    const int64_t hidden = op->hidden;
-    float *gates = op->gates + row * GATES * hidden, *c = op->c + row * hidden, *h = op->h + row * hidden;
-    for (int64_t k = 0; k < hidden; k += VW) {
-        const int64_t n = hidden - k;
-        const vf i = v_sigmoid(recurrent_load(sum + k, n)),
-                 f = v_sigmoid(recurrent_load(sum + hidden + k, n));
-        const vf g = v_tanh(recurrent_load(sum + 2 * hidden + k, n)),
-                 o = v_sigmoid(recurrent_load(sum + 3 * hidden + k, n));
-        const vf input = v_mul(i, g);
-        const vf cell = before ? v_fma(f, recurrent_load(before + k, n), input) : input;
-        recurrent_store(gates + k, i, n);
-        recurrent_store(gates + hidden + k, f, n);
-        recurrent_store(gates + 2 * hidden + k, g, n);
-        recurrent_store(gates + 3 * hidden + k, o, n);
-        recurrent_store(c + k, cell, n);
-        recurrent_store(h + k, v_mul(o, v_tanh(cell)), n);
-    }
+    const int64_t hidden = op->hidden, whole = hidden / VW * VW;
+    const struct forward_row r = {
+        hidden, sum, before, op->gates + row * GATES * hidden, op->c + row * hidden, op->h + row * hidden};
+    for (int64_t k = 0; k < whole; k += VW) forward_cell(&r, k, VW);
+    if (whole < hidden) forward_cell(&r, whole, hidden - whole);
+    for (int64_t k = 0; k < whole; k += VW) forward_output(&r, k, VW);
+    if (whole < hidden) forward_output(&r, whole, hidden - whole);
 }
 
 /* How far the sequences of a tile lie apart, in rows, if all by the same distance: then sums of gates are
