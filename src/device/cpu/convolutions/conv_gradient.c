@@ -16,6 +16,7 @@
 #include "base/fail.h"
 #include "device/cpu/convolutions/pool.h"
 #include "device/cpu/products/pack.h"
+#include "device/cpu/products/piece_sums.h"
 #include "device/cpu/reduction.h"
 #include "device/cpu/sizes.h"
 #include "device/cpu/vectors/ahead.h"
@@ -134,24 +135,25 @@ static void reduce_tile(const struct conv_gradient *g, const struct conv_block *
     }
 }
 
-/* Adds up dy of a panel over the pieces of the block: a tile of one row whose numbers are 1, since
-   fma(1, dy, sum) is sum + dy. */
+/* Adds up dy of the panels [panel, end), which are packed, over the pieces of the block. */
 static void reduce_bias(const struct conv_gradient *g, const struct conv_block *block, int64_t panel,
-                        const struct reduction_piece *pieces, int count)
+                        int64_t end, const struct reduction_piece *pieces, int count)
 {
-    static const float one = 1.0f;
-    const int64_t out_w = g->op->window.out_w;
-    struct tile_segment segment = {0};
-    struct tile tile = panel_tile(g, block, panel);
-    tile.segments = &segment;
-    tile.count = 1;
-    tile.a = &one;
-    for (const struct reduction_piece *piece = pieces; piece < pieces + count; piece++) {
-        segment.b = (int32_t)(piece->row * out_w);
-        segment.length = (int32_t)(piece->rows * out_w);
-        reduce_piece(g, &tile, 1, piece, block->bias + panel * TILE_COLUMNS, g->panels * TILE_COLUMNS,
-                     g->op->db + panel * TILE_COLUMNS);
-    }
+    if (panel >= end) return;
+    const struct tile tile = panel_tile(g, block, panel);
+    const int64_t column = panel * TILE_COLUMNS, line = g->op->window.out_w;
+    const struct piece_sums sums = {.pieces = pieces,
+                                    .count = count,
+                                    .b = tile.b,
+                                    .step = tile.b_step,
+                                    .panel_step = g->direct ? TILE_COLUMNS : g->lines * line * TILE_COLUMNS,
+                                    .repeat = line,
+                                    .waiting = block->bias + column,
+                                    .slot_step = g->panels * TILE_COLUMNS,
+                                    .to = g->op->db + column,
+                                    .node_step = g->op->cut.stride,
+                                    .columns = smaller(g->op->out_c, end * TILE_COLUMNS) - column};
+    piece_sums_compute(&sums);
 }
 
 /* Takes the tiles [begin, end) through all blocks of the images from `image` on. */
@@ -176,8 +178,10 @@ static void reduce_chunk(const struct conv_gradient *g, struct conv_block *block
             float *waiting = block->waiting + (unit - begin) * TILE_SIZE;
             ahead_tile(waiting + TILE_SIZE, TILE_COLUMNS, TILE_ROWS, TILE_COLUMNS);
             reduce_tile(g, block, unit, pieces, count, waiting);
-            if (g->op->db && unit % per_panel == 0) reduce_bias(g, block, unit / per_panel, pieces, count);
         }
+        /* Who has the first tile of a panel sums it up. */
+        if (g->op->db)
+            reduce_bias(g, block, divide_up(begin, per_panel), (end - 1) / per_panel + 1, pieces, count);
         block->line += block->lines;
     }
 }

@@ -14,6 +14,7 @@
 #include "device/cpu/products/pack.h"
 #include "device/cpu/reduction.h"
 #include "device/cpu/sizes.h"
+#include "device/cpu/products/piece_sums.h"
 #include "device/cpu/products/piece_tile.h"
 #include "device/cpu/elementwise/update.h"
 
@@ -227,45 +228,20 @@ static void reduce_band(const struct gradient *g, const struct chunk *chunk, con
     }
 }
 
-/* Panels whose sums over rows are formed side by side, which hides the latency of an addition. */
-#define BIAS_PANELS 4
-
-/* Lets the sums over the rows of `panels` panels from column j on take all pieces of a block. */
-V_INLINE void reduce_bias_panels(const int panels, const struct gradient *g, const struct chunk *chunk,
-                                 const struct block *block, int64_t j)
-{
-    for (const struct reduction_piece *piece = block->pieces; piece < block->pieces + block->count; piece++) {
-        vf sum[BIAS_PANELS][TILE_VECTORS];
-        const float *b = chunk->b + j * block->depth + piece->row * TILE_COLUMNS;
-        const float *fresh = chunk->sums + piece->fresh * chunk->sums_step + j;
-        V_UNROLL for (int p = 0; p < panels; p++) V_UNROLL for (int v = 0; v < TILE_VECTORS; v++) sum[p][v] =
-            piece->resume ? v_load(fresh + p * TILE_COLUMNS + v * VW) : v_zero();
-        for (int64_t i = 0; i < piece->rows; i++)
-            V_UNROLL for (int p = 0; p < panels; p++) V_UNROLL for (int v = 0; v < TILE_VECTORS; v++)
-                sum[p][v] =
-                    v_add(sum[p][v], v_load(b + p * TILE_COLUMNS * block->depth + i * TILE_COLUMNS + v * VW));
-        for (int i = 0; i < piece->lefts; i++) {
-            fresh -= chunk->sums_step;
-            V_UNROLL for (int p = 0; p < panels; p++) V_UNROLL for (int v = 0; v < TILE_VECTORS; v++)
-                sum[p][v] = v_add(v_load(fresh + p * TILE_COLUMNS + v * VW), sum[p][v]);
-        }
-        float *to = piece->slot >= 0 ? chunk->sums + piece->slot * chunk->sums_step + j
-                                     : g->bias + piece->node * g->cut->stride + chunk->column + j;
-        const int64_t valid = piece->slot >= 0 ? panels * TILE_COLUMNS : chunk->columns - j;
-        V_UNROLL for (int p = 0; p < panels; p++) V_UNROLL for (int v = 0; v < TILE_VECTORS; v++)
-        {
-            const int64_t at = p * TILE_COLUMNS + v * VW;
-            v_store_part(to + at, sum[p][v], larger(0, smaller(VW, valid - at)));
-        }
-    }
-}
-
 static void reduce_bias(const struct gradient *g, const struct chunk *chunk, const struct block *block)
 {
-    int64_t j = 0;
-    for (; j + BIAS_PANELS * TILE_COLUMNS <= chunk->columns; j += BIAS_PANELS * TILE_COLUMNS)
-        reduce_bias_panels(BIAS_PANELS, g, chunk, block, j);
-    for (; j < chunk->columns; j += TILE_COLUMNS) reduce_bias_panels(1, g, chunk, block, j);
+    const struct piece_sums sums = {.pieces = block->pieces,
+                                    .count = block->count,
+                                    .b = chunk->b,
+                                    .step = TILE_COLUMNS,
+                                    .panel_step = TILE_COLUMNS * block->depth,
+                                    .repeat = 1,
+                                    .waiting = chunk->sums,
+                                    .slot_step = chunk->sums_step,
+                                    .to = g->bias + chunk->column,
+                                    .node_step = g->cut->stride,
+                                    .columns = chunk->columns};
+    piece_sums_compute(&sums);
 }
 
 /* What the pieces of a block have in common. */

@@ -5,7 +5,8 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* Tiles of few rows use up b fast; they ask for it so many steps ahead. */
+/* Tiles of few rows use up b fast, and the hardware foresees less where its steps are not packed; they ask
+   for it so many steps ahead. */
 #define AHEAD_STEPS 24
 #define AHEAD_ROWS  (TILE_ROWS / 2)
 
@@ -72,7 +73,7 @@ V_INLINE void compute_segment(const int rows, const int vectors, const struct ti
         return;
     }
     for (int64_t i = s->length; i > 0; i--, a += a_step, b += b_step) {
-        if (rows <= AHEAD_ROWS) prefetch_columns(vectors, b + AHEAD_STEPS * b_step);
+        if (rows <= AHEAD_ROWS || b_step != TILE_COLUMNS) prefetch_columns(vectors, b + AHEAD_STEPS * b_step);
         compute_step(rows, vectors, ALL_ROWS, a, b, sum);
     }
 }
