@@ -17,6 +17,7 @@ void tr_job_destroy(struct tr_job **handle)
     for (int i = 0; i < TR_SETS; i++) tr_source_close(&job->source[i]);
     tr_sampler_destroy(&job->sampler);
     tr_model_destroy(&job->model);
+    tr_adapters_release(&job->adapters);
     release_sections(job);
     tr_config_destroy(&job->root);
     tr_free(job->state);

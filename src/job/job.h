@@ -10,6 +10,7 @@
 #include "data/order/order.h"
 #include "data/tables/scaling.h"
 #include "data/source.h"
+#include "nn/adapters.h"
 #include "nn/model.h"
 #include "optim/optimizer.h"
 #include "checkpoint/checkpoint.h"
@@ -38,6 +39,8 @@ struct tr_job {
     tr_store *store;              /* that sources come through, or NULL; borrowed */
     bool outline;                 /* sources are opened for their sizes and labels alone */
     char *state;                  /* what sources share (vocabulary, scaling), or NULL */
+    bool whole;                   /* as in struct tr_job_settings */
+    struct tr_adapters adapters;  /* `rank` 0: there are none */
     char digest[TR_SHA256_TEXT];  /* SHA-256 over all settings that decide the weights */
     struct {
         int64_t steps, epochs; /* at most one is above 0 */
@@ -59,7 +62,9 @@ struct tr_job_settings {
     /* The first option of the strategy of that name (NULL where there is none), for overrides of one that is
        written in short; NULL: such ones cannot be changed. */
     const char *(*first_of_strategy)(const char *name);
-    bool outline; /* data are opened for their sizes and labels alone, where that is quicker */
+    bool outline;     /* data are opened for their sizes and labels alone, where that is quicker */
+    const char *base; /* run or checkpoint in place of the file's adapters.base; NULL: the file's */
+    bool whole;       /* the base of adapters is built into the arena, and not opened; see job/base.h */
 };
 
 /* Checks a model file as far as that needs no data, with the overrides applied; `path` is that of the file.

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/numbers/hash.h"
 #include "data/tables/join.h"
+#include "job/base.h"
 #include "job/file/input.h"
 #include "job/file/monitor.h"
 #include "job/file/override.h"
@@ -21,6 +22,8 @@ static tr_status read_sections(struct tr_job *job)
 {
     const tr_config *root = job->root;
     TR_TRY(tr_options_read(tr_file_option_table, tr_file_option_count, root, "model file", &job->file));
+    bool has_adapters;
+    TR_TRY(tr_adapters_read(root, &job->adapters, &has_adapters));
     if (job->file.data)
         TR_TRY(
             tr_options_read(tr_data_option_table, tr_data_option_count, job->file.data, "data", &job->data));
@@ -143,7 +146,10 @@ static tr_status build_network(struct tr_job *job)
     tr_job_input_parts(job, &parts);
     input.part_count = parts.count;
     input.part = parts.part;
-    return tr_model_build(job->root, &input, &job->model);
+    input.whole = job->whole;
+    TR_TRY(tr_model_build(job->root, &input, &job->model));
+    TR_TRY(tr_model_recompute(job->model, &job->train.recompute));
+    return job->whole ? TR_OK : tr_job_open_base(job);
 }
 
 static tr_status complete(struct tr_job *job)
@@ -205,6 +211,7 @@ static tr_status read_file(struct tr_job *job, const char *path, const char *sta
     if (state && !(job->state = tr_strdup(state))) return TR_ENOMEM;
     if (path) tr_warmup_record(job, settings);
     TR_TRY(tr_job_override(job->root, settings));
+    TR_TRY(tr_job_choose_base(job, settings));
     TR_TRY(read_sections(job));
     TR_TRY(default_directory(job, path));
     TR_TRY(check_file(job));
@@ -237,6 +244,7 @@ static tr_status make_job(tr_config *root, const char *path, const char *state,
     job->root = root;
     job->store = settings->store;
     job->outline = settings->outline;
+    job->whole = settings->whole;
     tr_status status = make(job, path, state, settings);
     if (status != TR_OK) {
         tr_job_destroy(&job);

@@ -70,10 +70,11 @@ tr_status tr_job_load_parameters(const struct tr_job *job, tr_checkpoint *checkp
     const struct tr_model *model = job->model;
     struct tr_stored_tensor *tensors = tr_alloc((size_t)model->parameter_count, sizeof *tensors);
     if (!tensors) return TR_ENOMEM;
+    int count = 0;
     for (int i = 0; i < model->parameter_count; i++)
-        tensors[i] = tr_parameter_tensor(&model->parameters[i], model->parameters[i].name, arena);
-    tr_status status =
-        tr_checkpoint_load(checkpoint, TR_CHECKPOINT_PARAMETERS, tensors, model->parameter_count);
+        if (!model->parameters[i].base)
+            tensors[count++] = tr_parameter_tensor(&model->parameters[i], model->parameters[i].name, arena);
+    tr_status status = tr_checkpoint_load(checkpoint, TR_CHECKPOINT_PARAMETERS, tensors, count);
     tr_free(tensors);
     if (status != TR_OK || !use_average) return status;
     return load_averages(model, checkpoint, arena);

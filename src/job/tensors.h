@@ -14,9 +14,10 @@ struct tr_stored_tensor tr_parameter_tensor(const struct tr_parameter *parameter
 /* The name of what an arena of this name, of at most 31 bytes, has of a parameter: "m.conv1.weights". */
 void tr_state_name(const struct tr_parameter *parameter, const char *arena, char name[TR_STATE_NAME]);
 
-/* Reads the parameters that a checkpoint of the job keeps into `arena`, host memory of arena_floats floats;
-   with `use_average` the moving averages in their place where it keeps such. Gaps are left alone.
-   TR_EMISMATCH for a checkpoint of another network, TR_EIO, TR_ECORRUPT, TR_ENOMEM. */
+/* Reads the parameters that a checkpoint of the job keeps, those of a base (job/base.h) not among them, into
+   `arena`, host memory of arena_floats floats; with `use_average` the moving averages in their place where it
+   keeps such. Gaps are left alone. TR_EMISMATCH for a checkpoint of another network, TR_EIO, TR_ECORRUPT,
+   TR_ENOMEM. */
 tr_status tr_job_load_parameters(const struct tr_job *job, tr_checkpoint *checkpoint, bool use_average,
                                  float *arena);
 

@@ -1,6 +1,7 @@
 /* Building a model from its file: layers in order, each checked against the shapes before it. */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "nn/adapters.h"
 #include "nn/model.h"
 #include "nn/read.h"
 
@@ -11,6 +12,9 @@
 struct tr_builder {
     struct tr_model *model;
     const struct tr_registry *layers;
+    const struct tr_adapters *adapters; /* or NULL */
+    bool whole;                         /* the base is in the arena */
+    bool adapts;                        /* parameters that are declared now are of adapters */
 };
 
 tr_status tr_builder_image_tokens(struct tr_builder *builder, int64_t tokens)
@@ -71,14 +75,48 @@ tr_status tr_builder_tie(struct tr_builder *builder, struct tr_layer *layer, con
                        other->class->name);
     if (other->tie.buffer)
         return tr_fail(TR_EINVAL, "another layer shares the weights of \"%s\" already", name);
+    layer->tie.lender = (int)(other - model->layers);
+    *lender = other;
+    if (tr_layer_is_base(other)) return TR_OK; /* nothing is learned, so nothing is left to it */
     int64_t bytes = model->parameters[other->parameter[0]].count * (int64_t)sizeof(float);
     other->tie.buffer = other->buffer_count;
     tr_layer_buffer(other,
                     (struct tr_buffer){TR_PER_MICROBATCH, bytes, 0, true, (int)(layer - model->layers)});
     tr_layer_buffer(other, (struct tr_buffer){TR_PER_MICROBATCH, 0, bytes, true, 0});
-    TR_TRY(check_buffers(other));
-    layer->tie.lender = (int)(other - model->layers);
-    *lender = other;
+    return check_buffers(other);
+}
+
+/* Whether a parameter that is declared now is of the frozen base. */
+static bool is_of_base(const struct tr_builder *builder, const struct tr_layer *layer)
+{
+    return builder->adapters && !builder->adapts && !tr_adapters_train(builder->adapters, layer);
+}
+
+static int64_t round_up(int64_t count)
+{
+    return (count + TR_MODEL_GRAIN - 1) / TR_MODEL_GRAIN * TR_MODEL_GRAIN;
+}
+
+/* Notes the number of a parameter that was added to the base, or to what is learned. */
+static void add_slot(struct tr_layer *layer, int slot)
+{
+    layer->slot[layer->slot_count++] = slot;
+    if (slot >= 0) layer->parameter[layer->parameter_count++] = slot;
+}
+
+static tr_status add_parameter(struct tr_model *model, struct tr_layer *layer, bool apart,
+                               const struct tr_parameter *parameter)
+{
+    struct tr_parameter **list = apart ? &model->base : &model->parameters;
+    int *count = apart ? &model->base_count : &model->parameter_count;
+    int64_t *floats = apart ? &model->base_floats : &model->arena_floats;
+    if (!tr_grow(list, *count, sizeof **list)) return TR_ENOMEM;
+    (*list)[*count] = *parameter;
+    (*list)[*count].offset = *floats;
+    *floats += round_up(parameter->count);
+    if (!apart && parameter->kind != TR_PARAMETER_STATISTIC) model->parameter_total += parameter->count;
+    add_slot(layer, apart ? -1 - *count : *count);
+    ++*count;
     return TR_OK;
 }
 
@@ -86,43 +124,70 @@ tr_status tr_builder_parameter(struct tr_builder *builder, struct tr_layer *laye
                                enum tr_parameter_kind kind, struct tr_shape shape,
                                const struct tr_initializer *initializer, int64_t fan_in, int64_t fan_out)
 {
-    struct tr_model *model = builder->model;
-    if (layer->parameter_count == TR_LAYER_PARAMETERS)
+    if (layer->slot_count == TR_LAYER_PARAMETERS)
         return tr_fail(TR_EINVAL,
                        "needs more than %d parameters (\"%s\" is one too many); raise TR_LAYER_PARAMETERS in "
                        "nn/layer.h",
                        TR_LAYER_PARAMETERS, name);
-    if (!tr_grow(&model->parameters, model->parameter_count, sizeof *model->parameters)) return TR_ENOMEM;
     TR_TRY(tr_shape_check(&shape, name));
-    struct tr_parameter *parameter = &model->parameters[model->parameter_count];
-    *parameter = (struct tr_parameter){
+    const bool base = is_of_base(builder, layer);
+    struct tr_parameter parameter = {
         .kind = kind,
         .shape = shape,
         .initializer = *initializer,
         .pace = layer->pace,
+        .base = base,
         .fan_in = fan_in,
         .fan_out = fan_out,
         .count = tr_shape_count(&shape),
-        .offset = model->arena_floats,
     };
-    if (kind == TR_PARAMETER_STATISTIC) parameter->pace.frozen = false;
-    snprintf(parameter->name, sizeof parameter->name, "%s.%s", layer->name, name);
-    model->arena_floats += (parameter->count + TR_MODEL_GRAIN - 1) / TR_MODEL_GRAIN * TR_MODEL_GRAIN;
-    if (kind != TR_PARAMETER_STATISTIC) model->parameter_total += parameter->count;
-    layer->parameter[layer->parameter_count++] = model->parameter_count++;
-    return TR_OK;
+    if (kind == TR_PARAMETER_STATISTIC || builder->adapts) parameter.pace.frozen = false;
+    if (base) parameter.pace.frozen = true;
+    if (base && kind == TR_PARAMETER_STATISTIC)
+        return tr_fail(TR_EUNSUPPORTED,
+                       "has running statistics, which follow the data, and adapters stand beside a base that "
+                       "does not change; name it in adapters.train");
+    snprintf(parameter.name, sizeof parameter.name, "%s.%s", layer->name, name);
+    return add_parameter(builder->model, layer, base && !builder->whole, &parameter);
+}
+
+const struct tr_parameter *tr_builder_parameter_at(const struct tr_builder *builder,
+                                                   const struct tr_layer *layer, int k)
+{
+    return tr_model_slot(builder->model, layer->slot[k]);
 }
 
 /* ---- layers ---- */
+
+/* Whether backward of a layer whose class skips gradients reads its input all the same. */
+static bool learns_from_input(const struct tr_layer *layer)
+{
+    if (!layer->class->skips_gradients || !tr_layer_is_base(layer)) return true;
+    for (int k = 0; k < layer->adapters.count; k++)
+        if (layer->adapters.item[k].beside.weights == 0) return true;
+    return false;
+}
+
+static tr_status adapt(struct tr_layer *layer, struct tr_builder *builder)
+{
+    if (!builder->adapters) return TR_OK;
+    builder->adapts = true;
+    tr_status status = tr_adapters_add(builder->adapters, layer, builder);
+    builder->adapts = false;
+    if (!learns_from_input(layer)) layer->keeps_input = false;
+    return status;
+}
 
 static tr_status build_layer(struct tr_builder *builder, const tr_config *item)
 {
     struct tr_layer *layer;
     TR_TRY(tr_layer_read(builder->model, builder->layers, item, &layer));
     tr_status status = layer->class->build(layer, builder);
+    layer->own_slots = layer->slot_count;
+    if (status == TR_OK) status = adapt(layer, builder);
     if (status == TR_OK) status = check_buffers(layer);
     if (status == TR_OK) status = tr_shape_check(&layer->out, "output");
-    if (status == TR_OK && layer->paced && layer->parameter_count == 0)
+    if (status == TR_OK && layer->paced && layer->slot_count == 0)
         status =
             tr_fail(TR_EINVAL, "has no parameters, so that `frozen`, `rate_factor` and `decay_factor` say "
                                "nothing; leave them out");
@@ -248,6 +313,17 @@ tr_status tr_model_build(const tr_config *root, const struct tr_model_input *inp
     return tr_model_build_of(&tr_layer_classes, root, input, out);
 }
 
+static tr_status build_model(struct tr_builder *builder, const tr_config *root,
+                             const struct tr_model_input *input)
+{
+    struct tr_model *model = builder->model;
+    TR_TRY(tr_shape_check(&model->input, "input"));
+    TR_TRY(build_layers(builder, root, input));
+    if (builder->adapters) TR_TRY(tr_adapters_check(builder->adapters, model));
+    TR_TRY(tr_loss_read(tr_config_get(root, "loss"), &model->loss));
+    return check_loss(model);
+}
+
 tr_status tr_model_build_of(const struct tr_registry *layers, const tr_config *root,
                             const struct tr_model_input *input, struct tr_model **out)
 {
@@ -255,11 +331,13 @@ tr_status tr_model_build_of(const struct tr_registry *layers, const tr_config *r
     if (!model) return TR_ENOMEM;
     model->input = input->shape;
     model->vocabulary = input->vocabulary;
-    struct tr_builder builder = {model, layers};
-    tr_status status = tr_shape_check(&model->input, "input");
-    if (status == TR_OK) status = build_layers(&builder, root, input);
-    if (status == TR_OK) status = tr_loss_read(tr_config_get(root, "loss"), &model->loss);
-    if (status == TR_OK) status = check_loss(model);
+    struct tr_builder builder = {.model = model, .layers = layers, .whole = input->whole};
+    struct tr_adapters adapters;
+    bool adapted = false;
+    tr_status status = tr_adapters_read(root, &adapters, &adapted);
+    if (adapted) builder.adapters = &adapters;
+    if (status == TR_OK) status = build_model(&builder, root, input);
+    if (adapted) tr_adapters_release(&adapters);
     if (status != TR_OK) {
         tr_model_destroy(&model);
         return status;

@@ -19,7 +19,7 @@ static bool gelu_is_undone(const struct tr_model *model, int i, int limit)
     for (int k = i + 1; k < limit; k++) {
         const struct tr_layer *layer = &model->layers[k];
         if (!layer->alias && layer->input_count == 1 && tr_model_source(model, layer->input[0]) == i)
-            return layer->class->fusing.applies_gelu_gradient;
+            return layer->class->fusing.applies_gelu_gradient && layer->adapters.count == 0;
     }
     return false;
 }

@@ -17,8 +17,9 @@
 #include "tensor/shape.h"
 
 #define TR_LAYER_INPUTS     TR_JOIN_PARTS
-#define TR_LAYER_PARAMETERS 8
-#define TR_LAYER_BUFFERS    12
+#define TR_LAYER_PARAMETERS 14
+#define TR_LAYER_BUFFERS    14
+#define TR_LAYER_ADAPTERS   5
 #define TR_NAME_SIZE        64
 /* The name of the network's input in `from`, where no layer has that name. */
 #define TR_LAYER_NETWORK_INPUT "input"
@@ -30,6 +31,7 @@ struct tr_parameter {
     struct tr_shape shape;
     struct tr_initializer initializer;
     struct tr_pace pace; /* that of the layer; a statistic is never frozen */
+    bool base;           /* what adapters stand beside: frozen, and kept where it came from */
     int64_t fan_in, fan_out;
     int64_t count;
     int64_t offset; /* in floats, in every arena that is laid out like the parameters */
@@ -58,6 +60,23 @@ struct tr_buffer {
         backward_only; /* lives within the layer's own backward; otherwise from its forward to its backward */
     int from;          /* backward_only, if > 0: lives from the backward of this later layer on */
     bool fused_only;   /* exists only where the layer is the last one of a fusion */
+    bool forward_only; /* lives within the layer's own forward */
+};
+
+/* A product of a layer's input, or of what it makes of that, with weights, beside which an adapter can stand:
+   columns [column, column + out) of y [rows][full] = x [rows][in] times parameter number `weights`. */
+struct tr_projection {
+    const char *part; /* its name behind that of the layer; NULL where there is one alone */
+    bool asked;       /* it takes its place where a layer is named without a part */
+    int weights;
+    int64_t in, full, column, out;
+};
+
+/* An adapter of low rank (Hu et al. 2021): y += ((dropout(x) a) scale) b, nn/layers/adapter.h. */
+struct tr_adapter {
+    struct tr_projection beside;
+    int down;       /* parameter number of a [in][rank] of the layer; b [rank][out] is the next one */
+    int64_t before; /* ranks of the layer's adapters before it */
 };
 
 struct tr_layer {
@@ -74,10 +93,23 @@ struct tr_layer {
     struct tr_shape out;
     int parameter_count;
     int parameter[TR_LAYER_PARAMETERS]; /* numbers in the model */
+    /* All that it declares, in the order of the arguments of its calls: those above as number in the model,
+       of the frozen base (struct tr_model) as -1 - number there. Its class has declared the first own_slots
+       of them, the rest are of adapters. */
+    int slot_count, own_slots;
+    int slot[TR_LAYER_PARAMETERS];
+    struct {
+        int count;
+        struct tr_adapter item[TR_LAYER_ADAPTERS];
+        int64_t rank;
+        float scale, dropout;
+        int hidden, forward, backward; /* buffers */
+    } adapters;
     struct tr_layer_tie tie;
     int buffer_count;
     struct tr_buffer buffer[TR_LAYER_BUFFERS];
     bool keeps_input, keeps_output; /* what its backward reads */
+    bool recompute;                 /* it is computed again in backward, train.recompute */
     bool alias;                     /* its output is its input under another shape; no calls are made */
     struct tr_layer_relu relu;
     float statistic_momentum; /* fraction of a new batch in this layer's statistics */
@@ -153,7 +185,8 @@ struct tr_layer_call {
     void *buffer[TR_LAYER_BUFFERS];
     struct tr_layer_borrowed borrowed;
     const float *parameter[TR_LAYER_PARAMETERS];
-    float *gradient[TR_LAYER_PARAMETERS]; /* of the first node; later ones at cut->stride */
+    /* Of the first node; later ones at cut->stride. NULL of the frozen base, where the class skips these. */
+    float *gradient[TR_LAYER_PARAMETERS];
 };
 
 struct tr_builder;
@@ -187,7 +220,12 @@ struct tr_layer_class {
     /* A later layer may use its first parameter as well. If layer->tie.buffer, backward adds what that layer
        has left (buffer[tie.buffer], a leaf for each microbatch) to its own leaves. */
     bool lends;
+    /* Backward leaves out gradients that are NULL; for other classes they are formed and thrown away. */
+    bool skips_gradients;
     struct tr_layer_fusing fusing;
+    /* Where adapters can stand, at most TR_LAYER_ADAPTERS, after `build`; the number of them is returned.
+       NULL: nowhere. The class then calls tr_adapters_forward() and tr_adapters_backward(). */
+    int (*projections)(const struct tr_layer *layer, struct tr_projection out[TR_LAYER_ADAPTERS]);
     /* Checks options and input shapes (layer->in), sets layer->out, declares parameters and buffers. Messages
        name the layer, which the caller puts in front. */
     tr_status (*build)(struct tr_layer *layer, struct tr_builder *builder);
@@ -213,6 +251,9 @@ struct tr_layer_class {
 tr_status tr_builder_parameter(struct tr_builder *builder, struct tr_layer *layer, const char *name,
                                enum tr_parameter_kind kind, struct tr_shape shape,
                                const struct tr_initializer *initializer, int64_t fan_in, int64_t fan_out);
+/* Parameter number `k` of a layer, as its class counts them. */
+const struct tr_parameter *tr_builder_parameter_at(const struct tr_builder *builder,
+                                                   const struct tr_layer *layer, int k);
 /* The name of input `k` of a layer in messages: the name of a layer, or "input". Borrowed. */
 const char *tr_builder_input(const struct tr_builder *builder, const struct tr_layer *layer, int k);
 /* For build functions: the layer uses the first parameter of the layer called `name`, one in front of it

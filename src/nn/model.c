@@ -9,6 +9,7 @@
 #include "nn/options.h"
 
 #include <stdio.h>
+#include <string.h>
 
 int tr_model_source(const struct tr_model *model, int layer)
 {
@@ -37,6 +38,27 @@ int tr_model_consumers(const struct tr_model *model, int source)
     return consumers;
 }
 
+tr_status tr_model_recompute(struct tr_model *model, const struct tr_string_list *names)
+{
+    const bool one = names->count == 1;
+    if (names->count == 0 || (one && strcmp(names->item[0], "false") == 0)) return TR_OK;
+    model->recompute = one && strcmp(names->item[0], "true") == 0;
+    for (int32_t n = 0; n < names->count && !model->recompute; n++) {
+        bool found = false;
+        for (int i = 0; i < model->layer_count; i++) {
+            if (strcmp(model->layers[i].name, names->item[n]) != 0) continue;
+            found = model->layers[i].recompute = true;
+        }
+        if (!found)
+            return tr_fail(
+                TR_EINVAL,
+                "train.recompute: there is no layer \"%s\"; give true, or names that trireme inspect "
+                "lists",
+                names->item[n]);
+    }
+    return TR_OK;
+}
+
 void tr_model_destroy(struct tr_model **handle)
 {
     struct tr_model *model = *handle;
@@ -47,6 +69,8 @@ void tr_model_destroy(struct tr_model **handle)
     }
     tr_loss_release(&model->loss);
     tr_free(model->layers);
+    if (model->base_numbers) model->destroy_base_numbers(model->base_numbers);
+    tr_free(model->base);
     tr_free(model->parameters);
     tr_free(model);
     *handle = NULL;
@@ -92,6 +116,11 @@ void tr_model_initialize(const struct tr_model *model, uint64_t seed, int share,
 
 static tr_status feed_hash(const struct tr_model *model, tr_parameter_feed feed, void *user, tr_sha256 *hash)
 {
+    if (model->base_count > 0) {
+        char line[TR_SHA256_TEXT + 8];
+        int length = snprintf(line, sizeof line, "base %s\n", model->base_hash);
+        tr_sha256_add(hash, line, (size_t)length);
+    }
     for (int i = 0; i < model->parameter_count; i++) {
         const struct tr_parameter *parameter = &model->parameters[i];
         char shape[TR_SHAPE_TEXT], line[sizeof parameter->name + TR_SHAPE_TEXT + 2];

@@ -28,10 +28,20 @@ struct tr_model {
     struct tr_layer *layers;
     int parameter_count;
     struct tr_parameter *parameters;
-    int64_t arena_floats;    /* size of an arena that is laid out like the parameters */
-    int64_t parameter_total; /* floats that are learned: without gaps and running statistics */
+    /* What adapters stand beside (nn/adapters.h), apart from all that is learned: places in `offset` are of
+       memory of its own, see nn/base_numbers.h. Nothing where there are no adapters, or where the model was
+       built whole. */
+    int base_count;
+    struct tr_parameter *base;
+    int64_t base_floats;
+    struct tr_base_numbers *base_numbers; /* NULL before tr_model_take_base(); owned */
+    void (*destroy_base_numbers)(struct tr_base_numbers *numbers);
+    char base_hash[TR_SHA256_TEXT]; /* of the base; "" before */
+    int64_t arena_floats;           /* size of an arena that is laid out like the parameters */
+    int64_t parameter_total;        /* floats that are learned: without gaps and running statistics */
     struct tr_shape output;
     struct tr_loss loss;
+    bool recompute; /* passes choose the layers that are computed again */
 };
 
 /* Properties of the input that the data determine; 0 or empty where unknown. */
@@ -45,6 +55,7 @@ struct tr_model_input {
        vector with the numbers of all, in this order. At most TR_MODEL_PARTS, borrowed. */
     int part_count;
     const struct tr_named_shape *part;
+    bool whole; /* the base of adapters is in the arena, with all other parameters */
 };
 
 /* Builds from the `layers:` and `loss:` entries of `root`, which is borrowed for the call. Errors name file,
@@ -63,6 +74,11 @@ void tr_model_destroy(struct tr_model **model);
  * input. */
 int tr_model_source(const struct tr_model *model, int layer);
 
+/* Has passes of training compute some layers again in backward, instead of keeping what they made: those that
+   are named, or with the one name "true" as many as save most memory; "false": none. Results are the same.
+   TR_EINVAL for a name that no layer has. Before passes are made. */
+tr_status tr_model_recompute(struct tr_model *model, const struct tr_string_list *names);
+
 /* The floats that a layer learns, without running statistics. */
 int64_t tr_model_learned(const struct tr_model *model, int layer);
 
@@ -80,8 +96,20 @@ void tr_model_initialize(const struct tr_model *model, uint64_t seed, int share,
 void tr_model_initialize_range(const struct tr_model *model, uint64_t seed, int64_t begin, int64_t end,
                                int share, int shares, float *values);
 
+/* The parameter that a slot of a layer stands for. */
+static inline const struct tr_parameter *tr_model_slot(const struct tr_model *model, int slot)
+{
+    return slot < 0 ? &model->base[-1 - slot] : &model->parameters[slot];
+}
+/* Whether a layer's own parameters are of the frozen base. */
+static inline bool tr_layer_is_base(const struct tr_layer *layer)
+{
+    return layer->slot_count > 0 && layer->slot[0] < 0;
+}
+
 /* SHA-256 over the parameters in order: for each, its name and shape as text "name 5x5x1x32\n", then its
-   float32 values in little-endian order. `values` is an arena. Writes 64 hexadecimal digits and a NUL. */
+   float32 values in little-endian order. `values` is an arena. Where there is a frozen base, "base " and its
+   hash, formed in the same way, come first. Writes 64 hexadecimal digits and a NUL. */
 tr_status tr_model_hash(const struct tr_model *model, const float *values, char hex[TR_SHA256_TEXT]);
 /* Adds the values of a parameter to a hash by tr_sha256_add(), in any number of pieces. */
 typedef tr_status (*tr_parameter_feed)(void *user, const struct tr_parameter *parameter, tr_sha256 *hash);

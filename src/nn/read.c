@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text/text.h"
+#include "nn/adapters.h"
 #include "nn/layers/table.h"
 #include "nn/options.h"
 
@@ -199,7 +200,12 @@ static tr_status check_layers(struct tr_model *model, const tr_config *root,
         TR_TRY(tr_layer_read(model, &tr_layer_classes, tr_config_at(list, i), &layer));
         TR_TRY(check_initializers(layer));
     }
-    return tr_loss_read(tr_config_get(root, "loss"), &model->loss);
+    struct tr_adapters adapters;
+    bool adapted;
+    TR_TRY(tr_adapters_read(root, &adapters, &adapted));
+    tr_status status = adapted ? tr_adapters_check(&adapters, model) : TR_OK;
+    if (adapted) tr_adapters_release(&adapters);
+    return status == TR_OK ? tr_loss_read(tr_config_get(root, "loss"), &model->loss) : status;
 }
 
 tr_status tr_model_check(const tr_config *root, const struct tr_model_input *input)

@@ -312,12 +312,13 @@ static void test_limits_of_a_layer(void **state)
 
     snprintf(text, sizeof text, "layers: [greedy: {name: wide, parameters: %d}]", TR_LAYER_PARAMETERS + 1);
     assert_int_equal(build_strange(text, &model), TR_EINVAL);
-    assert_non_null(strstr(tr_error_message(), "layer \"wide\": needs more than 8 parameters (\"p8\" is one "
-                                               "too many); raise TR_LAYER_PARAMETERS in nn/layer.h"));
+    assert_non_null(strstr(tr_error_message(),
+                           "layer \"wide\": needs more than 14 parameters (\"p14\" is one "
+                           "too many); raise TR_LAYER_PARAMETERS in nn/layer.h"));
 
     snprintf(text, sizeof text, "layers: [greedy: {name: wide, buffers: %d}]", TR_LAYER_BUFFERS + 1);
     assert_int_equal(build_strange(text, &model), TR_EINVAL);
-    assert_non_null(strstr(tr_error_message(), "layer \"wide\": needs 13 buffers, a layer has at most 12"));
+    assert_non_null(strstr(tr_error_message(), "layer \"wide\": needs 15 buffers, a layer has at most 14"));
 
     assert_int_equal(build_strange("layers: [crowded]", &model), TR_EINVAL);
     assert_non_null(strstr(tr_error_message(), "layers take 1 to 8 inputs, \"crowded\" wants 9"));

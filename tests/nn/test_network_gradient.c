@@ -136,18 +136,39 @@ static void release(struct subject *subject)
     trial_release(&subject->trial);
 }
 
+static void check_network(const struct network *network)
+{
+    struct subject subject;
+    prepare(&subject, network);
+    const struct tr_model *model = subject.trial.model;
+    for (int k = 0; k < model->parameter_count; k++)
+        if (model->parameters[k].kind != TR_PARAMETER_STATISTIC)
+            check_parameter(&subject, network->name, &model->parameters[k]);
+    release(&subject);
+}
+
 static void test_against_finite_differences(void **state)
 {
     (void)state;
-    for (int i = 0; i < network_count; i++) {
-        struct subject subject;
-        prepare(&subject, &networks[i]);
-        const struct tr_model *model = subject.trial.model;
-        for (int k = 0; k < model->parameter_count; k++)
-            if (model->parameters[k].kind != TR_PARAMETER_STATISTIC)
-                check_parameter(&subject, networks[i].name, &model->parameters[k]);
-        release(&subject);
-    }
+    for (int i = 0; i < network_count; i++) check_network(&networks[i]);
+}
+
+/* Beside all products of an attention, and between a gelu and what undoes it elsewhere. */
+static void test_adapters(void **state)
+{
+    (void)state;
+    static const struct network adapted[] = {
+        {"adapters of a language model", "tokens", 7,
+         "layers:\n- embedding: {width: 12, name: x}\n- attention: {heads: 3, kv_heads: 1, rotary: 10000}\n"
+         "- add: x\n- dense: 20\n- gelu\n- dense: {units: 12, activation: tanh}\n- last\n- dense: 3\n"
+         "adapters: {rank: 2, alpha: 3, dropout: 0.2,\n"
+         "           on: [attention, attention.query, attention.key, attention.value, dense]}\n"},
+        {"adapters of a perceptron", "6", 0,
+         "layers:\n- dense: {units: 8, activation: leaky_relu}\n- dense: {units: 8, use_bias: false}\n- "
+         "dense: 3\n"
+         "adapters: {rank: 3, on: [dense2]}\n"},
+    };
+    for (int i = 0; i < 2; i++) check_network(&adapted[i]);
 }
 
 /* The sums behind the gradients are those of the rows. */
@@ -219,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_class_takes_part),
         cmocka_unit_test(test_against_finite_differences),
+        cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_sums_of_loss_and_correct),
         cmocka_unit_test(test_statistics_of_batch_norm),
     };

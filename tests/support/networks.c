@@ -584,7 +584,8 @@ tr_status network_build(const char *text, const char *input, int64_t vocabulary,
 {
     tr_config *root;
     must(tr_config_parse(text, strlen(text), "test.yaml", &root));
-    struct tr_model_input description = {network_shape(input), vocabulary};
+    struct tr_model_input description = {
+        .shape = network_shape(input), .vocabulary = vocabulary, .whole = true};
     tr_status status = tr_model_build(root, &description, out);
     tr_config_destroy(&root);
     return status;

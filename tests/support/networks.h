@@ -31,7 +31,8 @@ void refusal_of_tokens(void);
 /* The shape that tr_shape_text() writes so; "tokens" is a sequence of numbers of words. */
 struct tr_shape network_shape(const char *text);
 
-/* Builds a model from text that messages call "test.yaml". As tr_model_build(). */
+/* Builds a model from text that messages call "test.yaml", with the base of adapters in the arena. As
+   tr_model_build(). */
 tr_status network_build(const char *text, const char *input, int64_t vocabulary, struct tr_model **out);
 
 /* A network on a device with parameters, biases included, that are no round numbers, and a batch. */

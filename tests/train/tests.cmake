@@ -9,6 +9,8 @@ trireme_test(train rate SOURCES train/loop/short_job.c support/ranks.c support/t
 trireme_test(train batches SOURCES support/training.c)
 trireme_test(train parameters SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train launch)
+trireme_test(train adapters SOURCES support/ranks.c support/training.c support/families.c support/shadow.c
+             support/shadow_table.c)
 trireme_test(train manual)
 trireme_test(train metrics)
 trireme_test(train registries)

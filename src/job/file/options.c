@@ -48,6 +48,10 @@ const struct tr_option tr_train_option_table[] = {
     {"pass", TR_OPTION_INT64, AT(pass), "0", 0, 65536, NULL,
      "microbatches computed at a time, a power of two; fewer need less memory. 0: all, or in a pipeline the "
      "fastest number. Does not change results"},
+    {"recompute", TR_OPTION_STRING_LIST, AT(recompute), "", 0, 0, NULL,
+     "compute layers again in backward, in the place of memory for what they made: `true` for those that "
+     "save "
+     "most, or names of layers. Does not change results"},
     {"steps", TR_OPTION_INT64, AT(steps), "0", 0, TR_OPTION_WHOLE, NULL, "steps to train; or give epochs"},
     {"epochs", TR_OPTION_INT64, AT(epochs), "0", 0, TR_OPTION_WHOLE, NULL, "epochs to train; or give steps"},
     {"log_every", TR_OPTION_INT64, AT(log_every), "100", 0, TR_OPTION_WHOLE, NULL,
@@ -139,6 +143,8 @@ const struct tr_option tr_file_option_table[] = {
     {"data", TR_OPTION_NODE, AT(data), "", 0, 0, NULL, "the data sets"},
     {"input", TR_OPTION_NODE, AT(input), "", 0, 0, NULL, "preparation of an example before the first layer"},
     {"layers", TR_OPTION_NODE, AT(layers), NULL, 0, 0, NULL, "the network, first layer first"},
+    {"adapters", TR_OPTION_NODE, AT(adapters), "", 0, 0, NULL,
+     "small products that learn beside a network that does not"},
     {"loss", TR_OPTION_NODE, AT(loss), "softmax_cross_entropy", 0, 0, NULL, "the measure of the error"},
     {"optimizer", TR_OPTION_NODE, AT(optimizer), NULL, 0, 0, NULL, "the update of parameters"},
     {"train", TR_OPTION_NODE, AT(train), NULL, 0, 0, NULL, "the run"},

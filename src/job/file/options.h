@@ -27,10 +27,11 @@ enum tr_nonfinite_policy {
 };
 
 struct tr_train_options {
-    int64_t batch;         /* examples of a global batch */
-    int64_t microbatches;  /* parts that it is cut into; 0: by tr_microbatch_rule() */
-    int64_t pass;          /* microbatches that are computed at a time, a power of two; 0: all */
-    int64_t steps, epochs; /* one of the two is given */
+    int64_t batch;                   /* examples of a global batch */
+    int64_t microbatches;            /* parts that it is cut into; 0: by tr_microbatch_rule() */
+    struct tr_string_list recompute; /* layers computed again in backward: "true", or names */
+    int64_t pass;                    /* microbatches that are computed at a time, a power of two; 0: all */
+    int64_t steps, epochs;           /* one of the two is given */
     int64_t log_every, evaluate_every, checkpoint_every; /* steps; 0: never */
     double checkpoint_seconds;                           /* 0: never */
     int64_t evaluate_batch;
@@ -67,7 +68,7 @@ struct tr_file_options {
     char *name;
     int64_t seed;
     char *directory;
-    const tr_config *data, *input, *layers, *loss, *optimizer, *train;
+    const tr_config *data, *input, *layers, *adapters, *loss, *optimizer, *train;
     const tr_config *strategy; /* read by strategy/strategy.h; NULL: the default */
 };
 

@@ -35,6 +35,15 @@ static tr_status add_sampling(struct tr_text *text, const struct tr_train_option
     return TR_OK;
 }
 
+/* Nothing where there are none. Which base it is its hash says, wherever it lies. */
+static tr_status add_adapters(struct tr_text *text, const struct tr_job *job)
+{
+    struct tr_adapters adapters = job->adapters;
+    if (adapters.rank == 0) return TR_OK;
+    adapters.base = NULL;
+    return add_section(text, "adapters", tr_adapters_options, tr_adapters_option_count, &adapters);
+}
+
 tr_status tr_settings_text(const struct tr_job *job, char **out)
 {
     struct tr_text text = TR_TEXT_INIT;
@@ -59,6 +68,7 @@ tr_status tr_settings_text(const struct tr_job *job, char **out)
     tr_text_add(&text, "layers: ");
     tr_config_json(job->file.layers, &text);
     tr_text_add(&text, "\n");
+    TR_TRY_GOTO(add_adapters(&text, job), out);
     tr_text_add(&text, "loss: ");
     TR_TRY_GOTO(tr_loss_dump(&job->model->loss, &text), out);
     tr_text_add(&text, "\n");

@@ -50,11 +50,11 @@ tr_status tr_affine_build(struct tr_layer *layer, struct tr_builder *builder,
 /* The bias of a call, or NULL. */
 static inline const float *tr_affine_bias(const struct tr_layer_call *call)
 {
-    return call->layer->parameter_count > 1 ? call->parameter[1] : NULL;
+    return call->layer->own_slots > 1 ? call->parameter[1] : NULL;
 }
 static inline float *tr_affine_bias_gradient(const struct tr_layer_call *call)
 {
-    return call->layer->parameter_count > 1 ? call->gradient[1] : NULL;
+    return call->layer->own_slots > 1 ? call->gradient[1] : NULL;
 }
 
 /* Turns call->dy, the gradient of the output, into that before the activation, in place; nothing when the

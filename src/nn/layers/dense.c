@@ -1,4 +1,5 @@
 /* dense: every output is a weighted sum of all inputs of the example, or of the token in a sequence. */
+#include "nn/layers/adapter.h"
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 
@@ -25,8 +26,31 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
 static bool fuses(const struct tr_layer *layer, const struct tr_device_class *device)
 {
     const struct options *options = layer->options;
-    if (options->affine.activation != TR_ACT_NONE) return false;
+    if (options->affine.activation != TR_ACT_NONE || layer->adapters.count > 0) return false;
     return !device || (device->dense_gelu_forward && device->dense_gelu_backward_data);
+}
+
+static int projections(const struct tr_layer *layer, struct tr_projection out[TR_LAYER_ADAPTERS])
+{
+    const struct options *options = layer->options;
+    const int64_t units = options->units;
+    out[0] = (struct tr_projection){NULL, true, 0, tr_shape_count(&layer->in[0]), units, 0, units};
+    return 1;
+}
+
+/* The activation comes behind what adapters add. */
+static tr_status forward_adapted(const struct tr_layer_call *call, struct tr_op_dense_forward *op)
+{
+    const struct tr_op_activation_forward activation = {.count = call->rows * op->out,
+                                                        .x = op->y,
+                                                        .y = op->y,
+                                                        .activation = op->activation,
+                                                        .slope = op->slope};
+    op->activation = TR_ACT_NONE;
+    TR_TRY(tr_device_dense_forward(call->device, op));
+    TR_TRY(tr_adapters_forward(call, 0, call->x[0], call->y));
+    return activation.activation == TR_ACT_NONE ? TR_OK
+                                                : tr_device_activation_forward(call->device, &activation);
 }
 
 static tr_status forward(const struct tr_layer_call *call)
@@ -43,6 +67,7 @@ static tr_status forward(const struct tr_layer_call *call)
         .activation = (enum tr_activation)options->affine.activation,
         .slope = options->affine.slope,
     };
+    if (call->layer->adapters.count > 0) return forward_adapted(call, &op);
     if (call->tail) {
         struct tr_op_dense_gelu_forward fused = {op, call->tail->derivative};
         fused.dense.activation = call->tail->activation;
@@ -65,7 +90,9 @@ static tr_status backward(const struct tr_layer_call *call)
         .db = tr_affine_bias_gradient(call),
         .cut = *call->cut,
     };
-    TR_TRY(tr_device_dense_backward_weights(call->device, &weights));
+    if (weights.dw) TR_TRY(tr_device_dense_backward_weights(call->device, &weights));
+    if (call->layer->adapters.count > 0 && !call->dx[0])
+        return tr_adapters_backward(call, 0, call->x[0], call->dy, NULL);
     if (!call->dx[0]) return TR_OK;
     struct tr_op_dense_backward_data data = {
         call->rows, in, options->units, call->dy, call->parameter[0], call->dx[0],
@@ -74,7 +101,8 @@ static tr_status backward(const struct tr_layer_call *call)
         const struct tr_op_dense_gelu_backward_data fused = {data, call->derivative};
         return tr_device_dense_gelu_backward_data(call->device, &fused);
     }
-    return tr_device_dense_backward_data(call->device, &data);
+    TR_TRY(tr_device_dense_backward_data(call->device, &data));
+    return tr_adapters_backward(call, 0, call->x[0], call->dy, call->dx[0]);
 }
 
 const struct tr_layer_class tr_layer_dense = {
@@ -84,6 +112,8 @@ const struct tr_layer_class tr_layer_dense = {
     .inputs = 1,
     .by_row = true,
     .factors = true,
+    .skips_gradients = true,
+    .projections = projections,
     .fusing = {.tails = TR_TAIL_GELU, .fuses = fuses, .applies_gelu_gradient = true},
     .build = build,
     .forward = forward,

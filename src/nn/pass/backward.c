@@ -127,11 +127,19 @@ tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, con
             if (pass->listener) TR_TRY(pass->listener(pass->listener_user, i));
             continue;
         }
+        TR_TRY(pass_recompute_before(pass, batch, i, parameters, gradients, stride));
         struct tr_layer_call call;
         pass_fill_call(pass, batch, parameters, gradients, i, &call);
         call.example_cut = &example_cut;
         call.cut = pass_is_sequence(layer) ? &token_cut : &example_cut;
         call.apart = pass->apart && pass->apart[i];
+        /* What is formed for nothing lies behind each other, a node's behind that of the one before. */
+        struct tr_cut waste = *call.cut, waste_of_examples = example_cut;
+        waste.stride = waste_of_examples.stride = pass_waste_bytes(model, i) / (int64_t)sizeof(float);
+        if (waste.stride > 0) {
+            call.cut = &waste;
+            call.example_cut = &waste_of_examples;
+        }
         assert(!call.apart || (layer->class->factors && !pass_is_sequence(layer)));
         tr_status status = run_backward(pass, batch, parameters, i, &call);
         if (status != TR_OK) return tr_fail_in(status, "layer \"%s\", backward", layer->name);

@@ -14,6 +14,7 @@ static struct tr_layer_borrowed borrowed_by(const struct tr_pass *pass, int i, c
     const struct tr_model *model = pass->model;
     const int number = model->layers[i].tie.lender;
     const struct tr_layer *lender = &model->layers[number];
+    if (tr_layer_is_base(lender)) return (struct tr_layer_borrowed){pass->base[-1 - lender->slot[0]], NULL};
     if (!pass_has(pass, number))
         return (struct tr_layer_borrowed){pass->layer[i].lent, pass->layer[i].leaves};
     return (struct tr_layer_borrowed){parameters + model->parameters[lender->parameter[0]].offset,
@@ -48,8 +49,15 @@ void pass_fill_call(struct tr_pass *pass, const struct tr_pass_batch *batch, con
     }
     memcpy(call->buffer, pass->layer[i].buffer, sizeof call->buffer);
     if (layer->tie.lender >= 0) call->borrowed = borrowed_by(pass, i, parameters);
-    for (int k = 0; k < layer->parameter_count; k++) {
-        int64_t offset = model->parameters[layer->parameter[k]].offset;
+    float *waste = pass->layer[i].waste;
+    for (int k = 0; k < layer->slot_count; k++) {
+        if (layer->slot[k] < 0) {
+            call->parameter[k] = pass->base[-1 - layer->slot[k]];
+            call->gradient[k] = gradients ? waste : NULL;
+            if (waste) waste += model->base[-1 - layer->slot[k]].count;
+            continue;
+        }
+        int64_t offset = model->parameters[layer->slot[k]].offset;
         call->parameter[k] = parameters + offset;
         if (gradients) call->gradient[k] = gradients + (offset - pass->arena_begin);
     }

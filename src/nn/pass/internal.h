@@ -16,11 +16,24 @@ struct pass_layer {
     void *addend[TR_LAYER_INPUTS]; /* second contributions, NULL where there is only one consumer */
     void *leaves;                  /* of a borrower whose lender is not in the range, see tr_pass_tie() */
     const float *lent;             /* its copy of the lender's parameter */
-    struct tr_fusion fusion;       /* of a layer of the range */
-    bool wants;                    /* a gradient flows through it */
+    void *waste;                   /* in backward, for gradients of the base that are formed for nothing */
+    /* Of a layer that is computed again: what forward uses (0), and what that and backward use (1). */
+    struct pass_set {
+        void *output, *buffer[TR_LAYER_BUFFERS];
+    } set[2];
+    bool again;
+    int group;               /* in the pass's list, or -1 */
+    struct tr_fusion fusion; /* of a layer of the range */
+    bool wants;              /* a gradient flows through it */
     /* In backward: */
     bool written;      /* its output's gradient has a first contribution */
     const float *more; /* what a fusion's end has still to add to its gradient */
+};
+
+/* Layers [first, end) that run forward again before the backward of layer `trigger`; -1: nobody needs them.
+ */
+struct pass_group {
+    int first, end, trigger;
 };
 
 struct tr_pass {
@@ -31,6 +44,7 @@ struct tr_pass {
     /* The layers that hold what crosses the range's ends: entry is -1 with layer 0, else its output and
        gradient stand for what the pass receives and hands over. */
     int entry, exit;
+    const float *const *base; /* the places of the model's base on the device, or NULL */
     void *memory;
     void *spare;        /* outputs within fusions, for an observer; NULL before there was one */
     void *image_offset; /* device int32_t [examples + 1], where images become sequences */
@@ -47,7 +61,9 @@ struct tr_pass {
     void *input, *token, *offset, *label, *target, *scratch, *loss_rows, *correct_rows;
     void *weight;             /* of the classes, device memory of its own, or NULL */
     struct pass_layer *layer; /* [layers] */
-    int64_t *token_row;       /* [microbatches + 1] of a run, where images become sequences */
+    struct pass_group *group; /* [layers]: room for all; the last one of the network comes first */
+    int group_count;
+    int64_t *token_row; /* [microbatches + 1] of a run, where images become sequences */
 };
 
 /* The tokens of a run. */
@@ -61,6 +77,16 @@ static inline int64_t pass_tokens(const struct tr_pass *pass, const struct tr_pa
 static inline bool pass_has(const struct tr_pass *pass, int layer)
 {
     return layer >= pass->limits.first_layer && layer < pass->limits.end_layer;
+}
+
+/* Bytes of a microbatch's gradients of the base that a layer forms for nothing; 0: it skips them. */
+static inline int64_t pass_waste_bytes(const struct tr_model *model, int i)
+{
+    const struct tr_layer *layer = &model->layers[i];
+    int64_t floats = 0;
+    if (!tr_layer_is_base(layer) || layer->class->skips_gradients) return 0;
+    for (int k = 0; k < layer->slot_count; k++) floats += tr_model_slot(model, layer->slot[k])->count;
+    return floats * (int64_t)sizeof(float);
 }
 
 /* Whether the pass computes the network's last layer, and so the loss. */
@@ -89,6 +115,19 @@ static inline int64_t pass_output_bytes(const struct tr_pass_limits *limits, con
 /* Plans the block for `device` (NULL: one that has all operations) and sets *bytes; a pass with a device of
    its own also gets the block, and all places in it are set. */
 tr_status pass_lay_out(struct tr_pass *pass, const tr_device *device, size_t *bytes);
+
+/* Chooses the layers that are computed again: those that the model names; or, in groups between places where
+   the network can be cut, as many at a time as leave `least` bytes to backward. Returns the bytes of all. */
+void pass_recompute_named(struct tr_pass *pass);
+int64_t pass_recompute_in_pieces(struct tr_pass *pass, const int *cut, int cuts, int64_t least);
+/* Runs the groups that have to be there for the backward of a layer. */
+tr_status pass_recompute_before(struct tr_pass *pass, const struct tr_pass_batch *batch, int layer,
+                                const float *parameters, float *gradients, int64_t stride);
+/* Has layer `i` compute with a set of its memory, if it is computed again. */
+void pass_load_set(struct tr_pass *pass, int i, int set);
+/* Forward of the layers [first, end). */
+tr_status pass_run_forward(struct tr_pass *pass, const struct tr_pass_batch *batch, int first, int end,
+                           const float *parameters, float *gradients, int64_t stride);
 
 /* Whether the rows of a layer's calls are tokens. */
 static inline bool pass_is_sequence(const struct tr_layer *layer)

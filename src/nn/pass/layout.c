@@ -4,12 +4,14 @@
  * input is written at -1. A fusion (nn/fusion.h) runs at the last event of its layers, and what is between
  * them has no memory; only where outputs are observed its layers run one by one. Of a range, the entry is
  * written at -1, the exit is sent and its gradient received at n; the entry's gradient has memory of its own,
- * since it may be on its way while the next rows come in.
+ * since it may be on its way while the next rows come in. A layer that is computed again (recompute.c) has
+ * memory twice: until forward has gone on, and from the event on before which it runs again.
  */
 #include "nn/pass/internal.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "nn/cut.h"
 #include "tensor/planner.h"
 
 #include <assert.h>
@@ -56,7 +58,9 @@ static void mark_gradients(struct tr_pass *pass)
 {
     for (int i = 0; i < pass->model->layer_count; i++) {
         const struct tr_layer *layer = &pass->model->layers[i];
-        pass->layer[i].wants = layer->parameter_count > 0 || layer->tie.lender >= 0;
+        pass->layer[i].wants =
+            layer->parameter_count > 0 ||
+            (layer->tie.lender >= 0 && !tr_layer_is_base(&pass->model->layers[layer->tie.lender]));
         for (int k = 0; k < layer->input_count; k++)
             if (layer->input[k] >= 0 && pass->layer[layer->input[k]].wants) pass->layer[i].wants = true;
     }
@@ -69,8 +73,38 @@ static void find_fusions(struct tr_pass *pass, const tr_device *device)
     for (int i = pass->limits.first_layer; i < end;) {
         struct tr_fusion found = {i, i, -1, 0};
         if (pass->limits.training) found = tr_fusion_at(pass->model, device ? device->class : NULL, i, end);
+        /* Where no gradient flows through the head, backward of the others is theirs. */
+        for (int k = i; k <= found.end && !pass->layer[i].wants; k++)
+            if (pass->layer[k].wants) found = (struct tr_fusion){i, i, -1, 0};
         for (; i <= found.end; i++) pass->layer[i].fusion = found;
     }
+}
+
+/* The event before which a group runs again; that of its forward if nobody needs that. */
+static int again_event(const struct tr_pass *pass, int group)
+{
+    const int trigger = pass->group[group].trigger;
+    return trigger < 0 ? pass->group[group].first : backward_event(pass->model, trigger);
+}
+
+/* Likewise of a layer that is computed again. */
+static int again_of(const struct tr_pass *pass, int i)
+{
+    return again_event(pass, pass->layer[i].group);
+}
+
+/* The last event of forward that reads the output of a layer. */
+static int last_forward_use(const struct tr_pass *pass, int source)
+{
+    const struct tr_model *model = pass->model;
+    int last = last_forward(pass, source);
+    for (int i = source + 1; i < pass->limits.end_layer; i++) {
+        const struct tr_layer *layer = &model->layers[i];
+        for (int k = 0; k < layer->input_count && !layer->alias; k++)
+            if (tr_model_source(model, layer->input[k]) == source && last_forward(pass, i) > last)
+                last = last_forward(pass, i);
+    }
+    return last;
 }
 
 /* The last event that reads the output of `source` (-1: the input). */
@@ -87,6 +121,7 @@ static int last_use(const struct tr_pass *pass, int source)
             if (layer->alias || tr_model_source(model, layer->input[k]) != source) continue;
             int use = training && layer->keeps_input ? last_backward(pass, i) : last_forward(pass, i);
             if (use > last) last = use;
+            if (pass->layer[i].again && again_of(pass, i) > last) last = again_of(pass, i);
         }
     }
     if (source == pass->exit && last < model->layer_count) last = model->layer_count;
@@ -145,6 +180,40 @@ static void claim_gradient(struct tr_pass *pass, struct plan *plan, int i)
     if (end >= 0) gradient->also = &pass->layer[end].gradient;
 }
 
+static int64_t buffer_bytes(const struct tr_pass *pass, const struct tr_layer *layer, int k)
+{
+    const struct tr_pass_limits *limits = &pass->limits;
+    const struct tr_buffer *buffer = &layer->buffer[k];
+    const int64_t units = buffer->unit == TR_PER_EXAMPLE ? limits->examples
+                          : buffer->unit == TR_PER_ROW   ? pass_units(limits, layer->in[0].sequence)
+                                                         : limits->microbatches;
+    return units * buffer->bytes + buffer->fixed;
+}
+
+/* What a layer that is computed again makes, twice. */
+static void claim_again(struct tr_pass *pass, struct plan *plan, int i)
+{
+    const struct tr_layer *layer = &pass->model->layers[i];
+    const int begin = again_of(pass, i),
+              last = last_backward(pass, i) > begin ? last_backward(pass, i) : begin;
+    const bool runs = pass->group[pass->layer[i].group].trigger >= 0;
+    for (int set = 0; set < 1 + runs; set++) {
+        struct pass_set *own = &pass->layer[i].set[set];
+        const int last_output = last_use(pass, i) > begin ? last_use(pass, i) : begin;
+        if (!pass_is_within(pass, i))
+            claim(plan, &own->output, pass_output_bytes(&pass->limits, &layer->out), set ? begin : i,
+                  set ? last_output : last_forward_use(pass, i));
+        for (int k = 0; k < layer->buffer_count; k++) {
+            const struct tr_buffer *buffer = &layer->buffer[k];
+            if (buffer->backward_only || (buffer->fused_only && !ends_fusion(pass, i))) continue;
+            claim(plan, &own->buffer[k], buffer_bytes(pass, layer, k), set ? begin : i,
+                  !set                   ? last_forward(pass, i)
+                  : buffer->forward_only ? begin
+                                         : last);
+        }
+    }
+}
+
 static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
 {
     const struct tr_model *model = pass->model;
@@ -152,24 +221,28 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
     const struct tr_pass_limits *limits = &pass->limits;
     int backward = backward_event(model, i), last = last_backward(pass, i);
     if (layer->alias) return;
-    if (!pass_is_within(pass, i))
+    const bool again = pass->layer[i].again;
+    if (again)
+        claim_again(pass, plan, i);
+    else if (!pass_is_within(pass, i))
         claim(plan, &pass->layer[i].output, pass_output_bytes(limits, &layer->out), i, last_use(pass, i));
     for (int k = 0; k < layer->buffer_count; k++) {
         const struct tr_buffer *buffer = &layer->buffer[k];
         if (buffer->backward_only && !(limits->training && pass->layer[i].wants)) continue;
         if (buffer->fused_only && !ends_fusion(pass, i)) continue;
-        int64_t units = buffer->unit == TR_PER_EXAMPLE ? limits->examples
-                        : buffer->unit == TR_PER_ROW   ? pass_units(limits, layer->in[0].sequence)
-                                                       : limits->microbatches;
+        if (again && !buffer->backward_only) continue; /* it has those already */
+        const bool stays = limits->training && !buffer->forward_only;
         /* What comes from a layer behind the range may come once forward is done. */
-        claim(plan, &pass->layer[i].buffer[k], units * buffer->bytes + buffer->fixed,
+        claim(plan, &pass->layer[i].buffer[k], buffer_bytes(pass, layer, k),
               buffer->from >= limits->end_layer ? model->layer_count
               : buffer->from > 0                ? backward_event(model, buffer->from)
               : buffer->backward_only           ? backward
                                                 : i,
-              limits->training ? last : last_forward(pass, i));
+              stays ? last : last_forward(pass, i));
     }
     if (!limits->training || !pass->layer[i].wants) return;
+    const int64_t waste = pass_waste_bytes(model, i);
+    if (waste > 0) claim(plan, &pass->layer[i].waste, limits->microbatches * waste, backward, last);
     claim_gradient(pass, plan, i);
     /* Room for a second contribution to an input's gradient, added when both are there, or, at the end of a
        fusion, when that runs. */
@@ -189,6 +262,7 @@ static void claim_leaves(struct tr_pass *pass, struct plan *plan, int i)
     const struct tr_model *model = pass->model;
     const int lender = model->layers[i].tie.lender;
     if (lender < 0 || pass_has(pass, lender) || !pass->limits.training) return;
+    if (tr_layer_is_base(&model->layers[lender])) return;
     int64_t bytes = model->parameters[model->layers[lender].parameter[0]].count * (int64_t)sizeof(float);
     claim(plan, &pass->layer[i].leaves, pass->limits.microbatches * bytes, -1, 2 * model->layer_count + 1);
 }
@@ -260,11 +334,66 @@ static bool is_settled(const struct tr_pass *pass, int i)
 }
 #endif
 
+void pass_load_set(struct tr_pass *pass, int i, int set)
+{
+    struct pass_layer *at = &pass->layer[i];
+    const struct tr_layer *layer = &pass->model->layers[i];
+    if (!at->again) return;
+    if (at->set[set].output) at->output = at->set[set].output;
+    for (int k = 0; k < layer->buffer_count; k++)
+        if (at->set[set].buffer[k]) at->buffer[k] = at->set[set].buffer[k];
+}
+
+/* Claims for the layers that are chosen to be computed again, as intervals. */
+static tr_status measure(struct tr_pass *pass, struct plan *plan, struct tr_interval *intervals,
+                         size_t *bytes)
+{
+    plan->count = 0;
+    for (int i = pass->limits.first_layer; i < pass->limits.end_layer; i++) {
+        claim_layer(pass, plan, i);
+        claim_leaves(pass, plan, i);
+    }
+    claim_ends(pass, plan);
+    for (size_t i = 0; i < plan->count; i++) intervals[i] = plan->claims[i].interval;
+    return tr_plan(intervals, plan->count, bytes);
+}
+
+/* Parts of what forward leaves that a group may have, of which the one that takes the least memory is chosen;
+   the last stands for groups as small as can be. */
+static const int64_t shares[] = {2, 3, 4, 6, 8, 12, 16, 24, 1 << 20};
+
+/* Whatever is chosen, the bits are the same. */
+static tr_status choose_groups(struct tr_pass *pass, struct plan *plan, struct tr_interval *intervals)
+{
+    const struct tr_model *model = pass->model;
+    int *cut = tr_alloc((size_t)model->layer_count + 1, sizeof *cut);
+    if (!cut) return TR_ENOMEM;
+    const int cuts = tr_model_cuts(model, cut);
+    int64_t all = pass_recompute_in_pieces(pass, cut, cuts, INT64_MAX), best = 0;
+    size_t least, bytes;
+    pass_recompute_named(pass); /* none is named: without any, to compare with */
+    tr_status status = measure(pass, plan, intervals, &least);
+    for (size_t n = 0; n < sizeof shares / sizeof *shares && status == TR_OK; n++) {
+        const int64_t size = all / shares[n] + 1;
+        pass_recompute_in_pieces(pass, cut, cuts, size);
+        status = measure(pass, plan, intervals, &bytes);
+        if (status != TR_OK || bytes >= least) continue;
+        least = bytes;
+        best = size;
+    }
+    if (best > 0)
+        pass_recompute_in_pieces(pass, cut, cuts, best);
+    else
+        pass_recompute_named(pass);
+    tr_free(cut);
+    return status;
+}
+
 tr_status pass_lay_out(struct tr_pass *pass, const tr_device *device, size_t *bytes)
 {
     const struct tr_pass_limits *limits = &pass->limits;
     struct plan plan = {
-        .most = (size_t)pass->model->layer_count * (3 + TR_LAYER_BUFFERS + TR_LAYER_INPUTS) + 9,
+        .most = (size_t)pass->model->layer_count * (5 + 2 * TR_LAYER_BUFFERS + TR_LAYER_INPUTS) + 9,
         .end = 2 * pass->model->layer_count + 1,
     };
     plan.claims = tr_alloc(plan.most, sizeof *plan.claims);
@@ -273,16 +402,13 @@ tr_status pass_lay_out(struct tr_pass *pass, const tr_device *device, size_t *by
     if (status != TR_OK) goto out;
     mark_gradients(pass);
     find_fusions(pass, device);
-    for (int i = limits->first_layer; i < limits->end_layer; i++) {
-        claim_layer(pass, &plan, i);
-        claim_leaves(pass, &plan, i);
-    }
-    claim_ends(pass, &plan);
-    for (size_t i = 0; i < plan.count; i++) intervals[i] = plan.claims[i].interval;
-    TR_TRY_GOTO(tr_plan(intervals, plan.count, bytes), out);
+    pass_recompute_named(pass);
+    if (limits->training && pass->model->recompute) TR_TRY_GOTO(choose_groups(pass, &plan, intervals), out);
+    TR_TRY_GOTO(measure(pass, &plan, intervals, bytes), out);
     if (!pass->device) goto out;
     TR_TRY_GOTO(tr_device_alloc(pass->device, *bytes ? *bytes : 1, &pass->memory), out);
     settle(&plan, intervals, pass->memory, *bytes);
+    for (int i = limits->first_layer; i < limits->end_layer; i++) pass_load_set(pass, i, 0);
     for (int i = limits->first_layer; i < limits->end_layer; i++) assert(is_settled(pass, i));
 out:
     tr_free(plan.claims);

@@ -3,6 +3,8 @@
  */
 #include "nn/pass/internal.h"
 
+#include "nn/base_numbers.h"
+
 #include "base/alloc.h"
 #include "base/fail.h"
 
@@ -15,12 +17,14 @@ static tr_status allocate_tables(struct tr_pass *pass)
 {
     pass->layer = tr_alloc_zero((size_t)pass->model->layer_count, sizeof *pass->layer);
     pass->token_row = tr_alloc_zero((size_t)pass->limits.microbatches + 1, sizeof *pass->token_row);
-    return pass->layer && pass->token_row ? TR_OK : TR_ENOMEM;
+    pass->group = tr_alloc_zero((size_t)pass->model->layer_count, sizeof *pass->group);
+    return pass->layer && pass->token_row && pass->group ? TR_OK : TR_ENOMEM;
 }
 
 static void release_tables(struct tr_pass *pass)
 {
     tr_free(pass->layer);
+    tr_free(pass->group);
     tr_free(pass->token_row);
 }
 
@@ -86,6 +90,7 @@ tr_status tr_pass_create(tr_device *device, const struct tr_model *model, const 
     size_t bytes;
     tr_status status = allocate_tables(pass);
     if (status == TR_OK) status = pass_lay_out(pass, device, &bytes);
+    if (status == TR_OK) status = tr_base_numbers_enter(model, device, &pass->base);
     if (status == TR_OK) status = make_weights(pass);
     if (status == TR_OK) status = place_image_tokens(pass);
     if (status == TR_OK) status = pass_rehearse(pass);
@@ -104,6 +109,20 @@ tr_status tr_pass_memory(const tr_device *device, const struct tr_model *model,
     fill_head(&pass, NULL, model, limits);
     tr_status status = allocate_tables(&pass);
     if (status == TR_OK) status = pass_lay_out(&pass, device, bytes);
+    release_tables(&pass);
+    return status;
+}
+
+tr_status tr_pass_recomputed(const tr_device *device, const struct tr_model *model,
+                             const struct tr_pass_limits *limits, bool *again)
+{
+    struct tr_pass pass;
+    size_t bytes;
+    fill_head(&pass, NULL, model, limits);
+    tr_status status = allocate_tables(&pass);
+    if (status == TR_OK) status = pass_lay_out(&pass, device, &bytes);
+    for (int i = 0; i < model->layer_count && status == TR_OK; i++)
+        again[i] = pass.layer[i].again && pass.group[pass.layer[i].group].trigger >= 0;
     release_tables(&pass);
     return status;
 }
@@ -136,6 +155,7 @@ void tr_pass_destroy(tr_pass **handle)
 {
     struct tr_pass *pass = *handle;
     if (!pass) return;
+    if (pass->base) tr_base_numbers_leave(pass->model, pass->device);
     if (pass->memory) tr_device_free(pass->device, pass->memory);
     if (pass->spare) tr_device_free(pass->device, pass->spare);
     if (pass->weight) tr_device_free(pass->device, pass->weight);

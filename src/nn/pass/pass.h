@@ -35,6 +35,10 @@ void tr_pass_destroy(tr_pass **pass);
 tr_status tr_pass_memory(const tr_device *device, const struct tr_model *model,
                          const struct tr_pass_limits *limits, size_t *bytes);
 
+/* Which layers such a pass computes again in backward: again[layers]. TR_ENOMEM. */
+tr_status tr_pass_recomputed(const tr_device *device, const struct tr_model *model,
+                             const struct tr_pass_limits *limits, bool *again);
+
 /* Where the input of the next run goes: floats [examples][input], or tokens [tokens] with offsets [examples +
    1]. Device memory, owned by the pass; NULL where the model has no such input. With a range that begins
    behind layer 0 there are offsets only. */

@@ -63,7 +63,8 @@ bool tr_pass_tie(const tr_pass *pass, int index, struct tr_pass_tie *out)
     const struct tr_model *model = pass->model;
     for (int i = 0; i < model->layer_count; i++) {
         const int lender = model->layers[i].tie.lender;
-        if (lender < 0 || pass_has(pass, i) == pass_has(pass, lender) || index-- > 0) continue;
+        if (lender < 0 || tr_layer_is_base(&model->layers[lender])) continue;
+        if (pass_has(pass, i) == pass_has(pass, lender) || index-- > 0) continue;
         const struct tr_layer *layer = &model->layers[lender];
         const bool lends = pass_has(pass, lender);
         *out = (struct tr_pass_tie){

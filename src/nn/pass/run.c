@@ -35,13 +35,12 @@ tr_status tr_pass_extend(tr_pass *pass, const struct tr_pass_batch *batch, const
     return TR_OK;
 }
 
-tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
-                          float *gradients, int64_t stride)
+tr_status pass_run_forward(struct tr_pass *pass, const struct tr_pass_batch *batch, int first, int end,
+                           const float *parameters, float *gradients, int64_t stride)
 {
     struct tr_cut example_cut = pass_make_cut(batch, batch->example_row, stride);
     struct tr_cut token_cut = pass_make_cut(batch, pass_token_rows(pass, batch), stride);
-    if (pass->observer) TR_TRY(pass_prepare_observed(pass));
-    for (int i = pass->limits.first_layer; i < pass->limits.end_layer; i++) {
+    for (int i = first; i < end; i++) {
         const struct tr_layer *layer = &pass->model->layers[i];
         const struct tr_fusion *fusion = &pass->layer[i].fusion;
         const bool fuses = tr_fusion_joins(fusion) && !pass->observer;
@@ -63,6 +62,17 @@ tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, cons
         TR_TRY(pass->observer(pass->observer_user, layer, call.y, rows * tr_shape_count(&layer->out)));
     }
     return TR_OK;
+}
+
+/* The memory of layers that are computed again is that of forward. */
+tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
+                          float *gradients, int64_t stride)
+{
+    const struct tr_pass_limits *limits = &pass->limits;
+    if (pass->observer) TR_TRY(pass_prepare_observed(pass));
+    for (int i = limits->first_layer; i < limits->end_layer; i++) pass_load_set(pass, i, 0);
+    return pass_run_forward(pass, batch, limits->first_layer, limits->end_layer, parameters, gradients,
+                            stride);
 }
 
 /* Losses of tokens as shares of the mean over an example, see tr_pass_loss(). */

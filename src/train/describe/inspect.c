@@ -106,7 +106,7 @@ static const char *input_name(const struct tr_model *model, const struct tr_laye
 
 /* What is particular about a layer: work for each token, inputs other than the layer before, its algorithm.
    Returned, free with tr_free(); NULL when memory fails. */
-static char *remark_on(const struct tr_model *model, int i, bool per_token)
+static char *remark_on(const struct tr_model *model, int i, bool per_token, bool again)
 {
     const struct tr_layer *layer = &model->layers[i];
     struct tr_text text = TR_TEXT_INIT;
@@ -120,7 +120,13 @@ static char *remark_on(const struct tr_model *model, int i, bool per_token)
         tr_text_addf(&text, "%s%s: %s", between, layer->algorithm, layer->reason);
         between = ", ";
     }
-    if (layer->pace.frozen) tr_text_addf(&text, "%sfrozen", between);
+    if (layer->pace.frozen || tr_layer_is_base(layer)) {
+        tr_text_addf(&text, "%s%s", between, tr_layer_is_base(layer) ? "base" : "frozen");
+        between = ", ";
+    }
+    if (layer->adapters.count > 0)
+        tr_text_addf(&text, " with adapters of rank %lld", (long long)layer->adapters.rank);
+    if (again) tr_text_addf(&text, "%scomputed again", between);
     return tr_text_finish(&text, &remark) == TR_OK ? remark : NULL;
 }
 
@@ -140,7 +146,7 @@ static void add_layers(const struct tr_summary *summary, struct tr_text *text)
         tr_table_cell(&table, "%s", layer->parameters ? tr_text_from_count(layer->parameters, a) : "-");
         tr_table_cell(&table, "%s", layer->bytes ? tr_text_from_bytes(layer->bytes, b) : "-");
         tr_table_cell(&table, "%s", layer->operations ? operations_text(layer->operations, c) : "-");
-        char *remark = remark_on(model, i, layer->per_token);
+        char *remark = remark_on(model, i, layer->per_token, layer->again);
         if (!remark) text->failed = true;
         tr_table_cell(&table, "%s", remark ? remark : "");
         tr_free(remark);
@@ -163,8 +169,9 @@ static void add_parameters(const struct tr_summary *summary, struct tr_text *tex
 {
     const struct tr_model *model = summary->job->model;
     char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE], d[TR_TEXT_NUMBER_SIZE];
-    int64_t trained = count_trained(model), all = model->parameter_total;
-    const char *count = tr_text_from_count(all, a), *bytes = tr_text_from_bytes(summary->parameter_bytes, b);
+    int64_t trained = count_trained(model), all = model->parameter_total + summary->base_parameters;
+    const char *count = tr_text_from_count(all, a),
+               *bytes = tr_text_from_bytes(summary->parameter_bytes + summary->base_bytes, b);
     if (trained == all)
         add_fact(text, "parameters", "%s in %s", count, bytes);
     else
@@ -185,15 +192,23 @@ static void add_totals(const struct tr_summary *summary, struct tr_text *text)
              operations_text(summary->operations, a), tr_text_from_bytes(summary->inference_bytes, b),
              summary->tokens ? ", with " : "", summary->tokens ? tr_text_from_count(summary->tokens, c) : "",
              summary->tokens ? " tokens" : "");
+    if (summary->again_operations > 0)
+        add_fact(text, "recompute", "%s operations of a step are computed again, in the place of memory",
+                 operations_text(summary->again_operations, a));
     add_fact(text, "a step", "%s operations for %s examples in %s microbatch%s",
              operations_text(summary->step_operations, a), tr_text_from_count(job->train.batch, b),
              tr_text_from_count(job->train.microbatches, c), job->train.microbatches == 1 ? "" : "es");
-    add_fact(text, "memory", "%s: parameters %s, gradients %s, optimizer %s, layers %s",
-             tr_text_from_bytes(summary->parameter_bytes + summary->gradient_bytes + summary->state_bytes +
-                                    summary->pass_bytes,
+    char base[2 * TR_TEXT_NUMBER_SIZE] = "";
+    if (summary->base_bytes > 0)
+        snprintf(base, sizeof base, "base %s, ",
+                 tr_text_from_bytes(summary->base_bytes, (char[TR_TEXT_NUMBER_SIZE]){0}));
+    add_fact(text, "memory", "%s: %sparameters %s, gradients %s, optimizer %s, layers %s",
+             tr_text_from_bytes(summary->base_bytes + summary->parameter_bytes + summary->gradient_bytes +
+                                    summary->state_bytes + summary->pass_bytes,
                                 (char[TR_TEXT_NUMBER_SIZE]){0}),
-             tr_text_from_bytes(summary->parameter_bytes, a), tr_text_from_bytes(summary->gradient_bytes, b),
-             tr_text_from_bytes(summary->state_bytes, c), tr_text_from_bytes(summary->pass_bytes, d));
+             base, tr_text_from_bytes(summary->parameter_bytes, a),
+             tr_text_from_bytes(summary->gradient_bytes, b), tr_text_from_bytes(summary->state_bytes, c),
+             tr_text_from_bytes(summary->pass_bytes, d));
 }
 
 /* What is looked at is called so. */
@@ -265,7 +280,8 @@ static void write_layer(const struct tr_model *model, const struct tr_layer *lay
     write_shape(json, "output", &layer->out);
     tr_json_bool(json, "sequence", layer->out.sequence);
     tr_json_bool(json, "per_token", summary->per_token);
-    tr_json_bool(json, "frozen", layer->pace.frozen);
+    tr_json_bool(json, "frozen", layer->pace.frozen || tr_layer_is_base(layer));
+    tr_json_bool(json, "recomputed", summary->again);
     tr_json_integer(json, "memory", summary->bytes);
     tr_json_integer(json, "operations", summary->operations);
     if (layer->algorithm) {
@@ -273,8 +289,8 @@ static void write_layer(const struct tr_model *model, const struct tr_layer *lay
         tr_json_text(json, "reason", layer->reason);
     }
     tr_json_open_object(json, "parameters");
-    for (int i = 0; i < layer->parameter_count; i++) {
-        const struct tr_parameter *parameter = &model->parameters[layer->parameter[i]];
+    for (int i = 0; i < layer->slot_count; i++) {
+        const struct tr_parameter *parameter = tr_model_slot(model, layer->slot[i]);
         write_shape(json, parameter->name, &parameter->shape);
     }
     tr_json_close_object(json);
@@ -283,7 +299,8 @@ static void write_layer(const struct tr_model *model, const struct tr_layer *lay
 
 static void write_totals(const struct tr_summary *summary, struct tr_json_writer *json)
 {
-    tr_json_integer(json, "parameters", summary->job->model->parameter_total);
+    tr_json_integer(json, "parameters", summary->job->model->parameter_total + summary->base_parameters);
+    tr_json_integer(json, "base_memory", summary->base_bytes);
     tr_json_integer(json, "trained_parameters", count_trained(summary->job->model));
     tr_json_integer(json, "parameter_memory", summary->parameter_bytes);
     tr_json_integer(json, "optimizer_memory", summary->state_bytes);
@@ -291,6 +308,7 @@ static void write_totals(const struct tr_summary *summary, struct tr_json_writer
     tr_json_integer(json, "tokens", summary->tokens);
     tr_json_integer(json, "example_operations", summary->operations);
     tr_json_integer(json, "step_operations", summary->step_operations);
+    tr_json_integer(json, "recomputed_operations", summary->again_operations);
     tr_json_integer(json, "example_memory", summary->inference_bytes);
     tr_json_integer(json, "gradient_memory", summary->gradient_bytes);
     tr_json_integer(json, "layer_memory", summary->pass_bytes);

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/text/table.h"
 #include "data/source.h"
+#include "nn/adapters.h"
 #include "nn/model.h"
 #include "job/file/options.h"
 #include "strategy/class.h"
@@ -84,6 +85,7 @@ static tr_status add_all(struct tr_text *text)
     TR_TRY(add_options(text, "data", NULL, tr_data_option_table, tr_data_option_count));
     TR_TRY(add_options(text, "input", NULL, tr_input_option_table, tr_input_option_count));
     TR_TRY(add_options(text, "loss", NULL, tr_loss_options, tr_loss_option_count));
+    TR_TRY(add_options(text, "adapters", NULL, tr_adapters_options, tr_adapters_option_count));
     TR_TRY(add_options(text, "optimizer", NULL, tr_optimizer_options, tr_optimizer_option_count));
     TR_TRY(add_options(text, "optimizer.schedule", NULL, tr_schedule_options, tr_schedule_option_count));
     TR_TRY(add_options(text, "train", NULL, tr_train_option_table, tr_train_option_count));

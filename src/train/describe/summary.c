@@ -83,6 +83,24 @@ static tr_status count_operations(struct tr_summary *summary)
     return TR_OK;
 }
 
+static tr_status count_again(struct tr_summary *summary, const struct tr_pass_limits *limits)
+{
+    const struct tr_model *model = summary->job->model;
+    bool *again = tr_alloc_zero((size_t)model->layer_count, sizeof *again);
+    if (!again) return TR_ENOMEM;
+    tr_status status = tr_pass_recomputed(NULL, model, limits, again);
+    for (int i = 0; i < model->layer_count && status == TR_OK; i++) {
+        struct tr_layer_summary *layer = &summary->layer[i];
+        layer->again = again[i];
+        if (again[i])
+            summary->again_operations +=
+                layer->operations * (layer->per_token ? summary->tokens : 1) * summary->job->train.batch;
+    }
+    summary->step_operations += summary->again_operations;
+    tr_free(again);
+    return status;
+}
+
 static tr_status measure_pass(struct tr_summary *summary)
 {
     struct tr_gradient_plan plan;
@@ -92,6 +110,7 @@ static tr_status measure_pass(struct tr_summary *summary)
     tr_gradient_plan(summary->job, &whole, batch, batch * summary->tokens, &plan);
     TR_TRY(tr_pass_memory(NULL, summary->job->model, &plan.limits, &bytes));
     summary->pass_bytes = (int64_t)bytes;
+    TR_TRY(count_again(summary, &plan.limits));
     TR_TRY(tr_strategy_spares(summary->job, &spared));
     summary->gradient_bytes = plan.slots * plan.stride * FLOAT - spared;
     struct tr_pass_limits one = {.examples = 1, .tokens = summary->tokens};
@@ -105,6 +124,9 @@ static void measure_parameters(struct tr_summary *summary)
     const struct tr_optimizer *optimizer = &summary->job->optimizer;
     unsigned states = tr_optimizer_states(optimizer, TR_PARAMETER_WEIGHT) |
                       tr_optimizer_states(optimizer, TR_PARAMETER_BIAS);
+    const struct tr_model *model = summary->job->model;
+    for (int i = 0; i < model->base_count; i++) summary->base_parameters += model->base[i].count;
+    summary->base_bytes = model->base_floats * FLOAT;
     summary->parameter_bytes = summary->job->model->arena_floats * FLOAT;
     summary->state_bytes = __builtin_popcount(states) * summary->parameter_bytes;
 }

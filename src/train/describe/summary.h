@@ -14,6 +14,7 @@ struct tr_layer_summary {
     int64_t bytes;      /* kept of its forward pass for its backward pass, output included */
     int64_t operations; /* of the forward pass: 2 for a multiply-add */
     bool per_token;
+    bool again; /* a training step computes it twice (train.recompute) */
 };
 
 struct tr_summary {
@@ -24,8 +25,11 @@ struct tr_summary {
     /* Tokens of the longest example, which the figures below are for; 0 without sequences, -1 if unknown, and
        then the figures below are unknown, too. */
     int64_t tokens;
-    int64_t operations;      /* of a forward pass of one example */
-    int64_t step_operations; /* of a training step: forward, gradients of inputs and of parameters */
+    int64_t operations;       /* of a forward pass of one example */
+    int64_t step_operations;  /* of a training step: forward, gradients of inputs and of parameters */
+    int64_t again_operations; /* those of them that are computed again in backward */
+    int64_t base_parameters;  /* that adapters stand beside, which are not among the parameters */
+    int64_t base_bytes;       /* of their file, which is mapped */
     int64_t parameter_bytes;
     int64_t gradient_bytes;  /* of a training step, with those that wait in the tree of microbatches */
     int64_t state_bytes;     /* moments and averages that the optimizer keeps */

@@ -119,13 +119,16 @@ static tr_status take_parameters(struct start *start, tr_checkpoint *checkpoint)
     if (left > NAMED) tr_text_addf(&others, " and %d more", left - NAMED);
     const char *path = tr_checkpoint_path(checkpoint), *list = others.bytes ? others.bytes : "";
     if (others.failed) status = TR_ENOMEM;
-    if (status == TR_OK && taken == 0)
+    if (status == TR_OK && taken == 0 && start->trainer->job->adapters.rank == 0)
         status = tr_fail(
             TR_EMISMATCH,
             "checkpoint \"%s\" has nothing in common with the network, which has %s; give layers that "
             "are the same the same `name`",
             path, list);
-    tr_text_addf(&start->summary, "%s: %d of %d parameters", path, taken, model->parameter_count);
+    tr_text_addf(&start->summary, "%s: %d of %d parameters", path, taken + model->base_count,
+                 model->parameter_count + model->base_count);
+    if (model->base_count > 0)
+        tr_text_addf(&start->summary, ", %d of them as the frozen base", model->base_count);
     if (averaged) tr_text_addf(&start->summary, ", of %d their moving averages", averaged);
     tr_text_addf(&start->summary, "%s%s\n", left ? ", new are " : "", list);
     tr_text_release(&others);
@@ -137,11 +140,17 @@ static bool is_given(const struct tr_train_settings *settings)
     return settings->from || tr_checkpoint_state_is_given(&settings->from_state);
 }
 
+/* Layers beside the adapters that learn themselves begin with what the base has of them. */
+static bool takes_of_base(const struct tr_job *job)
+{
+    return job->adapters.rank > 0 && job->adapters.train.count > 0;
+}
+
 static tr_status take_checkpoint(struct start *start, const struct tr_train_settings *settings)
 {
     struct tr_train_settings from = *settings;
     tr_checkpoint *checkpoint = NULL;
-    from.resume = settings->from;
+    from.resume = is_given(settings) ? settings->from : start->trainer->job->adapters.base;
     from.state = settings->from_state;
     from.continues = false;
     TR_TRY(tr_train_resume(start->trainer->crew.comm, &from, &checkpoint));
@@ -190,7 +199,7 @@ static tr_status take_all(struct start *start, const struct tr_train_settings *s
     for (int i = 0; i < model->layer_count; i++)
         if (vectors_of(&model->layers[i]))
             TR_TRY(take_vectors(start, &model->layers[i], vectors_of(&model->layers[i])));
-    if (is_given(settings)) TR_TRY(take_checkpoint(start, settings));
+    if (is_given(settings) || takes_of_base(start->trainer->job)) TR_TRY(take_checkpoint(start, settings));
     return finish(start);
 }
 
@@ -198,7 +207,7 @@ tr_status trainer_start(tr_trainer *trainer, const struct tr_train_settings *set
 {
     const struct tr_model *model = trainer->job->model;
     struct start start = {.trainer = trainer};
-    bool wanted = is_given(settings);
+    bool wanted = is_given(settings) || takes_of_base(trainer->job);
     for (int i = 0; i < model->layer_count; i++) wanted |= vectors_of(&model->layers[i]) != NULL;
     if (!wanted) return TR_OK;
     tr_status status = take_all(&start, settings);

@@ -15,6 +15,7 @@
 #include "data/source.h"
 #include "device/device.h"
 #include "job/file/options.h"
+#include "nn/adapters.h"
 #include "nn/loss.h"
 #include "nn/model.h"
 #include "optim/initializer.h"
@@ -51,6 +52,7 @@ static const struct section {
     {"data", tr_data_option_table, &tr_data_option_count},
     {"input", tr_input_option_table, &tr_input_option_count},
     {"loss", tr_loss_options, &tr_loss_option_count},
+    {"adapters", tr_adapters_options, &tr_adapters_option_count},
     {"optimizer", tr_optimizer_options, &tr_optimizer_option_count},
     {"optimizer.schedule", tr_schedule_options, &tr_schedule_option_count},
     {"train", tr_train_option_table, &tr_train_option_count},

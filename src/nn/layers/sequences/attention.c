@@ -1,6 +1,7 @@
 /* attention: multi-head self-attention over the tokens of each example (Vaswani et al. 2017), with the
  * projections in front of it and behind it. An example costs its own tokens only.
  */
+#include "nn/layers/adapter.h"
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 
@@ -162,6 +163,19 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     return declare_parameters(layer, builder, in);
 }
 
+static int projections(const struct tr_layer *layer, struct tr_projection out[TR_LAYER_ADAPTERS])
+{
+    const struct options *options = layer->options;
+    const int64_t in = tr_shape_count(&layer->in[0]), width = options->width;
+    const int64_t shared = width > 0 ? kv_width(options) : 0, full = width + 2 * shared;
+    out[0] = (struct tr_projection){"input", true, WEIGHTS, in, full, 0, full};
+    out[1] = (struct tr_projection){"query", false, WEIGHTS, in, full, 0, width};
+    out[2] = (struct tr_projection){"key", false, WEIGHTS, in, full, width, shared};
+    out[3] = (struct tr_projection){"value", false, WEIGHTS, in, full, width + shared, shared};
+    out[4] = (struct tr_projection){"output", true, OUTPUT_WEIGHTS, width, in, 0, in};
+    return 5;
+}
+
 static struct tr_attention describe(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
@@ -232,6 +246,7 @@ static tr_status project(const struct tr_layer_call *call, float *projected)
         .activation = TR_ACT_NONE,
     };
     TR_TRY(tr_device_dense_forward(call->device, &input));
+    TR_TRY(tr_adapters_forward(call, WEIGHTS, call->x[0], projected));
     return turn(call, projected, false);
 }
 
@@ -251,7 +266,8 @@ static tr_status attend(const struct tr_layer_call *call, const struct tr_attent
         .y = call->y,
         .activation = TR_ACT_NONE,
     };
-    return tr_device_dense_forward(call->device, &output);
+    TR_TRY(tr_device_dense_forward(call->device, &output));
+    return tr_adapters_forward(call, OUTPUT_WEIGHTS, call->buffer[ATTENDED], call->y);
 }
 
 static tr_status forward(const struct tr_layer_call *call)
@@ -300,10 +316,10 @@ static tr_status project_back(const struct tr_layer_call *call, int64_t in, int6
         .db = bias < 0 ? NULL : call->gradient[bias],
         .cut = *call->cut,
     };
-    TR_TRY(tr_device_dense_backward_weights(call->device, &op));
-    if (!dx) return TR_OK;
+    if (op.dw) TR_TRY(tr_device_dense_backward_weights(call->device, &op));
     const struct tr_op_dense_backward_data data = {call->rows, in, out, dy, call->parameter[weights], dx};
-    return tr_device_dense_backward_data(call->device, &data);
+    if (dx) TR_TRY(tr_device_dense_backward_data(call->device, &data));
+    return tr_adapters_backward(call, weights, x, dy, dx);
 }
 
 static tr_status backward(const struct tr_layer_call *call)
@@ -334,6 +350,8 @@ const struct tr_layer_class tr_layer_attention = {
     .help = "multi-head self-attention over the tokens of each example",
     TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 1,
+    .skips_gradients = true,
+    .projections = projections,
     .build = build,
     .forward = forward,
     .extend = extend,

@@ -61,6 +61,7 @@ static tr_status build_direction(struct tr_layer *layer, struct tr_builder *buil
     TR_TRY(class->build(own, builder));
     for (int i = 0; i < own->parameter_count; i++)
         layer->parameter[layer->parameter_count++] = own->parameter[i];
+    for (int i = 0; i < own->slot_count; i++) layer->slot[layer->slot_count++] = own->slot[i];
     for (int i = 0; i < own->buffer_count; i++) tr_layer_buffer(layer, own->buffer[i]);
     return TR_OK;
 }
@@ -121,9 +122,9 @@ static struct tr_layer_call call_of(const struct tr_layer_call *call, int number
     own.dx[0] = number == 0 || !call->dx[0] ? call->dx[0] : side.dx;
     for (int i = 0; i < layer->buffer_count; i++)
         own.buffer[i] = call->buffer[number * layer->buffer_count + i];
-    for (int i = 0; i < layer->parameter_count; i++) {
-        own.parameter[i] = call->parameter[number * layer->parameter_count + i];
-        own.gradient[i] = call->gradient[number * layer->parameter_count + i];
+    for (int i = 0; i < layer->slot_count; i++) {
+        own.parameter[i] = call->parameter[number * layer->slot_count + i];
+        own.gradient[i] = call->gradient[number * layer->slot_count + i];
     }
     return own;
 }

@@ -65,7 +65,7 @@ static tr_status leave_leaf(const struct tr_layer_call *call, int32_t m)
 
 static tr_status backward(const struct tr_layer_call *call)
 {
-    for (int32_t m = 0; m < call->cut->count; m++) TR_TRY(leave_leaf(call, m));
+    for (int32_t m = 0; m < call->cut->count && call->borrowed.leaves; m++) TR_TRY(leave_leaf(call, m));
     if (!call->dx[0]) return TR_OK;
     struct tr_op_dense_forward op = {
         .rows = call->rows,
