@@ -71,6 +71,8 @@ static const struct {
     {"launch", "command", COMMANDS},
     {"help", "command", COMMANDS},
     {"import", "file", FILES},
+    {"import", "base", RUNS},
+    {"export", "peft", DIRECTORIES},
     {"data convert", "path", FILES},
     {"data tokens", "tokenizer", FILES},
 };

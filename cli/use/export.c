@@ -11,7 +11,7 @@
 struct options {
     struct cli_common common;
     char *checkpoint, *name;
-    bool average, best;
+    bool average, best, merge;
     int32_t layout; /* enum tr_layout */
 #define ADD_FIELD(id, text) char *id;
     TR_EXPORT_FORMATS(ADD_FIELD)
@@ -51,6 +51,13 @@ static const struct tr_option table[] = {
         .help = "name of the network in the files; default: the job's name",
         .value_name = "NAME",
     },
+    {
+        .key = "merge",
+        .type = TR_OPTION_BOOL,
+        .offset = AT(merge),
+        .fallback = "false",
+        .help = "add adapters to the weights beside which they stand",
+    },
     CLI_OPTION_BEST(struct options),
     CLI_OPTION_AVERAGE(struct options),
     CLI_OPTION_HELP(struct options),
@@ -74,6 +81,7 @@ static tr_status write_all(const struct options *options, const struct target *t
     if (settings.layout == TR_LAYOUT_AUTO)
         settings.layout = options->torch ? TR_LAYOUT_TORCH : TR_LAYOUT_TRIREME;
     settings.name = options->name;
+    settings.merge = options->merge;
     TR_TRY(tr_exporter_create(&settings, &exporter));
     cli_warnings(tr_exporter_skipped(exporter));
     tr_status status = TR_OK;

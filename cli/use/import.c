@@ -16,7 +16,7 @@ struct options {
     char *file, *model, *out;
     struct tr_string_list set, rename;
     int32_t layout; /* enum tr_layout */
-    char *prefix, *text;
+    char *prefix, *text, *base;
     bool partial, overwrite;
 };
 
@@ -33,9 +33,11 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(file),
      .fallback = NULL,
-     .help = "a safetensors file; or a directory of Hugging Face (config.json, model.safetensors, tokenizer) "
-             "with "
-             "GPT-2, Llama, Mistral or Qwen2, which needs no --model",
+     .help =
+         "a safetensors file; or a directory of Hugging Face (config.json, model.safetensors, tokenizer) "
+         "with "
+         "GPT-2, Llama, Mistral or Qwen2, which needs no --model; or a directory of PEFT with adapters of "
+         "such a network, with --base",
      .flags = TR_OPTION_POSITIONAL},
     {.key = "model",
      .type = TR_OPTION_STRING,
@@ -78,6 +80,12 @@ static const struct tr_option table[] = {
      .fallback = "",
      .help = "with a directory, the file of text to train on",
      .value_name = "FILE"},
+    {.key = "base",
+     .type = TR_OPTION_STRING,
+     .offset = AT(base),
+     .fallback = "",
+     .help = "with a directory of PEFT, the run with the network beside which its adapters stand",
+     .value_name = "RUN"},
     {.key = "partial",
      .type = TR_OPTION_BOOL,
      .offset = AT(partial),
@@ -109,6 +117,7 @@ static tr_status run_import(const struct options *options, const char *out)
     settings.overwrite = options->overwrite;
     settings.prefix = options->prefix;
     settings.text = options->text;
+    settings.base = options->base;
     TR_TRY(tr_import(&settings, &path));
     char *word = tr_text_word(out);
     if (word) cli_printf("checkpoint  %s\nnext        trireme train --resume %s\n", path, word);

@@ -45,6 +45,7 @@ struct tr_export_settings {
     const char *name;       /* of what is written, where the format wants one; NULL: the job's */
     bool best;              /* of the directory of a run take the checkpoint of its best evaluation */
     struct tr_run_state state; /* a checkpoint in memory, in the place of `checkpoint` */
+    bool merge; /* add adapters to the weights beside which they stand, so that the network has none */
 };
 #ifdef __cplusplus
 inline tr_export_settings tr_export_settings_init()
@@ -121,6 +122,8 @@ struct tr_import_settings {
     const struct tr_named_source *data; /* [data_count] from memory */
     int data_count;                     /* of `data` */
     const char *text; /* with a directory, the file of text to train on; NULL: none yet */
+    const char *base; /* with a directory of PEFT (adapter_config.json), the run or checkpoint with the network
+                         beside which its adapters stand; else NULL */
 };
 #ifdef __cplusplus
 inline tr_import_settings tr_import_settings_init()

@@ -190,6 +190,7 @@ class tr_export_settings(Structure):
         ("name", c_char_p),
         ("best", c_bool),
         ("state", tr_run_state),
+        ("merge", c_bool),
     ]
 
 
@@ -223,6 +224,7 @@ class tr_import_settings(Structure):
         ("data", POINTER(tr_named_source)),
         ("data_count", c_int),
         ("text", c_char_p),
+        ("base", c_char_p),
     ]
 
 

@@ -335,7 +335,7 @@ class Network:
         check(status)
         return b"".join(pieces).decode("utf-8", "replace")
 
-    def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+    def export(self, path: str | os.PathLike[str], format: str | None = None, *, merge: bool = False) -> None:
         """Writes the network for other programs.
 
         Parameters
@@ -343,14 +343,16 @@ class Network:
         path : str or path
             its ending says the format: .safetensors, .onnx, .py (PyTorch), .npz, .c
         format : str
-            the format in place of that: "safetensors", "onnx", "torch", "npz", "c"
+            the format in place of that: "safetensors", "onnx", "torch", "npz", "c", "peft"
+        merge : bool
+            add adapters to the weights beside which they stand
         """
         ending = os.path.splitext(os.fspath(path))[1]
         chosen = format or _FORMATS.get(ending)
         if chosen is None:
             raise ValueError(f"no format goes with {ending!r}; give format=, one of {sorted(_FORMATS.values())}")
         exporter = ctypes.c_void_p()
-        settings = sized(L.tr_export_settings, checkpoint=self._path, use_average=True, best=self._options["best"])
+        settings = sized(L.tr_export_settings, checkpoint=self._path, use_average=True, best=self._options["best"], merge=merge)
         check(lib.tr_exporter_create(ctypes.byref(settings), ctypes.byref(exporter)))
         try:
             check(lib.tr_exporter_write(exporter, chosen.encode(), path_of(path)))

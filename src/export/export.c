@@ -4,7 +4,11 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/sized.h"
+#include "export/adapters/merge.h"
+#include "job/base.h"
 #include "job/tensors.h"
+
+#include <string.h>
 
 struct tr_exporter {
     tr_checkpoint *checkpoint;
@@ -39,9 +43,33 @@ const struct tr_export_format *tr_export_format_at(int index)
     return known ? &((const struct format *)entries[index])->fact : NULL;
 }
 
+static tr_status merge(tr_exporter *exporter)
+{
+    struct tr_job *merged;
+    float *parameters;
+    TR_TRY(tr_adapters_merge(exporter->job, exporter->parameters, &merged, &parameters));
+    tr_free(exporter->parameters);
+    tr_job_destroy(&exporter->job);
+    exporter->job = merged;
+    exporter->parameters = parameters;
+    return TR_OK;
+}
+
+/* Adapters apart are tensors of their own; formats that hold the computation take the network as one. */
+static tr_status check_adapters(const struct tr_export *what, const char *format)
+{
+    const bool tensors = strcmp(format, "safetensors") == 0 || strcmp(format, "npz") == 0;
+    if (what->job->adapters.rank == 0 || strcmp(format, "peft") == 0) return TR_OK;
+    if (tensors && what->layout == TR_LAYOUT_TRIREME) return TR_OK;
+    return tr_fail(
+        TR_EUNSUPPORTED,
+        "the network has adapters, which %s%s does not hold apart; add them to the weights with `merge`",
+        format, tensors ? " in PyTorch's layout" : "");
+}
+
 static tr_status load(const struct tr_export_settings *settings, tr_exporter *exporter)
 {
-    static const struct tr_job_settings as_it_is = {0};
+    static const struct tr_job_settings as_it_is = {.whole = true};
     const bool in_memory = tr_checkpoint_state_is_given(&settings->state);
     if (!settings->checkpoint == !in_memory)
         return tr_fail(TR_EINVAL, in_memory ? "both `checkpoint` and `state` are given; give one of them"
@@ -57,6 +85,8 @@ static tr_status load(const struct tr_export_settings *settings, tr_exporter *ex
     if (!exporter->parameters || !exporter->name) return TR_ENOMEM;
     TR_TRY(tr_job_load_parameters(exporter->job, exporter->checkpoint, settings->use_average,
                                   exporter->parameters));
+    TR_TRY(tr_job_load_base(exporter->job, exporter->parameters));
+    if (settings->merge) TR_TRY(merge(exporter));
     TR_TRY(tr_job_intake(exporter->job, &exporter->intake));
     exporter->what = (struct tr_export){
         .job = exporter->job,
@@ -112,5 +142,6 @@ tr_status tr_exporter_write(tr_exporter *exporter, const char *format, const cha
 {
     const struct tr_entry *entry;
     TR_TRY(tr_registry_get(&tr_export_formats, format, &entry));
+    TR_TRY(check_adapters(&exporter->what, format));
     return ((const struct format *)entry)->write(&exporter->what, path);
 }

@@ -27,7 +27,8 @@ struct tr_export {
     X(npz, "the tensors as arrays of NumPy, in either layout")                                               \
     X(torch, "a PyTorch module as Python source, which takes the tensors in the layout of PyTorch")          \
     X(onnx, "a graph for ONNX Runtime and others")                                                           \
-    X(c, "one C99 file without dependencies, which predicts with the same bits")
+    X(c, "one C99 file without dependencies, which predicts with the same bits")                             \
+    X(peft, "a directory of PEFT of Hugging Face with the adapters of an imported network")
 
 /* The same as a registry. */
 extern const struct tr_registry tr_export_formats;

@@ -6,6 +6,7 @@
 #include "base/files/file.h"
 #include "base/files/path.h"
 #include "base/sized.h"
+#include "export/adapters/peft.h"
 #include "export/hub/hub.h"
 #include "export/matching.h"
 #include "train/setup/clear.h"
@@ -89,16 +90,28 @@ static bool is_of_hub(const struct tr_import_settings *settings)
     return settings->file && tr_hub_is_directory(settings->file);
 }
 
+static bool is_of_peft(const struct tr_import_settings *settings)
+{
+    return settings->file && tr_peft_is_directory(settings->file);
+}
+
 static tr_status check_settings(const struct tr_import_settings *settings)
 {
     if (!settings->file == !settings->bytes)
         return tr_fail(TR_EINVAL, "%s; an import needs a safetensors file, by its path or in memory",
                        settings->file ? "`file` and `bytes` are given"
                                       : "neither `file` nor `bytes` is given");
-    if (is_of_hub(settings)) {
+    if (!is_of_peft(settings) != !settings->base)
+        return tr_fail(TR_EINVAL,
+                       settings->base
+                           ? "`base` is of adapters of PEFT, and \"%s\" is no directory with an "
+                             "adapter_config.json"
+                           : "\"%s\" has adapters of PEFT; name the run with the network that they are "
+                             "for as `base`, as an import of that network makes it",
+                       settings->file ? settings->file : "(memory)");
+    if (is_of_hub(settings) || is_of_peft(settings)) {
         if (!settings->model && !settings->model_text) return TR_OK;
-        return tr_fail(TR_EINVAL, "\"%s\" has a config.json, which makes the model file; leave out yours",
-                       settings->file);
+        return tr_fail(TR_EINVAL, "\"%s\" makes the model file itself; leave out yours", settings->file);
     }
     if (!settings->model == !settings->model_text)
         return tr_fail(TR_EINVAL, "%s; an import needs a model file, by its path or as text",
@@ -210,6 +223,24 @@ static tr_status hub_take(struct hub *hub, struct tr_import_settings *settings)
     return status;
 }
 
+/* The same of a directory of PEFT. */
+static tr_status peft_take(struct hub *hub, struct tr_import_settings *settings)
+{
+    TR_TRY(tr_peft_read(settings->file, settings->base, &hub->model, &hub->bytes, &settings->bytes_size));
+    settings->bytes = hub->bytes;
+    settings->model_text = hub->model;
+    settings->model_name = "model.yaml";
+    settings->layout = TR_LAYOUT_TRIREME;
+    settings->file = NULL;
+    return TR_OK;
+}
+
+static tr_status directory_take(struct hub *hub, struct tr_import_settings *settings)
+{
+    if (is_of_peft(settings)) return peft_take(hub, settings);
+    return is_of_hub(settings) ? hub_take(hub, settings) : TR_OK;
+}
+
 /* The model file beside the checkpoint. */
 static tr_status hub_save(const struct hub *hub, const char *out)
 {
@@ -228,7 +259,7 @@ tr_status tr_import(const struct tr_import_settings *given, char **path)
     if (path) *path = NULL;
     TR_TRY(settings_take(given, &settings));
     TR_TRY(check_directory(&settings));
-    tr_status status = is_of_hub(&settings) ? hub_take(&hub, &settings) : TR_OK;
+    tr_status status = directory_take(&hub, &settings);
     if (status == TR_OK) status = take(&settings, &trainer);
     if (status == TR_OK) status = save(&settings, trainer, path);
     if (status == TR_OK) status = hub_save(&hub, settings.out);
@@ -245,7 +276,7 @@ tr_status tr_import_state(const struct tr_import_settings *given, void **bytes, 
     *bytes = NULL;
     *size = 0;
     TR_TRY(settings_take(given, &settings));
-    tr_status status = is_of_hub(&settings) ? hub_take(&hub, &settings) : TR_OK;
+    tr_status status = directory_take(&hub, &settings);
     if (status == TR_OK) status = take(&settings, &trainer);
     if (status == TR_OK) status = tr_trainer_save_state(trainer, bytes, size);
     tr_trainer_destroy(&trainer);

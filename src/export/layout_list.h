@@ -5,7 +5,7 @@
 #include "export/layout.h"
 
 /* How many tensors a layer has at most. */
-#define LAYOUT_TENSORS_MOST 8
+#define LAYOUT_TENSORS_MOST TR_LAYER_PARAMETERS
 
 /* What is being listed. */
 struct layout_lister {

@@ -93,6 +93,7 @@ void fuzz_read_source(const tr_source *source);
     X(notes)                                                                                                 \
     X(npy)                                                                                                   \
     X(options)                                                                                               \
+    X(peft)                                                                                                  \
     X(receipt)                                                                                               \
     X(safetensors)                                                                                           \
     X(series)                                                                                                \

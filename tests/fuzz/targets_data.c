@@ -10,6 +10,7 @@
 #include "data/files/tar.h"
 #include "data/cache/unpacked_format.h"
 #include "data/text/vocabulary.h"
+#include "export/adapters/peft.h"
 #include "export/hub/hub.h"
 #include "io/record.h"
 #include "io/safetensors.h"
@@ -413,6 +414,23 @@ void fuzz_hub(const uint8_t *data, size_t size)
     tr_config_destroy(&tree);
     tr_free(bytes);
     tr_free(model);
+    FUZZ_DEMAND(tr_alloc_live() == live);
+}
+
+/* There is no network beside which the adapters could stand: what they are is read before. */
+void fuzz_peft(const uint8_t *data, size_t size)
+{
+    int64_t live = tr_alloc_live();
+    struct fuzz_input input = {data, size}, part = fuzz_part(&input);
+    char *model;
+    void *bytes;
+    size_t length;
+    fuzz_write("peft/adapter_config.json", part.data, part.size);
+    fuzz_write("peft/adapter_model.safetensors", input.data, input.size);
+    const char *directory = fuzz_path("peft");
+    FUZZ_DEMAND(tr_peft_is_directory(directory));
+    FUZZ_DEMAND(tr_peft_read(directory, fuzz_path("nowhere"), &model, &bytes, &length) != TR_OK);
+    FUZZ_DEMAND(!model && !bytes);
     FUZZ_DEMAND(tr_alloc_live() == live);
 }
 
