@@ -116,11 +116,14 @@
     X(multiply_sum)                                                                                          \
     X(grouped_conv_forward)                                                                                  \
     X(grouped_conv_backward_data)                                                                            \
-    X(grouped_conv_backward_weights)
+    X(grouped_conv_backward_weights)                                                                         \
+    X(drop_examples)                                                                                         \
+    X(mean_labelled)                                                                                         \
+    X(load_labels)
 
 /* What host devices have, and others may lack: there networks that need them are refused by name. An
    operation whose kernels for GPUs are not written yet stands here. */
-#define TR_DEVICE_HOST_OPS(X) X(drop_examples)
+#define TR_DEVICE_HOST_OPS(X)
 
 /* The fusions of such chains. */
 #define TR_DEVICE_CHAIN_FUSIONS(X)                                                                           \

@@ -59,4 +59,31 @@ struct tr_op_load_images {
     _(WRITES, y, rows * a->out_h * a->out_w * a->channels)                                                   \
     _(OPERATIONS, 2 * rows * a->out_h * a->out_w * a->channels)
 
+/* Gathers labels of pixels, so that they lie over the images that load_images gathers with the same view:
+   label (i, j) of row r is that of pixel (i + top, j + left) of image index[r] (NULL: r), mirrored as there,
+   and -1 outside the image. */
+struct tr_op_load_labels {
+    int64_t rows;
+    int32_t in_h, in_w, out_h, out_w, pad;
+    bool random, flip;
+    uint32_t key[2];
+    uint32_t first_example;
+    const int32_t *source; /* [images][in_h][in_w] */
+    const int64_t *index;  /* [rows] or NULL */
+    int32_t *y;            /* [rows][out_h][out_w] */
+    const struct tr_step_scalars *scalars;
+};
+#define TR_ABOUT_load_labels(_)                                                                              \
+    _(SIZE, rows)                                                                                            \
+    _(SHAPE, in_h)                                                                                           \
+    _(SHAPE, in_w)                                                                                           \
+    _(SHAPE, out_h)                                                                                          \
+    _(SHAPE, out_w)                                                                                          \
+    _(SHAPE, pad)                                                                                            \
+    _(READS_PART, source, rows * a->out_h * a->out_w)                                                        \
+    _(INDEX, index, rows)                                                                                    \
+    _(READS, scalars, 1)                                                                                     \
+    _(WRITES, y, rows * a->out_h * a->out_w)                                                                 \
+    _(OPERATIONS, 0)
+
 #endif

@@ -127,6 +127,32 @@ struct tr_op_weigh_rows {
     _(UPDATES, dx, rows * a->width)                                                                          \
     _(OPERATIONS, rows *(1 + (a->dx ? a->width : 0)))
 
+/* Of examples that have several labels: per example e, over its places p in [e * places, (e + 1) * places)
+   with label[p] >= 0, n of them, share = 1 / n (+0 where n is 0) and w[p] = weight ? weight[label[p]] : 1.
+   loss[e] = lane sum over all places of (label[p] < 0 ? +0 : each_loss[p] * w[p]) * share; correct[e] = lane
+   sum of each_correct[p] over all places * share. dx[p][k] = dx[p][k] * (w[p] * share), in place, where there
+   is a label; others are left alone. */
+struct tr_op_mean_labelled {
+    int64_t rows, places, classes;
+    const int32_t *label;                  /* [rows * places] below classes, or negative: none */
+    const float *each_loss, *each_correct; /* [rows * places] */
+    const float *weight;                   /* [classes] or NULL */
+    float *loss, *correct;                 /* [rows] */
+    float *dx;                             /* [rows * places][classes] or NULL */
+};
+#define TR_ABOUT_mean_labelled(_)                                                                            \
+    _(SIZE, rows)                                                                                            \
+    _(SHAPE, places)                                                                                         \
+    _(SHAPE, classes)                                                                                        \
+    _(INDEX, label, rows * a->places)                                                                        \
+    _(READS, each_loss, rows * a->places)                                                                    \
+    _(READS, each_correct, rows * a->places)                                                                 \
+    _(READS_PART, weight, tr_fewer(rows * a->places, a->classes))                                            \
+    _(WRITES, loss, rows)                                                                                    \
+    _(WRITES, correct, rows)                                                                                 \
+    _(UPDATES, dx, rows * a->places * a->classes)                                                            \
+    _(OPERATIONS, rows * a->places * (3 + (a->dx ? a->classes : 0)))
+
 /* y[i] = the whole number x[i] >= 0 below 2^31, fractions cut off; 0 for any other x. */
 struct tr_op_to_labels {
     int64_t count;

@@ -25,6 +25,24 @@ static struct view view_of(const struct tr_op_load_images *a, int64_t row)
     return view;
 }
 
+/* The same of labels. */
+static struct view view_of_labels(const struct tr_op_load_labels *a, int64_t row)
+{
+    const struct tr_op_load_images image = {
+        .in_h = a->in_h,
+        .in_w = a->in_w,
+        .out_h = a->out_h,
+        .out_w = a->out_w,
+        .pad = a->pad,
+        .random = a->random,
+        .flip = a->flip,
+        .key = {a->key[0], a->key[1]},
+        .first_example = a->first_example,
+        .scalars = a->scalars,
+    };
+    return view_of(&image, row);
+}
+
 static void load_pixel(const struct tr_op_load_images *a, const uint8_t *image, int32_t h, int32_t w,
                        float *y)
 {
@@ -45,6 +63,24 @@ tr_status ref_load_images(tr_device *device, const struct tr_op_load_images *a)
             for (int32_t j = 0; j < a->out_w; j++, y += a->channels) {
                 int32_t column = view.flip ? a->out_w - 1 - j : j;
                 load_pixel(a, image, i + view.top, column + view.left, y);
+            }
+        }
+    }
+    return TR_OK;
+}
+
+tr_status ref_load_labels(tr_device *device, const struct tr_op_load_labels *a)
+{
+    (void)device;
+    int32_t *y = a->y;
+    for (int64_t r = 0; r < a->rows; r++) {
+        const int32_t *labels = a->source + (a->index ? a->index[r] : r) * a->in_h * a->in_w;
+        struct view view = view_of_labels(a, r);
+        for (int32_t i = 0; i < a->out_h; i++) {
+            for (int32_t j = 0; j < a->out_w; j++) {
+                int32_t h = i + view.top, w = (view.flip ? a->out_w - 1 - j : j) + view.left;
+                bool inside = h >= 0 && h < a->in_h && w >= 0 && w < a->in_w;
+                *y++ = inside ? labels[(int64_t)h * a->in_w + w] : -1;
             }
         }
     }

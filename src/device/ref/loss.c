@@ -140,6 +140,38 @@ tr_status ref_weigh_rows(tr_device *device, const struct tr_op_weigh_rows *a)
     return TR_OK;
 }
 
+/* One example of the next. */
+static void mean_of_example(const struct tr_op_mean_labelled *a, int64_t e)
+{
+    const int64_t first = e * a->places, end = first + a->places;
+    int64_t labelled = 0;
+    float loss[REF_LANES] = {0}, correct[REF_LANES] = {0};
+    for (int64_t p = first; p < end; p++) {
+        const int32_t label = a->label[p];
+        const int64_t lane = (p - first) % REF_LANES;
+        float weight = a->weight && label >= 0 ? a->weight[label] : 1;
+        labelled += label >= 0;
+        loss[lane] += label < 0 ? 0 : a->each_loss[p] * weight;
+        correct[lane] += a->each_correct[p];
+    }
+    const float share = labelled > 0 ? 1 / (float)labelled : 0;
+    a->loss[e] = ref_lanes_total(loss) * share;
+    a->correct[e] = ref_lanes_total(correct) * share;
+    for (int64_t p = first; a->dx && p < end; p++) {
+        if (a->label[p] < 0) continue;
+        float factor = (a->weight ? a->weight[a->label[p]] : 1) * share;
+        for (int64_t k = 0; k < a->classes; k++)
+            a->dx[p * a->classes + k] = a->dx[p * a->classes + k] * factor;
+    }
+}
+
+tr_status ref_mean_labelled(tr_device *device, const struct tr_op_mean_labelled *a)
+{
+    (void)device;
+    for (int64_t e = 0; e < a->rows; e++) mean_of_example(a, e);
+    return TR_OK;
+}
+
 tr_status ref_to_labels(tr_device *device, const struct tr_op_to_labels *a)
 {
     (void)device;

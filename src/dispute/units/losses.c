@@ -152,6 +152,29 @@ UNIT(weigh_rows)
     return mul(in((is_loss ? a->loss : a->dx) + to->at), weight);
 }
 
+UNIT(mean_labelled)
+{
+    const bool is_dx = is(to, "dx"), is_loss = is(to, "loss");
+    const int64_t e = is_dx ? to->at / a->classes / a->places : to->at, first = e * a->places;
+    int64_t labelled = 0;
+    struct lane_sum sum = lanes_begin();
+    for (int64_t p = first; p < first + a->places; p++) labelled += whole(a->label + p) >= 0;
+    const struct num share = constant(labelled > 0 ? 1 / (float)labelled : 0);
+    if (is_dx) {
+        const int32_t label = (int32_t)whole(a->label + to->at / a->classes);
+        if (label < 0) return in(a->dx + to->at);
+        return mul(in(a->dx + to->at), a->weight ? mul(in(a->weight + label), share) : share);
+    }
+    for (int64_t p = first; p < first + a->places; p++) {
+        const int32_t label = (int32_t)whole(a->label + p);
+        struct num term =
+            is_loss && label < 0 ? constant(0) : in((is_loss ? a->each_loss : a->each_correct) + p);
+        if (is_loss && label >= 0 && a->weight) term = mul(term, in(a->weight + label));
+        lanes_add(&sum, term);
+    }
+    return mul(lanes_total(&sum), share);
+}
+
 UNIT(to_labels)
 {
     const struct num x = in(a->x + to->at), zero = constant(0);
@@ -183,7 +206,7 @@ UNIT(sum_rows)
     return over_cut(&a->cut, to->node, rows_leaf, a, 0);
 }
 
-const struct unit_entry unit_losses[] = {UNIT_ENTRY(softmax_cross_entropy) UNIT_ENTRY(soft_cross_entropy)
-                                             UNIT_ENTRY(mean_squared_error) UNIT_ENTRY(binary_cross_entropy)
-                                                 UNIT_ENTRY(huber_error) UNIT_ENTRY(weigh_rows)
-                                                     UNIT_ENTRY(to_labels) UNIT_ENTRY(sum_rows) UNIT_END};
+const struct unit_entry unit_losses[] = {
+    UNIT_ENTRY(softmax_cross_entropy) UNIT_ENTRY(soft_cross_entropy) UNIT_ENTRY(mean_squared_error)
+        UNIT_ENTRY(binary_cross_entropy) UNIT_ENTRY(huber_error) UNIT_ENTRY(weigh_rows)
+            UNIT_ENTRY(mean_labelled) UNIT_ENTRY(to_labels) UNIT_ENTRY(sum_rows) UNIT_END};

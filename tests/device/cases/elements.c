@@ -211,6 +211,39 @@ bool case_load_images(struct scene *s, int index)
     return true;
 }
 
+bool case_load_labels(struct scene *s, int index)
+{
+    if (index >= 2 * LENGTH(image_shapes)) return false;
+    const bool in_order = index >= LENGTH(image_shapes);
+    index %= LENGTH(image_shapes);
+    struct tr_op_load_labels a = {.rows = image_shapes[index].rows,
+                                  .in_h = image_shapes[index].in_h,
+                                  .in_w = image_shapes[index].in_w,
+                                  .out_h = image_shapes[index].out_h,
+                                  .out_w = image_shapes[index].out_w,
+                                  .pad = image_shapes[index].pad,
+                                  .random = image_shapes[index].random,
+                                  .flip = image_shapes[index].flip,
+                                  .key = {5, 17u * (uint32_t)index},
+                                  .first_example = 1000};
+    enum { MOST = 17 };
+    if (in_order && a.rows > IMAGES) a.rows = IMAGES;
+    scene_name(s, "rows %d, %dx%d from %dx%d, pad %d%s%s%s", (int)a.rows, a.out_h, a.out_w, a.in_h, a.in_w,
+               a.pad, a.random ? ", random" : "", a.flip ? ", flip" : "", in_order ? ", in order" : "");
+    int32_t source[IMAGES * 32 * 32];
+    int64_t size = (int64_t)IMAGES * a.in_h * a.in_w, chosen[MOST];
+    assert_true(size <= LENGTH(source) && a.rows <= LENGTH(chosen));
+    for (int64_t i = 0; i < size; i++) source[i] = (int32_t)(i * 2654435761u >> 11) % 23 - 1;
+    for (int64_t r = 0; r < a.rows; r++) chosen[r] = r * 5 % IMAGES;
+    a.source = scene_data(s, "source", (size_t)size * sizeof *source, sizeof *source, source);
+    a.index =
+        in_order ? NULL : scene_data(s, "index", (size_t)a.rows * sizeof *chosen, sizeof *chosen, chosen);
+    a.y = (int32_t *)(void *)scene_out(s, "y", a.rows * a.out_h * a.out_w);
+    a.scalars = a.random ? scene_scalars(s) : NULL;
+    scene_end(s, tr_device_load_labels(s->device, &a));
+    return true;
+}
+
 /* Words of any kind; some rows are taken twice, those of a running text overlap. */
 bool case_gather_rows(struct scene *s, int index)
 {

@@ -214,6 +214,28 @@ bool case_weigh_rows(struct scene *s, int index)
     return true;
 }
 
+bool case_mean_labelled(struct scene *s, int index)
+{
+    static const int64_t shapes[][3] = {{1, 1, 2},  {3, 5, 3},   {2, 16, 1}, {4, 17, 10},
+                                        {5, 33, 2}, {2, 64, 21}, {0, 9, 4},  {1, 300, 3}};
+    if (index >= 8 * LENGTH(shapes)) return false;
+    const int64_t *shape = shapes[index / 8];
+    const bool missing = index & 1, weights = index & 2, gradient = !(index & 4);
+    struct tr_op_mean_labelled a = {.rows = shape[0], .places = shape[1], .classes = shape[2]};
+    scene_name(s, "rows %d, places %d, classes %d%s%s%s", (int)a.rows, (int)a.places, (int)a.classes,
+               missing ? ", labels missing" : "", weights ? ", weights" : "",
+               gradient ? "" : ", no gradient");
+    a.label = scene_labels(s, "label", a.rows * a.places, (int32_t)a.classes, missing);
+    a.each_loss = scene_in(s, "each_loss", a.rows * a.places);
+    a.each_correct = scene_in(s, "each_correct", a.rows * a.places);
+    a.weight = weights ? scene_positive(s, "weight", a.classes) : NULL;
+    a.loss = scene_out(s, "loss", a.rows);
+    a.correct = scene_out(s, "correct", a.rows);
+    a.dx = gradient ? scene_in(s, "dx", a.rows * a.places * a.classes) : NULL;
+    scene_end(s, tr_device_mean_labelled(s->device, &a));
+    return true;
+}
+
 bool case_to_labels(struct scene *s, int index)
 {
     static const int64_t counts[] = {1, 17, 0, 100};

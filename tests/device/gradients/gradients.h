@@ -42,5 +42,6 @@ void gradients_binary_cross_entropy(void);
 void gradients_soft_cross_entropy(void);
 void gradients_huber_error(void);
 void gradients_weigh_rows(void);
+void gradients_mean_labelled(void);
 
 #endif

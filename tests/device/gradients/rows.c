@@ -448,3 +448,49 @@ void gradients_weigh_rows(void)
                       ROWS * WIDTH);
     differences_release(5, (float *[]){x, dx, loss, correct, weight});
 }
+
+struct averaged {
+    struct tr_op_softmax_cross_entropy loss;
+    struct tr_op_mean_labelled mean;
+};
+
+static double averaged_scalar(void *user)
+{
+    struct averaged forward = *(const struct averaged *)user;
+    forward.loss.dx = forward.mean.dx = NULL;
+    assert_int_equal(ref_softmax_cross_entropy(NULL, &forward.loss), TR_OK);
+    assert_int_equal(ref_mean_labelled(NULL, &forward.mean), TR_OK);
+    return SCALE * (double)forward.mean.loss[0];
+}
+
+/* The rows are the places of one example. */
+void gradients_mean_labelled(void)
+{
+    static const int32_t label[ROWS] = {0, WIDTH - 1, -1, 16, 15};
+    float *x = differences_numbers(ROWS * WIDTH, 1), *dx = differences_zeros(ROWS * WIDTH);
+    float *each = differences_zeros(ROWS), *correct = differences_zeros(ROWS);
+    float *weight = differences_numbers(WIDTH, 2), *mean = differences_zeros(2);
+    struct averaged both = {{.rows = ROWS,
+                             .classes = WIDTH,
+                             .scale = SCALE,
+                             .x = x,
+                             .label = label,
+                             .loss = each,
+                             .correct = correct,
+                             .dx = dx},
+                            {.rows = 1,
+                             .places = ROWS,
+                             .classes = WIDTH,
+                             .label = label,
+                             .each_loss = each,
+                             .each_correct = correct,
+                             .weight = weight,
+                             .loss = mean,
+                             .correct = mean + 1,
+                             .dx = dx}};
+    assert_int_equal(ref_softmax_cross_entropy(NULL, &both.loss), TR_OK);
+    assert_int_equal(ref_mean_labelled(NULL, &both.mean), TR_OK);
+    differences_check("mean of labelled places", averaged_scalar, &both, DIFFERENCES_SMOOTH, x, dx, 0,
+                      ROWS * WIDTH);
+    differences_release(6, (float *[]){x, dx, each, correct, weight, mean});
+}

@@ -102,6 +102,8 @@ static const struct gradient {
     [TR_OPERATION_soft_cross_entropy] = {{gradients_soft_cross_entropy}, NULL},
     [TR_OPERATION_huber_error] = {{gradients_huber_error}, NULL},
     [TR_OPERATION_weigh_rows] = {{gradients_weigh_rows}, NULL},
+    [TR_OPERATION_mean_labelled] = {{gradients_mean_labelled}, NULL},
+    [TR_OPERATION_load_labels] = {.reason = "its inputs are whole numbers"},
     [TR_OPERATION_to_labels] = {.reason = "its outputs are whole numbers"},
     [TR_OPERATION_sum_rows] = {.reason = "sums losses for people; no gradient flows through it"},
     [TR_OPERATION_load_images] = {.reason = "its inputs are bytes"},

@@ -148,6 +148,29 @@ ORDER(load_images)
     }
 }
 
+ORDER(load_labels)
+{
+    for (int64_t r = 0; r < a->rows; r++) {
+        const uint32_t example = a->first_example + (uint32_t)r, step = a->random ? a->scalars->step : 0;
+        int32_t top = (a->in_h - a->out_h) / 2, left = (a->in_w - a->out_w) / 2;
+        bool mirrored = false;
+        if (a->random) {
+            const uint32_t rows = (uint32_t)(a->in_h + 2 * a->pad - a->out_h + 1);
+            const uint32_t columns = (uint32_t)(a->in_w + 2 * a->pad - a->out_w + 1);
+            top = (int32_t)(word_of(a->key, example, step, 0, 0, 0) % rows) - a->pad;
+            left = (int32_t)(word_of(a->key, example, step, 0, 0, 1) % columns) - a->pad;
+            mirrored = a->flip && word_of(a->key, example, step, 0, 0, 2) % 2;
+        }
+        for (int32_t k = 0; k < a->out_h * a->out_w; k++) {
+            const int32_t j = k % a->out_w;
+            const int32_t h = k / a->out_w + top, w = (mirrored ? a->out_w - 1 - j : j) + left;
+            const bool inside = h >= 0 && h < a->in_h && w >= 0 && w < a->in_w;
+            const int64_t at = ((a->index ? a->index[r] : r) * a->in_h + h) * a->in_w + w;
+            a->y[r * a->out_h * a->out_w + k] = inside ? a->source[at] : -1;
+        }
+    }
+}
+
 ORDER(gather_rows)
 {
     int32_t *y = a->y;

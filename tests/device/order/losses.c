@@ -113,6 +113,29 @@ ORDER(weigh_rows)
     }
 }
 
+ORDER(mean_labelled)
+{
+    for (int64_t e = 0; e < a->rows; e++) {
+        const int32_t *label = a->label + e * a->places;
+        int32_t labelled = 0;
+        for (int64_t p = 0; p < a->places; p++)
+            if (label[p] >= 0) labelled++;
+        const float share = labelled ? 1 / (float)labelled : 0;
+        for (int64_t p = 0; p < a->places; p++) {
+            const float term = label[p] < 0 ? 0 : a->each_loss[e * a->places + p];
+            number(label[p] >= 0 && a->weight ? term * a->weight[label[p]] : term);
+        }
+        a->loss[e] = lane_sum() * share;
+        for (int64_t p = 0; p < a->places; p++) number(a->each_correct[e * a->places + p]);
+        a->correct[e] = lane_sum() * share;
+        for (int64_t i = 0; a->dx && i < a->places * a->classes; i++) {
+            const int32_t own = label[i / a->classes];
+            float *dx = a->dx + e * a->places * a->classes + i;
+            if (own >= 0) *dx *= a->weight ? a->weight[own] * share : share;
+        }
+    }
+}
+
 ORDER(to_labels)
 {
     for (int64_t i = 0; i < a->count; i++)

@@ -56,6 +56,7 @@ const struct cpu_kernels CPU_KERNEL(kernels) = {
     CPU_ENTRY(softmax_cross_entropy),
     CPU_ENTRY(soft_cross_entropy),
     CPU_ENTRY(mean_squared_error),
+    CPU_ENTRY(mean_labelled),
     CPU_ENTRY(sum_rows),
     CPU_ENTRY(load_images),
     CPU_ENTRY(update),

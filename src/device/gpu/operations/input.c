@@ -1,4 +1,4 @@
-/* Images from bytes, rows that are gathered as they are, and dropout. */
+/* Images from bytes with their labels, rows that are gathered as they are, and dropout. */
 #include "device/gpu/gpu.h"
 #include "device/gpu/operations/operations.h"
 
@@ -20,6 +20,24 @@ tr_status gpu_load_images(tr_device *device, const struct tr_op_load_images *a)
     gpu_memory(&call, a->random ? a->scalars : NULL, sizeof(uint32_t));
     int64_t values = (int64_t)a->out_h * a->out_w * a->channels;
     return gpu_run(&call, gpu_groups(values, gpu_threads(device)), gpu_walkers(a->rows), 1);
+}
+
+tr_status gpu_load_labels(tr_device *device, const struct tr_op_load_labels *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "input", "", "load_labels");
+    gpu_long(&call, a->rows);
+    const int32_t shape[] = {a->in_h, a->in_w, a->out_h, a->out_w, a->pad, a->random, a->flip};
+    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) gpu_int(&call, shape[i]);
+    gpu_uint(&call, a->key[0]);
+    gpu_uint(&call, a->key[1]);
+    gpu_uint(&call, a->first_example);
+    gpu_array(&call, a->source);
+    gpu_array(&call, a->index);
+    gpu_array(&call, a->y);
+    gpu_memory(&call, a->random ? a->scalars : NULL, sizeof(uint32_t));
+    int64_t pixels = (int64_t)a->out_h * a->out_w;
+    return gpu_run(&call, gpu_groups(pixels, gpu_threads(device)), gpu_walkers(a->rows), 1);
 }
 
 /* Groups that share an example whose length only the device knows. */
@@ -63,5 +81,27 @@ tr_status gpu_dropout(tr_device *device, const struct tr_op_dropout *a)
     gpu_memory(&call, a->scalars, sizeof(uint32_t));
     return gpu_run_lines(&call, shift, a->examples,
                          (a->offset ? SHARERS : gpu_walkers(gpu_groups(blocks, (int64_t)1 << shift)))
+                             << shift);
+}
+
+tr_status gpu_drop_examples(tr_device *device, const struct tr_op_drop_examples *a)
+{
+    int shift = gpu_shift(device, a->offset ? INT32_MAX : a->width);
+    struct gpu_call call;
+    gpu_begin(&call, device, "input", "", "drop_examples");
+    gpu_long(&call, a->examples);
+    gpu_long(&call, a->width);
+    gpu_int(&call, shift);
+    gpu_float(&call, a->rate);
+    gpu_uint(&call, a->key[0]);
+    gpu_uint(&call, a->key[1]);
+    gpu_uint(&call, a->layer);
+    gpu_uint(&call, a->first_example);
+    gpu_array(&call, a->offset);
+    gpu_array(&call, a->x);
+    gpu_array(&call, a->y);
+    gpu_memory(&call, a->scalars, sizeof(uint32_t));
+    return gpu_run_lines(&call, shift, a->examples,
+                         (a->offset ? SHARERS : gpu_walkers(gpu_groups(a->width, (int64_t)1 << shift)))
                              << shift);
 }

@@ -115,3 +115,20 @@ tr_status gpu_weigh_rows(tr_device *device, const struct tr_op_weigh_rows *a)
     gpu_array(&call, a->dx);
     return gpu_run_lanes(&call, a->rows);
 }
+
+tr_status gpu_mean_labelled(tr_device *device, const struct tr_op_mean_labelled *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "softmax", "", "mean_labelled");
+    gpu_long(&call, a->rows);
+    gpu_long(&call, a->places);
+    gpu_size(&call, a->classes);
+    gpu_array(&call, a->label);
+    gpu_array(&call, a->each_loss);
+    gpu_array(&call, a->each_correct);
+    gpu_array(&call, a->weight);
+    gpu_array(&call, a->loss);
+    gpu_array(&call, a->correct);
+    gpu_array(&call, a->dx);
+    return gpu_run_lanes(&call, a->rows);
+}
