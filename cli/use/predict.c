@@ -69,10 +69,18 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(output),
      .fallback = "",
-     .help = "write all predictions to this file; its ending chooses the format: .csv, .npy (the outputs), "
-             ".jsonl, or .conll (columns of words and tags)",
+     .help = "write all predictions to this file; its ending chooses the format: .csv, .npy (the outputs; of "
+             "pixels their classes), .jsonl, or .conll (columns of words and tags)",
      .letter = 'o',
      .value_name = "FILE"},
+    {.key = "masks",
+     .type = TR_OPTION_STRING,
+     .offset = AT(masks),
+     .fallback = "",
+     .help =
+         "of a network that answers for pixels: write the classes of each example's pixels to this folder, "
+         "as a PNG of one channel with the name of the image, or the number of the example",
+     .value_name = "DIR"},
     {.key = "top",
      .type = TR_OPTION_INT32,
      .offset = AT(top),
@@ -102,12 +110,13 @@ tr_status cli_predict_begin(struct cli_predict *work, enum tr_label_kind labels,
     *predictions = (struct cli_predictions){
         .info = &work->info,
         .top = options->top,
-        .labels = labels == TR_LABEL_CLASS || labels == TR_LABEL_TOKENS,
+        .labels = labels == TR_LABEL_CLASS || labels == TR_LABEL_TOKENS || labels == TR_LABEL_PIXELS,
         .values = labels == TR_LABEL_VALUES,
         .named = named,
         .expected = expected,
         .format = options->json ? &cli_predictions_json : &cli_predictions_text,
         .path = options->output,
+        .masks = options->masks,
     };
     if (options->output) TR_TRY(cli_predictions_format(options->output, &predictions->format));
     return cli_predictions_begin(predictions, work->predictor);

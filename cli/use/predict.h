@@ -9,7 +9,7 @@
 
 struct cli_predict_options {
     struct cli_common common;
-    char *checkpoint, *set_name, *data, *idx, *index, *output;
+    char *checkpoint, *set_name, *data, *idx, *index, *output, *masks;
     struct tr_string_list image, text, values;
     int32_t fit, top; /* fit: enum tr_image_fit */
     bool invert, show, average, best, json;

@@ -145,12 +145,13 @@ static tr_status add_tagged(struct work *work, struct cli_prediction *one)
 static tr_status add(struct work *work, const struct tr_prediction *prediction, int64_t i)
 {
     struct cli_predict *predict = work->predict;
-    int64_t row = prediction->offset ? prediction->offset[i] : i;
+    const int64_t pixels = cli_prediction_pixels(&predict->info);
+    int64_t row = prediction->offset ? prediction->offset[i] : i * pixels;
     const struct cli_input_line *line = &work->line[prediction->first + i];
     struct cli_prediction one = {
         .example = line->number,
         .input = line->text,
-        .rows = prediction->offset ? prediction->offset[i + 1] - row : 1,
+        .rows = prediction->offset ? prediction->offset[i + 1] - row : pixels,
         .output = prediction->output + row * predict->info.outputs,
     };
     if (predict->options->show && work->pixels)

@@ -58,12 +58,13 @@ static tr_status read_words(struct work *work, const int32_t *tokens, int64_t co
 static tr_status add(struct work *work, const struct tr_prediction *prediction, int64_t i)
 {
     struct cli_predict *predict = work->predict;
-    int64_t row = prediction->offset ? prediction->offset[i] : i;
+    const int64_t pixels = cli_prediction_pixels(&predict->info);
+    int64_t row = prediction->offset ? prediction->offset[i] : i * pixels;
     char input[512];
     struct cli_prediction one = {
         .example = prediction->first + i,
         .input = input,
-        .rows = prediction->offset ? prediction->offset[i + 1] - row : 1,
+        .rows = prediction->offset ? prediction->offset[i + 1] - row : pixels,
         .output = prediction->output + row * predict->info.outputs,
         .labels = prediction->labels ? prediction->labels + row : NULL,
         .targets = prediction->targets ? prediction->targets + i * predict->info.targets : NULL,

@@ -45,6 +45,22 @@ int32_t cli_predictions_best(const float *output, int32_t classes)
     return best;
 }
 
+void cli_predictions_count(const struct cli_predictions *predictions, const struct cli_prediction *prediction,
+                           int64_t *count, double *right)
+{
+    const int32_t classes = predictions->info->outputs;
+    int64_t labels = 0, hits = 0;
+    for (int32_t k = 0; k < classes; k++) count[k] = 0;
+    for (int64_t p = 0; p < prediction->rows; p++) {
+        const int32_t best = cli_predictions_best(prediction->output + p * classes, classes);
+        count[best]++;
+        if (!prediction->labels || prediction->labels[p] < 0) continue;
+        labels++;
+        hits += prediction->labels[p] == best;
+    }
+    *right = labels > 0 ? (double)hits / (double)labels : NAN;
+}
+
 const char *cli_predictions_class(const struct cli_predictions *predictions, int32_t class, char buffer[16])
 {
     if (class >= 0 && class < predictions->info->outputs)
@@ -73,6 +89,7 @@ tr_status cli_predictions_begin(struct cli_predictions *predictions, const tr_pr
     const struct cli_prediction_format *format = predictions->format;
     TR_TRY(read_heads(predictions, predictor));
     if (format->check) TR_TRY(format->check(predictions));
+    if (predictions->masks) TR_TRY(cli_masks_begin(predictions));
     if (predictions->path) {
         TR_TRY(tr_file_replace_begin(NULL, predictions->path, 0, &predictions->file));
         predictions->open = true;
@@ -101,6 +118,7 @@ static tr_status hand_over(struct cli_predictions *predictions)
 tr_status cli_predictions_add(struct cli_predictions *predictions, const struct cli_prediction *prediction)
 {
     const struct cli_prediction_format *format = predictions->format;
+    if (predictions->masks) TR_TRY(cli_masks_add(predictions, prediction));
     TR_TRY(format->add(predictions, prediction));
     predictions->examples++;
     predictions->rows += prediction->rows;

@@ -15,7 +15,7 @@
 struct cli_prediction {
     int64_t example;       /* its number, from 0 */
     const char *input;     /* a text, the name of a file, or for instance "test[3]" */
-    int64_t rows;          /* 1, or tokens */
+    int64_t rows;          /* 1, or tokens, or pixels */
     const float *output;   /* [rows][outputs] */
     const int32_t *labels; /* [rows] true classes, or NULL */
     const float *targets;  /* [targets] true values, or NULL */
@@ -35,7 +35,8 @@ struct cli_predictions {
     bool named;          /* they have an input other than their number in a data set */
     int64_t expected;    /* examples, -1: not known */
     const struct cli_prediction_format *format;
-    const char *path; /* of the file; NULL: standard output */
+    const char *path;  /* of the file; NULL: standard output */
+    const char *masks; /* folder for a PNG of the classes of each example's pixels; NULL: none */
     struct tr_file_replacement file;
     bool open;              /* the file is */
     bool keep;              /* set by a format: all of the text is kept until the end */
@@ -55,6 +56,10 @@ struct cli_prediction_format {
     tr_status (*add)(struct cli_predictions *predictions, const struct cli_prediction *prediction);
     tr_status (*end)(struct cli_predictions *predictions);
 };
+/* predictions_masks.c: makes the folder, and adds the mask of an example. */
+tr_status cli_masks_begin(const struct cli_predictions *predictions);
+tr_status cli_masks_add(const struct cli_predictions *predictions, const struct cli_prediction *prediction);
+
 extern const struct cli_prediction_format cli_predictions_csv, cli_predictions_npy, cli_predictions_jsonl,
     cli_predictions_conll, cli_predictions_text, cli_predictions_json;
 
@@ -75,6 +80,18 @@ void cli_predictions_abandon(struct cli_predictions *predictions);
 
 /* The likeliest of `classes`; the first one of equals, and a NaN is never likelier than anything. */
 int32_t cli_predictions_best(const float *output, int32_t classes);
+/* Whether pixels have outputs each, and of those of an example, [pixels][outputs]: how many are answered by
+   each class, to count[outputs]; the share that is right of those with a label, NaN without any. */
+static inline bool cli_predictions_are_of_pixels(const struct cli_predictions *predictions)
+{
+    return predictions->info->pixel_height > 0;
+}
+static inline int64_t cli_prediction_pixels(const struct tr_predict_info *info)
+{
+    return info->pixel_height > 0 ? (int64_t)info->pixel_height * info->pixel_width : 1;
+}
+void cli_predictions_count(const struct cli_predictions *predictions, const struct cli_prediction *prediction,
+                           int64_t *count, double *right);
 /* The name of a class, or its number written to `buffer`. */
 const char *cli_predictions_class(const struct cli_predictions *predictions, int32_t class, char buffer[16]);
 

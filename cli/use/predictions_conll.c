@@ -9,9 +9,10 @@ static tr_status check(const struct cli_predictions *predictions)
 {
     if (predictions->info->of_tokens) return TR_OK;
     return tr_fail(TR_EINVAL,
-                   "--output: .conll holds a tag for each word, and the network of \"%s\" answers for whole "
-                   "examples; take .csv, .npy or .jsonl",
-                   predictions->info->checkpoint);
+                   "--output: .conll holds a tag for each word, and the network of \"%s\" answers for %s; "
+                   "take .csv, .npy or .jsonl",
+                   predictions->info->checkpoint,
+                   cli_predictions_are_of_pixels(predictions) ? "pixels" : "whole examples");
 }
 
 /* What would end the column or the line is written as in C. */

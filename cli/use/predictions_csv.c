@@ -1,5 +1,5 @@
-/* A table with a line for each example, or for each token of a tagged text, as pandas and spreadsheets read
- * it.
+/* A table with a line for each example, for each token of a tagged text, or for each pixel, as pandas and
+ * spreadsheets read it.
  */
 #include "cli/use/predictions.h"
 
@@ -112,6 +112,7 @@ static tr_status begin(struct cli_predictions *predictions)
         tr_text_add(text, ",token,word");
     else if (predictions->named)
         tr_text_add(text, ",input");
+    if (cli_predictions_are_of_pixels(predictions)) tr_text_add(text, ",row,column");
     for (int32_t h = 0; h < predictions->info->heads; h++) {
         if (!predictions->head[h].classification) continue;
         add_of_head(predictions, "class", h);
@@ -156,6 +157,8 @@ static tr_status add(struct cli_predictions *predictions, const struct cli_predi
         } else if (predictions->named) {
             add_field(text, prediction->input);
         }
+        if (cli_predictions_are_of_pixels(predictions))
+            tr_text_addf(text, ",%" PRId64 ",%" PRId64, row / info->pixel_width, row % info->pixel_width);
         add_classes(predictions, output);
         if (predictions->labels && prediction->labels && prediction->labels[row] >= 0)
             add_field(text, cli_predictions_class(predictions, prediction->labels[row], name));

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/text/json.h"
 
+#include <math.h>
 #include <string.h>
 
 static void add_floats(struct tr_json_writer *json, const char *key, const float *values, int32_t count)
@@ -56,6 +57,30 @@ static void add_example(struct tr_json_writer *json, const struct cli_prediction
     if (info->heads > 1) add_heads(json, predictions, prediction->output);
 }
 
+/* How many pixels each class has, and the share that is right. */
+static tr_status add_pixels(struct tr_json_writer *json, const struct cli_predictions *predictions,
+                            const struct cli_prediction *prediction)
+{
+    const struct tr_predict_info *info = predictions->info;
+    int64_t *count = tr_alloc((size_t)info->outputs, sizeof *count);
+    double right;
+    char name[16];
+    if (!count) return TR_ENOMEM;
+    cli_predictions_count(predictions, prediction, count, &right);
+    tr_json_integer(json, "height", info->pixel_height);
+    tr_json_integer(json, "width", info->pixel_width);
+    tr_json_open_array(json, "classes");
+    for (int32_t k = 0; k < info->outputs; k++)
+        tr_json_text(json, NULL, cli_predictions_class(predictions, k, name));
+    tr_json_close_array(json);
+    tr_json_open_array(json, "pixels");
+    for (int32_t k = 0; k < info->outputs; k++) tr_json_integer(json, NULL, count[k]);
+    tr_json_close_array(json);
+    if (!isnan(right)) tr_json_double(json, "accuracy", right);
+    tr_free(count);
+    return TR_OK;
+}
+
 /* A list with an item for each word; null behind those that are read. */
 static void add_tokens(struct tr_json_writer *json, const struct cli_predictions *predictions,
                        const struct cli_prediction *prediction)
@@ -94,11 +119,19 @@ static tr_status add(struct cli_predictions *predictions, const struct cli_predi
     tr_json_begin(&json, false);
     tr_json_integer(&json, "example", prediction->example);
     tr_json_text(&json, "input", prediction->input);
-    if (predictions->info->of_tokens)
+    tr_status status = TR_OK;
+    if (cli_predictions_are_of_pixels(predictions))
+        status = add_pixels(&json, predictions, prediction);
+    else if (predictions->info->of_tokens)
         add_tokens(&json, predictions, prediction);
     else
         add_example(&json, predictions, prediction);
-    TR_TRY(tr_json_finish(&json, &line));
+    tr_status finished = tr_json_finish(&json, &line);
+    if (status == TR_OK) status = finished;
+    if (status != TR_OK) {
+        if (finished == TR_OK) tr_free(line);
+        return status;
+    }
     tr_text_add(&predictions->text, line);
     tr_text_add(&predictions->text, "\n");
     tr_free(line);

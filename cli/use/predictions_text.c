@@ -1,7 +1,11 @@
 /* Lines for people. */
 #include "cli/use/predictions.h"
 
+#include "base/alloc.h"
+#include "base/fail.h"
+
 #include <inttypes.h>
+#include <math.h>
 
 /* The likeliest classes, equal ones by number. Only the first `top` places are filled. */
 static void add_classes(struct cli_predictions *predictions, const float *output, int32_t classes)
@@ -73,11 +77,34 @@ static void add_heads(struct cli_predictions *predictions, const struct cli_pred
     tr_text_add(&predictions->text, ")");
 }
 
+/* The share of pixels of the classes that most are of. */
+static tr_status add_pixels(struct cli_predictions *predictions, const struct cli_prediction *prediction)
+{
+    const int32_t classes = predictions->info->outputs;
+    int64_t *count = tr_alloc((size_t)classes, sizeof *count);
+    float *share = tr_alloc((size_t)classes, sizeof *share);
+    double right = NAN;
+    tr_status status = count && share ? TR_OK : TR_ENOMEM;
+    if (status == TR_OK) {
+        cli_predictions_count(predictions, prediction, count, &right);
+        for (int32_t k = 0; k < classes; k++) share[k] = (float)count[k] / (float)prediction->rows;
+        add_classes(predictions, share, classes);
+        tr_text_addf(&predictions->text, " of %" PRId32 " x %" PRId32 " pixels",
+                     predictions->info->pixel_width, predictions->info->pixel_height);
+        if (!isnan(right)) tr_text_addf(&predictions->text, "  (%.2f %% right)", 100 * right);
+    }
+    tr_free(share);
+    tr_free(count);
+    return status;
+}
+
 static tr_status add(struct cli_predictions *predictions, const struct cli_prediction *prediction)
 {
     if (!predictions->info->of_tokens || !predictions->named)
         tr_text_addf(&predictions->text, "%s: ", prediction->input);
-    if (predictions->info->of_tokens)
+    if (cli_predictions_are_of_pixels(predictions))
+        TR_TRY(add_pixels(predictions, prediction));
+    else if (predictions->info->of_tokens)
         add_tags(predictions, prediction);
     else
         add_heads(predictions, prediction);

@@ -35,9 +35,10 @@ enum tr_label_kind {
     TR_LABEL_NONE,   /* nothing */
     TR_LABEL_CLASS,  /* one int32_t below classes */
     TR_LABEL_VALUES, /* float [values] */
-    TR_LABEL_TOKENS  /* an int32_t for each token of the example: below classes, or TR_NO_LABEL */
+    TR_LABEL_TOKENS, /* an int32_t for each token of the example: below classes, or TR_NO_LABEL */
+    TR_LABEL_PIXELS  /* of images: int32_t [height][width], each below classes, or TR_NO_LABEL */
 };
-/* Of a token that has none: losses, accuracies and perplexities leave it out. */
+/* Of a token or pixel that has none: losses, accuracies and perplexities leave it out. */
 #define TR_NO_LABEL (-1)
 
 /* The contents of a source. Fields that do not belong to the kinds are 0 or NULL. Further fields may be
@@ -49,7 +50,7 @@ struct tr_source_info {
     int32_t height, width, channels; /* of images */
     int32_t floats;                  /* of a vector */
     int32_t max_tokens, vocabulary;  /* the longest sequence; tokens are below `vocabulary` */
-    int32_t classes, values;         /* classes: of tokens, too */
+    int32_t classes, values;         /* classes: of tokens and pixels, too */
     const char *const *class_names;  /* [classes], or NULL when classes are just numbers */
     int64_t skipped;                 /* bad records left out, where the description allows that */
     bool slow;     /* reading decodes or waits for files, so that reading ahead on another thread pays */
@@ -79,9 +80,9 @@ TR_API const struct tr_source_info *tr_source_info(const tr_source *source);
 TR_API int64_t tr_source_capacity(const tr_source *source);
 
 /* Reads example `index`. `features` has room for `capacity` elements of the feature's type; *length becomes
-   the number written. `label` has room for the label (an int32_t, float [values], or int32_t [capacity]);
-   both outputs may be NULL if not wanted. TR_EINVAL when the index is outside or the room too small;
-   otherwise as opening. Any thread, several at once. */
+   the number written. `label` has room for the label (an int32_t, float [values], int32_t [capacity] of
+   tokens, int32_t [height][width] of pixels); both outputs may be NULL if not wanted. TR_EINVAL when the
+   index is outside or the room too small; otherwise as opening. Any thread, several at once. */
 TR_API tr_status tr_source_read(const tr_source *source, int64_t index, void *features, int64_t capacity,
                                 int64_t *length, void *label);
 

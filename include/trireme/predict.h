@@ -82,7 +82,8 @@ struct tr_predict_info {
     bool language_model; /* of every token, and they score the one behind it: tr_predictor_generate() */
     int32_t heads;       /* losses, each of some of the outputs; see tr_predictor_head() */
     int32_t targets;     /* values that an example is compared with; 0 where that is a class */
-    const char *const *target_names; /* [targets], or NULL */
+    const char *const *target_names;   /* [targets], or NULL */
+    int32_t pixel_height, pixel_width; /* of images whose pixels have `outputs` each; else 0 */
 };
 #define TR_PREDICT_INFO_INIT TR_SIZED_INIT(struct tr_predict_info)
 /* Facts about a predictor. TR_EINVAL without a size. Local. */
@@ -123,7 +124,7 @@ TR_API tr_status tr_predictor_head(const tr_predictor *predictor, int32_t index,
    which is split into words as the training text was. `output` [outputs] receives probabilities
    (classification) or values. TR_EINVAL when the network takes something else, and for a missing number where
    the training data say nothing that stands for it; TR_EUNSUPPORTED for networks whose outputs are of
-   tokens. */
+   tokens or pixels. */
 TR_API tr_status tr_predictor_image(tr_predictor *predictor, const uint8_t *image, float *output);
 TR_API tr_status tr_predictor_floats(tr_predictor *predictor, const float *values, float *output);
 TR_API tr_status tr_predictor_text(tr_predictor *predictor, const char *text, float *output);
@@ -134,12 +135,13 @@ TR_API tr_status tr_predictor_text(tr_predictor *predictor, const char *text, fl
    be appended in later versions. */
 struct tr_prediction {
     int64_t first, count; /* examples [first, first + count) */
-    int64_t rows;         /* these, or with `of_tokens` all their tokens */
-    const float *output;  /* [rows][outputs] probabilities, or values */
+    int64_t rows; /* these, or with `of_tokens` all their tokens, with `pixel_height` all their pixels */
+    const float *output; /* [rows][outputs] probabilities, or values */
     const int32_t
         *offset; /* with `of_tokens`: [count + 1], where the tokens of an example begin; else NULL */
     const int32_t *tokens; /* likewise: [rows], see tr_predictor_word() */
-    const int32_t *labels; /* [rows] true classes, TR_NO_LABEL for a token without one; NULL: not known */
+    const int32_t *labels; /* [rows] true classes, TR_NO_LABEL for a token or pixel without one; NULL: not
+                               known */
     const float *targets;  /* [count][targets] true values; NULL: not known */
 };
 /* Told of one batch after the other. Non-zero ends the run. */

@@ -36,6 +36,7 @@ TR_LABEL_NONE = 0
 TR_LABEL_CLASS = 1
 TR_LABEL_VALUES = 2
 TR_LABEL_TOKENS = 3
+TR_LABEL_PIXELS = 4
 TR_DATA_FILE_GOOD = 0
 TR_DATA_FILE_MISSING = 1
 TR_DATA_FILE_BAD = 2
@@ -304,6 +305,8 @@ class tr_predict_info(Structure):
         ("heads", c_int32),
         ("targets", c_int32),
         ("target_names", POINTER(c_char_p)),
+        ("pixel_height", c_int32),
+        ("pixel_width", c_int32),
     ]
 
 

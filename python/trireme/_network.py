@@ -98,6 +98,7 @@ class Network:
         self.hash: str = info.hash.decode()
         self.step: int = info.step
         self.outputs: int = info.outputs
+        self.pixels: tuple[int, int] | None = (info.pixel_height, info.pixel_width) if info.pixel_height else None
         self.classification: bool = info.classification
         self.inputs = _inputs_of(info)
         self._has_accuracy: bool = info.accuracy
@@ -216,7 +217,7 @@ class Network:
         -------
         float32 array [count, outputs]
             probabilities of classes, or values. Of networks whose outputs are of tokens the rows are those of all tokens,
-            one example after the other.
+            one example after the other; of networks whose outputs are of pixels [count, height, width, outputs].
         """
         if isinstance(x, str):
             x = [x]
@@ -242,7 +243,8 @@ class Network:
             check(status)
         finally:
             lib.tr_source_close(ctypes.byref(view))
-        return np.concatenate(parts)
+        rows = np.concatenate(parts)
+        return rows.reshape(count, *self.pixels, self.outputs) if self.pixels else rows
 
     def predict_by_name(self, x: Any) -> dict[str, np.ndarray]:
         """The outputs of each loss.

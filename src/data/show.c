@@ -171,7 +171,9 @@ tr_status tr_source_show(const tr_source *source, int64_t first, int64_t count, 
         return tr_fail(TR_EINVAL, "%d columns are no room to show anything; give at least 1", columns);
     if (count > info->count - first) count = info->count - first;
     struct tr_text text = TR_TEXT_INIT;
-    int64_t labels = info->labels == TR_LABEL_TOKENS ? info->max_tokens : info->values;
+    int64_t labels = info->labels == TR_LABEL_TOKENS   ? info->max_tokens
+                     : info->labels == TR_LABEL_PIXELS ? tr_source_pixels(info)
+                                                       : info->values;
     void *label = tr_alloc_zero((size_t)labels + 1, sizeof(float));
     if (!label) return TR_ENOMEM;
     tr_text_add(&text, "");

@@ -134,6 +134,11 @@ tr_status tr_source_read_window(const tr_source *source, int64_t index, void *fe
 int64_t tr_source_window_labels(const tr_source *source, int64_t index);
 /* Adds the numbers of an example to a text for people; of many the first ones. */
 tr_status tr_source_add_floats(const tr_source *source, int64_t index, struct tr_text *text);
+/* The pixels of an example that have labels; 0 where pixels have none. */
+static inline int64_t tr_source_pixels(const struct tr_source_info *info)
+{
+    return info->labels == TR_LABEL_PIXELS ? (int64_t)info->height * info->width : 0;
+}
 /* How many of `count` labels are labels. */
 int64_t tr_labels_count(const int32_t *labels, int64_t count);
 

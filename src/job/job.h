@@ -154,7 +154,17 @@ static inline bool tr_job_is_of_tokens(const struct tr_job *job)
 {
     return job->model->output.sequence;
 }
-/* exp(loss) then, else NaN. */
+/* The pixels of an example where each has a label, else 0; and the outputs of a pixel, a token or an example.
+ */
+static inline int64_t tr_job_pixels(const struct tr_job *job)
+{
+    return job->model->loss.pixels;
+}
+static inline int64_t tr_job_width(const struct tr_job *job)
+{
+    return tr_loss_width(&job->model->loss, tr_shape_count(&job->model->output));
+}
+/* exp(loss) where losses are of tokens, else NaN. */
 double tr_job_perplexity(const struct tr_job *job, double loss);
 
 #endif

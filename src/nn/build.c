@@ -301,10 +301,10 @@ static tr_status build_layers(struct tr_builder *builder, const tr_config *root,
 }
 
 /* What is wrong with the output is told of the layer that gives it. */
-static tr_status check_loss(const struct tr_model *model)
+static tr_status check_loss(struct tr_model *model)
 {
     const struct tr_layer *last = &model->layers[model->layer_count - 1];
-    tr_status status = tr_loss_check(&model->loss, &model->output);
+    tr_status status = tr_loss_settle(&model->loss, &model->input, &model->output);
     return status == TR_OK ? TR_OK : tr_fail_in(status, "%s: layer \"%s\"", last->where, last->name);
 }
 

@@ -13,6 +13,16 @@ static const struct tr_entry *const entries[] = {TR_LOSS_TABLE(ENTRY) NULL};
 
 const struct tr_registry tr_loss_classes = {.kind = "loss", .entries = entries};
 
+static const struct tr_choice units[] = {
+    {.name = "example", .value = TR_LOSS_PER_EXAMPLE, .help = "one"},
+    {.name = "pixel",
+     .value = TR_LOSS_PER_PIXEL,
+     .help =
+         "one for each pixel, and the network's output is height x width x classes (segmentation); the loss "
+         "of an example is the mean over its pixels that have a label"},
+    {.name = NULL},
+};
+
 const struct tr_option tr_loss_options[] = {
     {.key = "kind",
      .type = TR_OPTION_CHOICE,
@@ -44,6 +54,14 @@ const struct tr_option tr_loss_options[] = {
      .flags = TR_OPTION_QUIET | TR_OPTION_ABOVE_LEAST,
      .only = 1u << TR_LOSS_huber,
      .help = "distance beyond which the error is linear"},
+    {.key = "per",
+     .type = TR_OPTION_CHOICE,
+     .offset = offsetof(struct tr_loss, per),
+     .fallback = "example",
+     .choices = units,
+     .flags = TR_OPTION_QUIET,
+     .only = 1u << TR_LOSS_softmax_cross_entropy,
+     .help = "labels of an example"},
 };
 const int32_t tr_loss_option_count = TR_OPTION_COUNT(tr_loss_options);
 
@@ -87,8 +105,12 @@ static tr_status read_heads(const tr_config *list, struct tr_loss *loss)
     loss->head = tr_alloc_zero((size_t)count, sizeof *loss->head);
     if (!loss->head) return TR_ENOMEM;
     loss->head_count = count;
-    for (int32_t i = 0; i < count; i++)
+    for (int32_t i = 0; i < count; i++) {
         TR_TRY(read_one(table, HEAD_OPTIONS, tr_config_at(list, i), &loss->head[i]));
+        if (loss->head[i].per == TR_LOSS_PER_PIXEL)
+            return tr_config_fail(TR_EUNSUPPORTED, tr_config_at(list, i),
+                                  "a loss per pixel stands alone, not among others");
+    }
     return TR_OK;
 }
 
@@ -168,7 +190,7 @@ int64_t tr_loss_targets(const struct tr_loss *loss, int64_t outputs)
 
 int64_t tr_loss_scratch(const struct tr_loss *loss, int64_t outputs, int64_t rows)
 {
-    if (loss->kind != TR_LOSS_heads) return 0;
+    if (loss->kind != TR_LOSS_heads) return 2 * rows * loss->pixels * (int64_t)sizeof(float);
     return rows * (2 * outputs + tr_loss_targets(loss, outputs) + 3) * (int64_t)sizeof(float);
 }
 
@@ -177,8 +199,33 @@ static tr_status check_weights(const struct tr_loss *loss, int64_t outputs)
     int32_t count = loss->class_weights.count;
     bool for_all = count == 1 && !tr_loss_class_of(loss)->classifies;
     if (count == 0 || for_all || count == outputs) return TR_OK;
-    return tr_fail(TR_EINVAL, "class_weights has %d numbers, the network %lld outputs; give one for each",
-                   (int)count, (long long)outputs);
+    return tr_fail(TR_EINVAL, "class_weights has %d numbers, the network %lld outputs%s; give one for each",
+                   (int)count, (long long)outputs, loss->pixels > 0 ? " for a pixel" : "");
+}
+
+tr_status tr_loss_settle(struct tr_loss *loss, const struct tr_shape *input, const struct tr_shape *output)
+{
+    char have[TR_SHAPE_TEXT], text[TR_SHAPE_TEXT];
+    if (loss->per != TR_LOSS_PER_PIXEL) return tr_loss_check(loss, output);
+    if (output->rank != 3 || output->sequence)
+        return tr_fail(
+            TR_EINVAL,
+            "a loss per pixel compares height x width x classes, the network has %s; end it with a "
+            "conv of a channel for each class",
+            tr_shape_text(output, have));
+    if (input->rank != 3 || input->sequence)
+        return tr_fail(TR_EINVAL, "a loss per pixel is of networks that take an image, this one takes %s",
+                       tr_shape_text(input, have));
+    if (output->size[0] != input->size[0] || output->size[1] != input->size[1])
+        return tr_fail(TR_EINVAL,
+                       "its output is %s, and the network's input %s: a loss per pixel wants scores for each "
+                       "pixel of the input; end the network with conv_transpose or upsample",
+                       tr_shape_text(output, have), tr_shape_text(input, text));
+    loss->pixels = output->size[0] * output->size[1];
+    if (loss->pixels > 1 << 24)
+        return tr_fail(TR_EINVAL, "a loss per pixel is of at most 2^24 pixels, the network's output is %s",
+                       tr_shape_text(output, have));
+    return tr_loss_check(loss, output);
 }
 
 tr_status tr_loss_check(const struct tr_loss *loss, const struct tr_shape *output)
@@ -195,7 +242,7 @@ tr_status tr_loss_check(const struct tr_loss *loss, const struct tr_shape *outpu
             TR_EINVAL,
             "class_weights are of examples, the network's output is a sequence (%s); leave them out",
             tr_shape_text(output, text));
-    TR_TRY(check_weights(loss, tr_shape_count(output)));
+    TR_TRY(check_weights(loss, tr_loss_width(loss, tr_shape_count(output))));
     return class->check ? class->check(loss, output) : TR_OK;
 }
 

@@ -12,6 +12,8 @@ struct tr_loss {
     float label_smoothing;
     struct tr_float_list class_weights; /* empty: all count alike */
     float delta;                        /* of huber */
+    int32_t per;                        /* enum tr_loss_per */
+    int64_t pixels; /* with TR_LOSS_PER_PIXEL those of an example, as the network's output has them; else 0 */
     /* Of one among several losses: how many of the network's outputs are its, and what it counts. */
     int64_t outputs;
     float weight;
@@ -20,13 +22,26 @@ struct tr_loss {
 };
 #define TR_LOSS_HEADS TR_JOIN_PARTS /* the most heads */
 
+/* What of an example has a label. The loss of an example is the mean over its pixels that have one. */
+enum tr_loss_per { TR_LOSS_PER_EXAMPLE, TR_LOSS_PER_PIXEL };
+
+/* The labels of an example, and the outputs that are compared with one. */
+static inline int64_t tr_loss_labels(const struct tr_loss *loss)
+{
+    return loss->pixels > 0 ? loss->pixels : 1;
+}
+static inline int64_t tr_loss_width(const struct tr_loss *loss, int64_t outputs)
+{
+    return outputs / tr_loss_labels(loss);
+}
+
 struct tr_loss_call {
     tr_device *device;
     int64_t rows;
     bool training;         /* with the smoothing and the weights of training, and in training only */
     float scale;           /* 1 / rows with a label in the global batch */
     const float *output;   /* [rows][width] */
-    const int32_t *label;  /* [rows]; classification */
+    const int32_t *label;  /* [rows], of pixels [rows][pixels]; classification */
     const float *target;   /* [rows][width]; regression */
     const float *weight;   /* of the classes, as tr_loss_weights() gives them; NULL: none */
     void *scratch;         /* tr_loss_scratch() bytes */
@@ -87,11 +102,13 @@ int32_t tr_loss_parts(const struct tr_loss *loss, int64_t outputs, struct tr_ans
 int64_t tr_loss_targets(const struct tr_loss *loss, int64_t outputs);
 /* Bytes of device memory that tr_loss_run() works in. */
 int64_t tr_loss_scratch(const struct tr_loss *loss, int64_t outputs, int64_t rows);
+/* Sets what it takes from the output's shape, and checks it against that. `input` is that of the network. */
+tr_status tr_loss_settle(struct tr_loss *loss, const struct tr_shape *input, const struct tr_shape *output);
 /* Checks it against the output's shape. */
 tr_status tr_loss_check(const struct tr_loss *loss, const struct tr_shape *output);
 
-/* The weights of the classes, one for each of `width` outputs, to weight[width]. Returns false where all are
-   1 because none are given. */
+/* The weights of the classes, one for each of `width` outputs (tr_loss_width()), to weight[width]. Returns
+   false where all are 1 because none are given. */
 bool tr_loss_weights(const struct tr_loss *loss, int64_t width, float *weight);
 
 /* Enqueues the loss. All pointers are device memory, borrowed until wait. */

@@ -36,6 +36,7 @@ static tr_status blank_read(const tr_source *source, int64_t index, void *featur
     if (!label) return TR_OK;
     int64_t labels = info->labels == TR_LABEL_TOKENS   ? *length
                      : info->labels == TR_LABEL_VALUES ? info->values
+                     : info->labels == TR_LABEL_PIXELS ? tr_source_pixels(info)
                                                        : info->labels == TR_LABEL_CLASS;
     memset(label, 0, (size_t)labels * sizeof(int32_t));
     return TR_OK;

@@ -447,6 +447,15 @@ const struct network networks[] = {
      "- dense: 8\n"
      "- add: y\n"
      "- unembedding: words\n"},
+    {"a label for every pixel", "6x4x2", 0,
+     "layers:\n"
+     "- conv: {filters: 4, kernel: 3, padding: same, activation: tanh, name: fine}\n"
+     "- max_pool: 2\n"
+     "- conv: {filters: 5, kernel: 3, padding: same, activation: tanh}\n"
+     "- conv_transpose: {filters: 4, kernel: 2, stride: 2}\n"
+     "- concat: [fine]\n"
+     "- conv: {filters: 3, kernel: 1}\n"
+     "loss: {per: pixel, label_smoothing: 0.1, class_weights: [0.5, 2, 1.25]}\n"},
     {"tokens of an image in all ways", "4x4x3", 0,
      "layers:\n"
      "- conv: {filters: 5, kernel: 1, name: image}\n"
@@ -651,7 +660,7 @@ static void make_batch(struct trial *trial)
 {
     const struct tr_model *model = trial->model;
     bool sequence = model->input.sequence;
-    int64_t width = tr_shape_count(&model->input), outputs = tr_shape_count(&model->output);
+    int64_t inputs = tr_shape_count(&model->input), outputs = tr_shape_count(&model->output);
     trial->offset = room(trial->examples + 1, sizeof *trial->offset);
     for (int64_t i = 0; i < trial->examples; i++)
         trial->offset[i + 1] =
@@ -660,15 +669,18 @@ static void make_batch(struct trial *trial)
     trial->token = room(trial->tokens, sizeof *trial->token);
     for (int64_t i = 0; i < trial->tokens; i++)
         trial->token[i] = (int32_t)(number(STREAM_TOKEN, i) % (uint32_t)model->vocabulary);
-    trial->input = room(trial->examples * width, sizeof *trial->input);
-    for (int64_t i = 0; i < trial->examples * width; i++) trial->input[i] = 1.5f * real(STREAM_INPUT, i);
+    trial->input = room(trial->examples * inputs, sizeof *trial->input);
+    for (int64_t i = 0; i < trial->examples * inputs; i++) trial->input[i] = 1.5f * real(STREAM_INPUT, i);
+    const int64_t each = tr_loss_labels(&model->loss), width = tr_loss_width(&model->loss, outputs);
     trial->labels = model->output.sequence ? trial->tokens : trial->examples;
-    trial->label = room(trial->labels, sizeof *trial->label);
+    trial->compared = trial->labels * each;
+    trial->label = room(trial->compared, sizeof *trial->label);
     trial->target = room(trial->examples * outputs, sizeof *trial->target);
-    for (int64_t i = 0; i < trial->labels; i++) {
-        trial->label[i] = (int32_t)(number(STREAM_LABEL, i) % (uint32_t)outputs);
-        /* Some tokens have none. */
-        if (model->output.sequence && number(STREAM_LENGTH, 1000 + i) % 5 == 0) trial->label[i] = -1;
+    for (int64_t i = 0; i < trial->compared; i++) {
+        trial->label[i] = (int32_t)(number(STREAM_LABEL, i) % (uint32_t)width);
+        /* Some tokens and pixels have none. */
+        if ((model->output.sequence || each > 1) && number(STREAM_LENGTH, 1000 + i) % 5 == 0)
+            trial->label[i] = -1;
         trial->labelled += trial->label[i] >= 0;
     }
     for (int64_t i = 0; i < trial->examples * outputs; i++) trial->target[i] = real(STREAM_TARGET, i);
@@ -739,7 +751,7 @@ static void feed_rows(struct trial *trial, tr_pass *pass, int64_t begin, int64_t
 {
     const struct tr_model *model = trial->model;
     int64_t width = tr_shape_count(&model->input), outputs = tr_shape_count(&model->output),
-            rows = end - begin;
+            rows = end - begin, each = tr_loss_labels(&model->loss);
     int32_t first = trial->offset[begin], *offset = room(rows + 1, sizeof *offset);
     for (int64_t i = 0; i <= rows; i++) offset[i] = trial->offset[begin + i] - first;
     if (tr_pass_input(pass))
@@ -750,8 +762,8 @@ static void feed_rows(struct trial *trial, tr_pass *pass, int64_t begin, int64_t
     if (tr_pass_token(pass))
         upload(trial, tr_pass_token(pass), trial->token + first, offset[rows] * (int64_t)sizeof(int32_t));
     if (tr_pass_label(pass))
-        upload(trial, tr_pass_label(pass), trial->label + (model->output.sequence ? first : begin),
-               (model->output.sequence ? offset[rows] : rows) * (int64_t)sizeof(int32_t));
+        upload(trial, tr_pass_label(pass), trial->label + (model->output.sequence ? first : begin * each),
+               (model->output.sequence ? offset[rows] : rows * each) * (int64_t)sizeof(int32_t));
     if (tr_pass_target(pass)) {
         int64_t targets = tr_loss_targets(&model->loss, outputs);
         upload(trial, tr_pass_target(pass), trial->target + begin * targets,

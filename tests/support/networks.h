@@ -47,7 +47,8 @@ struct trial {
         *token_row; /* [microbatches + 1] of the whole batch; token_row [..] = 0 without tokens */
     /* The batch, on the host. */
     int64_t examples, tokens;
-    int64_t labels, labelled; /* rows that are compared: examples, or tokens, of which some have no label */
+    int64_t labels, labelled; /* rows that have a loss: examples, or tokens, of which some have no label */
+    int64_t compared;         /* these, or where pixels have labels the pixels, of which some have none */
     float *input, *target;
     int32_t *token, *offset, *label;
 };

@@ -33,7 +33,8 @@ static void describe(const struct tr_source_info *info, struct tr_text *text)
         tr_text_addf(text, " %" PRId32 "x%" PRId32 "x%" PRId32, info->height, info->width, info->channels);
     if (info->features == TR_FEATURE_FLOATS)
         tr_text_addf(text, " of %s numbers", tr_text_from_count(info->floats, number));
-    if (info->labels == TR_LABEL_CLASS) tr_text_addf(text, ", %" PRId32 " classes", info->classes);
+    if (info->labels == TR_LABEL_CLASS || info->labels == TR_LABEL_PIXELS)
+        tr_text_addf(text, ", %" PRId32 " classes", info->classes);
 }
 
 /* The entry as a run would open it; NULL where it would not. */

@@ -176,7 +176,10 @@ static int64_t expected_bytes(const struct tr_unpacked_tail *tail, enum tr_unpac
     case TR_UNPACKED_LABELS:
         if (tail->labels == TR_LABEL_TOKENS)
             return tail->window > 0 ? 0 : tail->section[TR_UNPACKED_FEATURES].bytes;
-        element = tail->labels == TR_LABEL_CLASS ? 4 : tail->labels == TR_LABEL_VALUES ? 4 * tail->values : 0;
+        element = tail->labels == TR_LABEL_CLASS    ? 4
+                  : tail->labels == TR_LABEL_VALUES ? 4 * (int64_t)tail->values
+                  : tail->labels == TR_LABEL_PIXELS ? 4 * (int64_t)tail->height * tail->width
+                                                    : 0;
         return __builtin_mul_overflow(element, tail->count, &bytes) ? INT64_MAX : bytes;
     case TR_UNPACKED_NAMES:
     case TR_UNPACKED_STATE:
@@ -212,13 +215,15 @@ static bool windows_fit(const struct tr_unpacked_tail *tail)
 static bool figures_fit(const struct tr_unpacked_tail *tail)
 {
     return tail->count >= 1 && tail->count < INT64_MAX / 16 && in_range(tail->features, TR_FEATURE_TOKENS) &&
-           in_range(tail->labels, TR_LABEL_TOKENS) && in_range(tail->height, UINT16_MAX) &&
+           in_range(tail->labels, TR_LABEL_PIXELS) && in_range(tail->height, UINT16_MAX) &&
            in_range(tail->width, UINT16_MAX) && in_range(tail->channels, UINT16_MAX) &&
            in_range(tail->floats, INT32_MAX) && in_range(tail->max_tokens, INT32_MAX) &&
            in_range(tail->vocabulary, INT32_MAX) && in_range(tail->classes, INT32_MAX) &&
            in_range(tail->values, INT32_MAX) && in_range(tail->skipped, INT64_MAX) &&
-           (tail->labels == TR_LABEL_VALUES || tail->values == 0) && is_digest(tail->digest) &&
-           memchr(tail->state_name, '\0', sizeof tail->state_name) && windows_fit(tail);
+           (tail->labels == TR_LABEL_VALUES || tail->values == 0) &&
+           (tail->labels != TR_LABEL_PIXELS || tail->features == TR_FEATURE_IMAGE) &&
+           is_digest(tail->digest) && memchr(tail->state_name, '\0', sizeof tail->state_name) &&
+           windows_fit(tail);
 }
 
 /* Whether all bytes from `at` to `end` are zero, as between sections. */
@@ -254,6 +259,9 @@ static tr_status check_examples(const struct unpacked_source *source, int64_t to
     const int32_t *labels = (const int32_t *)(const void *)source->labels;
     for (int64_t i = 0; info->labels == TR_LABEL_CLASS && i < info->count; i++)
         if (labels[i] < 0 || labels[i] >= info->classes) return damaged(name, "a label is out of range");
+    for (int64_t i = 0; i < info->count * tr_source_pixels(info); i++)
+        if (labels[i] < TR_NO_LABEL || labels[i] >= info->classes)
+            return damaged(name, "the label of a pixel is out of range");
     if (info->features != TR_FEATURE_TOKENS) return TR_OK;
     const int32_t *tokens = (const int32_t *)(const void *)source->features;
     int64_t longest = 0;

@@ -113,7 +113,7 @@ static tr_status write_features(struct output *output, const tr_source *source)
     struct labels labels = {
         .size = info->labels == TR_LABEL_CLASS    ? sizeof(int32_t)
                 : info->labels == TR_LABEL_VALUES ? (size_t)info->values * sizeof(float)
-                                                  : 0,
+                                                  : (size_t)tr_source_pixels(info) * sizeof(int32_t),
         .tokens = info->labels == TR_LABEL_TOKENS,
     };
     bool texts = info->features == TR_FEATURE_TOKENS;

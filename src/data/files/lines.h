@@ -64,6 +64,15 @@ extern const struct tr_choice tr_bad_actions[];
         .most = limit, .help = "number of classes, above every label; 0 takes the largest label plus one"    \
     }
 
+/* The option of formats whose labels may be of pixels. */
+#define TR_OPTION_IGNORE(object)                                                                             \
+    {                                                                                                        \
+        .key = "ignore", .type = TR_OPTION_INT32, .offset = offsetof(object, ignore), .fallback = "-1",      \
+        .least = -1, .most = 1 << 24, .flags = TR_OPTION_QUIET,                                              \
+        .help = "label of pixels that have no class, 255 in many sets: losses and metrics leave them out; "  \
+                "-1: there is none"                                                                          \
+    }
+
 struct tr_bad {
     enum tr_bad_action action;
     double most; /* share */

@@ -12,7 +12,7 @@
 
 struct idx_options {
     char *images, *labels;
-    int32_t classes;
+    int32_t classes, ignore;
 };
 
 static const struct tr_option idx_options[] = {
@@ -26,13 +26,17 @@ static const struct tr_option idx_options[] = {
      .type = TR_OPTION_STRING,
      .offset = offsetof(struct idx_options, labels),
      .fallback = "",
-     .help = "file of labels, plain or gzip: unsigned bytes, [count]; images have no labels without it"},
+     .help =
+         "file of labels, plain or gzip: unsigned bytes, [count] for a class each, [count][height][width] "
+         "for one of each pixel; images have no labels without it"},
     TR_OPTION_CLASSES(struct idx_options, 256),
+    TR_OPTION_IGNORE(struct idx_options),
 };
 
 struct idx_source {
     tr_source base;
     struct tr_idx images, labels; /* labels.data is NULL without labels */
+    int32_t ignore;               /* the label of pixels that have none, or -1 */
 };
 
 static tr_status no_images(void)
@@ -46,7 +50,12 @@ static tr_status idx_read(const tr_source *base, int64_t index, void *features, 
     int64_t size = tr_source_capacity(base);
     if (features && !source->images.data) return no_images();
     if (features) memcpy(features, source->images.data + index * size, (size_t)size);
-    if (label && source->labels.data) *(int32_t *)label = source->labels.data[index];
+    const int64_t pixels = tr_source_pixels(&base->info);
+    for (int64_t i = 0; label && i < pixels; i++) {
+        int32_t class = source->labels.data[index * pixels + i];
+        ((int32_t *)label)[i] = class == source->ignore ? TR_NO_LABEL : class;
+    }
+    if (label && source->labels.data && pixels == 0) *(int32_t *)label = source->labels.data[index];
     *length = size;
     return TR_OK;
 }
@@ -57,12 +66,13 @@ static tr_status idx_digest(const tr_source *base, tr_sha256 *hash)
     if (!source->images.data) return no_images();
     tr_sha256_add(hash, source->images.data, (size_t)source->images.bytes);
     if (source->labels.data) tr_sha256_add(hash, source->labels.data, (size_t)source->labels.bytes);
+    if (source->ignore >= 0) tr_sha256_add_number(hash, source->ignore);
     return TR_OK;
 }
 
 static tr_status idx_state(const tr_source *base, char **text)
 {
-    if (base->info.labels != TR_LABEL_CLASS) return TR_OK;
+    if (base->info.labels == TR_LABEL_NONE) return TR_OK;
     return tr_state_of_classes(NULL, base->info.classes, text);
 }
 
@@ -110,34 +120,59 @@ static tr_status read_images(const char *path, bool outline, struct idx_source *
     return TR_OK;
 }
 
+/* Labels of pixels are as large as the images. */
+static tr_status check_size(const char *path, const char *images_path, const struct idx_source *source)
+{
+    const struct tr_idx *labels = &source->labels;
+    const struct tr_source_info *info = &source->base.info;
+    char count[2][TR_COUNTED_SIZE];
+    if (labels->dimensions != 1 && labels->dimensions != 3)
+        return tr_fail(
+            TR_EFORMAT,
+            "%s: %d dimensions at offset 3; labels have 1, and those of pixels 3; give the file of "
+            "labels here",
+            path, labels->dimensions);
+    if (labels->size[0] != info->count)
+        return tr_fail(TR_EFORMAT, "%s has %s, %s has %s; give files that belong together", path,
+                       tr_counted(labels->size[0], "label", count[0]), images_path,
+                       tr_counted(info->count, "image", count[1]));
+    if (labels->dimensions == 3 && (labels->size[1] != info->height || labels->size[2] != info->width))
+        return tr_fail(TR_EFORMAT,
+                       "%s has labels of %" PRId64 " x %" PRId64 " pixels, the images of %s have %" PRId32
+                       " x %" PRId32 "; give a label for each pixel",
+                       path, labels->size[1], labels->size[2], images_path, info->height, info->width);
+    return TR_OK;
+}
+
 static tr_status read_labels(const char *path, const char *images_path, int32_t classes,
                              struct idx_source *source)
 {
     struct tr_idx *labels = &source->labels;
     TR_TRY(tr_idx_read(path, labels));
-    if (labels->dimensions != 1) {
-        return tr_fail(TR_EFORMAT,
-                       "%s: %d dimensions at offset 3; labels have 1; give the file of labels here", path,
-                       labels->dimensions);
-    }
-    if (labels->bytes != source->base.info.count) {
-        char count[2][TR_COUNTED_SIZE];
-        return tr_fail(TR_EFORMAT, "%s has %s, %s has %s; give files that belong together", path,
-                       tr_counted(labels->bytes, "label", count[0]), images_path,
-                       tr_counted(source->base.info.count, "image", count[1]));
-    }
-    int largest = 0;
+    TR_TRY(check_size(path, images_path, source));
+    const bool of_pixels = labels->dimensions == 3;
+    const int header = of_pixels ? 16 : 8;
+    const int64_t each = labels->size[0] > 0 ? labels->bytes / labels->size[0] : 1;
+    if (!of_pixels && source->ignore >= 0)
+        return tr_fail(TR_EINVAL, "ignore: is of labels of pixels, and %s has one for each image", path);
+    int largest = -1;
     for (int64_t i = 0; i < labels->bytes; i++) {
-        if (labels->data[i] > largest) largest = labels->data[i];
+        const int label = labels->data[i];
+        if (label == source->ignore || label <= largest) continue;
+        largest = label;
         if (classes > 0 && largest >= classes) {
             return tr_fail(TR_EFORMAT,
                            "%s: label %d of example %" PRId64 " at offset %" PRId64
                            " is not below classes: %" PRId32
-                           "; correct the file or set classes to at least %d",
-                           path, largest, i, 8 + i, classes, largest + 1);
+                           "; correct the file or set classes to at least %d%s",
+                           path, largest, i / each, header + i, classes, largest + 1,
+                           of_pixels ? ", or set ignore, where it marks pixels without a class" : "");
         }
     }
-    source->base.info.labels = TR_LABEL_CLASS;
+    if (largest < 0 && classes == 0)
+        return tr_fail(TR_EFORMAT, "%s: all pixels have the label %d, which is ignored; give other labels",
+                       path, source->ignore);
+    source->base.info.labels = of_pixels ? TR_LABEL_PIXELS : TR_LABEL_CLASS;
     source->base.info.classes = classes > 0 ? classes : largest + 1;
     return TR_OK;
 }
@@ -156,6 +191,7 @@ static tr_status open_files(const struct idx_options *options, const char *direc
     source->base.class = &idx_class;
     source->base.info.features = TR_FEATURE_IMAGE;
     source->base.info.labels = TR_LABEL_NONE;
+    source->ignore = options->ignore;
     TR_TRY_GOTO(read_images(images, outline, source), out);
     if (labels) TR_TRY_GOTO(read_labels(labels, images, classes, source), out);
     *out = &source->base;

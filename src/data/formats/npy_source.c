@@ -3,7 +3,8 @@
  *     features   unsigned bytes [count][height][width] or [count][height][width][channels]: images
  *                other types and shapes of one or two dimensions: vectors of numbers; of three,
  *                [count][steps][n]: sequences of vectors
- *     labels     integers [count]: classes; floats [count] or [count][n]: values
+ *     labels     integers [count]: classes; integers [count][height][width]: classes of the pixels of images;
+ *                floats [count] or [count][n]: values
  *
  * Features stay in the file, which is mapped, and are converted when they are read; labels are converted at
  * once.
@@ -26,7 +27,7 @@
 
 struct npy_options {
     char *features, *labels;
-    int32_t classes;
+    int32_t classes, ignore;
 };
 
 static const struct tr_option npy_options[] = {
@@ -43,9 +44,11 @@ static const struct tr_option npy_options[] = {
      .offset = offsetof(struct npy_options, labels),
      .fallback = "",
      .help =
-         "file of an array: integers [count] are classes from 0, floats [count] or [count, n] are values to "
-         "predict; examples have no labels without it"},
+         "file of an array: integers [count] are classes from 0, [count, height, width] those of the pixels "
+         "of "
+         "images, floats [count] or [count, n] are values to predict; examples have no labels without it"},
     TR_OPTION_CLASSES(struct npy_options, 1 << 24),
+    TR_OPTION_IGNORE(struct npy_options),
 };
 
 /* An array in a mapped file. */
@@ -58,7 +61,8 @@ struct array {
 struct npy_source {
     tr_source base;
     struct array features;
-    int32_t *label; /* [count], or NULL */
+    int32_t *label; /* [count], or of pixels [count][height][width], or NULL */
+    int32_t ignore; /* the label of pixels that have none, or -1 */
     float *value;   /* [count][values], or NULL */
 };
 
@@ -176,7 +180,9 @@ static tr_status npy_read(const tr_source *base, int64_t index, void *features, 
         memcpy(features, base->resident + first, (size_t)width);
     else if (features)
         floats_at(array, first, width, features);
-    if (label && source->label) *(int32_t *)label = source->label[index];
+    const int64_t labels = base->info.labels == TR_LABEL_PIXELS ? tr_source_pixels(&base->info) : 1;
+    if (label && source->label)
+        memcpy(label, source->label + index * labels, (size_t)labels * sizeof *source->label);
     if (label && source->value) {
         size_t values = (size_t)base->info.values;
         memcpy(label, source->value + (size_t)index * values, values * sizeof(float));
@@ -201,7 +207,8 @@ static tr_status npy_digest(const tr_source *base, tr_sha256 *hash)
         }
         tr_free(row);
     }
-    if (source->label) tr_sha256_add(hash, source->label, (size_t)count * sizeof *source->label);
+    const int64_t labels = base->info.labels == TR_LABEL_PIXELS ? tr_source_pixels(&base->info) : 1;
+    if (source->label) tr_sha256_add(hash, source->label, (size_t)(count * labels) * sizeof *source->label);
     if (source->value)
         tr_sha256_add(hash, source->value, (size_t)count * (size_t)base->info.values * sizeof *source->value);
     return TR_OK;
@@ -209,7 +216,7 @@ static tr_status npy_digest(const tr_source *base, tr_sha256 *hash)
 
 static tr_status npy_state(const tr_source *base, char **text)
 {
-    if (base->info.labels != TR_LABEL_CLASS) return TR_OK;
+    if (!((const struct npy_source *)base)->label) return TR_OK;
     return tr_state_of_classes(NULL, base->info.classes, text);
 }
 
@@ -271,27 +278,75 @@ static tr_status open_features(const char *path, struct npy_source *source)
     return check_finite(path, &source->features);
 }
 
+/* What integers of so many dimensions are labels of. */
+static tr_status check_classes(const char *path, const struct array *array, const struct npy_source *source)
+{
+    const struct tr_npy *head = &array->head;
+    const struct tr_source_info *info = &source->base.info;
+    if (head->rank == 1 && source->ignore >= 0)
+        return tr_fail(TR_EINVAL, "ignore: is of labels of pixels, and \"%s\" has one for each example",
+                       path);
+    if (head->rank == 1) return TR_OK;
+    if (head->rank == 3 && info->features == TR_FEATURE_IMAGE) {
+        if (head->shape[1] == info->height && head->shape[2] == info->width) return TR_OK;
+        return tr_fail(TR_EFORMAT,
+                       "\"%s\" has labels of %" PRId64 " x %" PRId64 " pixels, the images have %" PRId32
+                       " x %" PRId32 "; give a label for each pixel",
+                       path, head->shape[1], head->shape[2], info->height, info->width);
+    }
+    if (head->rank == 2 && array->width == 1)
+        return tr_fail(TR_EFORMAT,
+                       "\"%s\" has the shape [%" PRId64
+                       ", 1]; classes have one dimension: save y.reshape(-1)",
+                       path, head->shape[0]);
+    if (head->rank == 2)
+        return tr_fail(TR_EFORMAT,
+                       "\"%s\" has the shape [%" PRId64 ", %" PRId64
+                       "]; classes have one dimension, or three for the pixels of images: of one-hot rows "
+                       "save y.argmax(1), of values y.astype('float32')",
+                       path, head->shape[0], array->width);
+    if (head->rank == 4 && info->features == TR_FEATURE_IMAGE)
+        return tr_fail(
+            TR_EFORMAT,
+            "\"%s\" has four dimensions; labels of pixels are [count, height, width]: of a channel "
+            "for each class save y.argmax(3), of a single channel y.squeeze(3)",
+            path);
+    return tr_fail(TR_EFORMAT,
+                   "\"%s\" has %d dimensions; classes have one, and three where features are images, whose "
+                   "pixels have one each",
+                   path, head->rank);
+}
+
+/* A label, or the one that says that there is none. Negative ones are of pixels alone. */
+static bool is_ignored(const struct npy_source *source, const struct array *array, int64_t label)
+{
+    return array->head.rank == 3 && (label == source->ignore || label == TR_NO_LABEL);
+}
+
 static tr_status convert_classes(const char *path, const struct array *array, int32_t classes,
                                  struct npy_source *source)
 {
-    int64_t count = source->base.info.count, limit = classes > 0 ? classes : 1 << 24, largest = 0;
-    if (array->head.rank != 1)
-        return tr_fail(TR_EFORMAT,
-                       "\"%s\" has %d dimensions; classes have one: save y.argmax(1), or y.reshape(-1)", path,
-                       array->head.rank);
+    int64_t count, limit = classes > 0 ? classes : 1 << 24, largest = -1;
+    TR_TRY(check_classes(path, array, source));
+    const bool of_pixels = array->head.rank == 3;
+    count = source->base.info.count * array->width;
     source->label = tr_alloc((size_t)count, sizeof *source->label);
     if (!source->label) return TR_ENOMEM;
     for (int64_t i = 0; i < count; i++) {
         int64_t label = integer_at(array, i);
-        if (label < 0 || label >= limit)
+        const bool ignored = is_ignored(source, array, label);
+        if (!ignored && (label < 0 || label >= limit))
             return tr_fail(TR_EFORMAT,
                            "\"%s\": label %" PRId64 " of example %" PRId64 " is not from 0 to %" PRId64
-                           "; correct the file%s",
-                           path, label, i, limit - 1, classes > 0 ? " or set classes" : "");
-        if (label > largest) largest = label;
-        source->label[i] = (int32_t)label;
+                           "; correct the file%s%s",
+                           path, label, i / array->width, limit - 1, classes > 0 ? " or set classes" : "",
+                           of_pixels ? ", or set ignore, where it marks pixels without a class" : "");
+        if (!ignored && label > largest) largest = label;
+        source->label[i] = ignored ? TR_NO_LABEL : (int32_t)label;
     }
-    source->base.info.labels = TR_LABEL_CLASS;
+    if (largest < 0 && classes <= 0)
+        return tr_fail(TR_EFORMAT, "\"%s\": no pixel has a class; correct the file, or give classes", path);
+    source->base.info.labels = of_pixels ? TR_LABEL_PIXELS : TR_LABEL_CLASS;
     source->base.info.classes = classes > 0 ? classes : (int32_t)largest + 1;
     return TR_OK;
 }
@@ -341,6 +396,7 @@ static tr_status npy_open(const void *options_, const char *directory, const cha
     if (options->classes > 0) classes = options->classes;
     source->base.class = &npy_class;
     source->base.info.labels = TR_LABEL_NONE;
+    source->ignore = options->ignore;
     TR_TRY_GOTO(open_features(features, source), out);
     if (labels) TR_TRY_GOTO(open_labels(labels, features, classes, source), out);
     *out = &source->base;

@@ -75,6 +75,7 @@ tr_status tr_tfrecord_decode(const struct tr_tfrecord_source *source, const uint
     case TR_LABEL_VALUES:
         return decode_floats(&feature[TR_TFRECORD_LABEL], base->info.values, label);
     case TR_LABEL_TOKENS:
+    case TR_LABEL_PIXELS:
     case TR_LABEL_NONE:
         break;
     }

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "data/files/lines.h"
 #include "data/tables/csv_column.h"
 #include "data/state.h"
 
@@ -10,8 +11,8 @@
 #include <string.h>
 
 struct folder_options {
-    char *path, *table, *column;
-    int32_t height, width, channels;
+    char *path, *table, *column, *masks;
+    int32_t height, width, channels, classes, ignore;
     int fit;
     bool memory;
 };
@@ -29,7 +30,9 @@ static const struct tr_option folder_options[] = {
      .type = TR_OPTION_STRING,
      FIELD(path),
      .fallback = NULL,
-     .help = "folder with one folder of PNG or JPEG files per class; with `table`, the folder of its files"},
+     .help =
+         "folder with one folder of PNG or JPEG files per class; with `table` or `masks`, the folder of the "
+         "files"},
     {.key = "table",
      .type = TR_OPTION_STRING,
      FIELD(table),
@@ -42,6 +45,22 @@ static const struct tr_option folder_options[] = {
      .fallback = "0",
      .help = "of `table`: the column of the files' names, by its name in the first line, or by number from 0 "
              "where the first line is a row"},
+    {.key = "masks",
+     .type = TR_OPTION_STRING,
+     FIELD(masks),
+     .fallback = "",
+     .flags = TR_OPTION_QUIET,
+     .help =
+         "folder with a PNG for each image of `path`, of the same name but for the ending, whose pixels are "
+         "numbers of classes: the labels of pixels"},
+    {.key = "classes",
+     .type = TR_OPTION_INT32,
+     FIELD(classes),
+     .fallback = "0",
+     .most = 256,
+     .flags = TR_OPTION_QUIET,
+     .help = "with `masks`: number of classes, above every number in them"},
+    TR_OPTION_IGNORE(struct folder_options),
     {.key = "height",
      .type = TR_OPTION_INT32,
      FIELD(height),
@@ -109,7 +128,8 @@ static tr_status folder_read(const tr_source *base, int64_t index, void *feature
     const struct folder_source *source = (const struct folder_source *)base;
     int32_t class = class_of(source, index);
     *length = tr_source_capacity(base);
-    if (label && !source->table) *(int32_t *)label = class;
+    if (label && source->masks) TR_TRY(folder_label_pixels(source, index, label));
+    if (label && !source->table && !source->masks) *(int32_t *)label = class;
     if (!features) return TR_OK;
     if (source->pixels) {
         memcpy(features, source->pixels + index * *length, (size_t)*length);
@@ -137,6 +157,10 @@ static tr_status folder_digest(const tr_source *base, tr_sha256 *hash)
             tr_sha256_add(hash, &source->size[source->first[class] + i], sizeof(uint64_t));
         }
     }
+    if (source->masks) {
+        tr_sha256_add(hash, source->mask_size, (size_t)base->info.count * sizeof *source->mask_size);
+        tr_sha256_add_number(hash, source->ignore);
+    }
     return TR_OK;
 }
 
@@ -158,6 +182,9 @@ static void folder_destroy(tr_source *base)
     tr_free(source->size);
     tr_free(source->class_names);
     tr_free(source->pixels);
+    tr_free(source->masks);
+    tr_free(source->mask_size);
+    tr_free(source->numbers);
     tr_free(source->path);
     tr_free(source->table);
     tr_free(source);
@@ -192,6 +219,7 @@ static tr_status survey_file(struct folder_source *source, int64_t index, const 
         info->width = options->width > 0 ? options->width : is.width;
         info->channels = options->channels > 0 ? options->channels : is.channels;
     }
+    if (source->masks) TR_TRY(folder_survey_mask(source, index, is));
     bool same = is.height == info->height && is.width == info->width;
     bool large = is.height >= info->height && is.width >= info->width;
     if (same || source->fit == TR_IMAGE_SCALE || (source->fit == TR_IMAGE_CROP && large)) return TR_OK;
@@ -219,32 +247,60 @@ static tr_status keep_file(struct folder_source *source, int64_t index, const ch
                            const struct folder_options *options)
 {
     (void)options;
+    const int64_t pixels = tr_source_pixels(&source->base.info);
+    if (source->masks) TR_TRY(folder_read_mask(source, index, source->numbers + index * pixels));
     return decode(source, path, source->pixels + index * tr_source_capacity(&source->base));
+}
+
+/* What of the options does not go together. */
+static tr_status check(const struct folder_options *options)
+{
+    if (options->channels == 2)
+        return tr_fail(TR_EINVAL, "folder: channels is 2; give 1, 3, or 0 for those of the first");
+    if (options->masks && options->table)
+        return tr_fail(TR_EUNSUPPORTED, "folder: masks and table are both given; leave one of them out");
+    if (!options->masks && options->classes > 0)
+        return tr_fail(TR_EINVAL, "folder: classes is of masks, and without them each class has a folder; "
+                                  "leave it out");
+    if (!options->masks && options->ignore >= 0)
+        return tr_fail(TR_EINVAL, "folder: ignore is of masks, which are not given; leave it out");
+    return TR_OK;
+}
+
+static tr_status find_files(struct folder_source *source, const struct folder_options *options,
+                            const char *state)
+{
+    struct tr_source_info *info = &source->base.info;
+    if (source->table) return folder_files_of_table(source, options->column);
+    if (source->masks) {
+        TR_TRY(folder_files_of_masks(source));
+        return folder_classes_of_masks(source, options->classes, state);
+    }
+    TR_TRY(state ? folder_classes_of_state(source, state) : folder_classes(source));
+    for (int32_t class = 0; class < info->classes; class ++) TR_TRY(folder_list_class(source, class));
+    return TR_OK;
 }
 
 static tr_status fill(struct folder_source *source, const struct folder_options *options, const char *state)
 {
     struct tr_source_info *info = &source->base.info;
-    if (options->channels == 2)
-        return tr_fail(TR_EINVAL, "folder: channels is 2; give 1, 3, or 0 for those of the first");
-    if (source->table)
-        TR_TRY(folder_files_of_table(source, options->column));
-    else
-        TR_TRY(state ? folder_classes_of_state(source, state) : folder_classes(source));
-    for (int32_t class = 0; class < info->classes; class ++) TR_TRY(folder_list_class(source, class));
+    TR_TRY(check(options));
+    TR_TRY(find_files(source, options, state));
     info->count = source->first[source->folders];
     if (info->count == 0) {
-        return tr_fail(TR_EFORMAT, "%s: no PNG or JPEG files in the folders of its classes: the set is empty",
-                       source->path);
+        return tr_fail(TR_EFORMAT, "%s: no PNG or JPEG files in %s: the set is empty", source->path,
+                       source->masks ? "the folder itself" : "the folders of its classes");
     }
     source->size = tr_alloc((size_t)info->count, sizeof *source->size);
-    if (!source->size) return TR_ENOMEM;
+    if (source->masks) source->mask_size = tr_alloc((size_t)info->count, sizeof *source->mask_size);
+    if (!source->size || (source->masks && !source->mask_size)) return TR_ENOMEM;
     info->features = TR_FEATURE_IMAGE;
     info->slow = !options->memory;
     TR_TRY(for_each_file(source, options, survey_file));
     if (!options->memory) return TR_OK;
     source->pixels = tr_alloc_aligned((size_t)info->count, (size_t)tr_source_capacity(&source->base));
-    if (!source->pixels) return TR_ENOMEM;
+    if (source->masks) source->numbers = tr_alloc((size_t)info->count, (size_t)tr_source_pixels(info));
+    if (!source->pixels || (source->masks && !source->numbers)) return TR_ENOMEM;
     source->base.resident = source->pixels;
     return for_each_file(source, options, keep_file);
 }
@@ -257,8 +313,10 @@ static tr_status folder_open(const void *options_, const char *directory, const 
     source->base.class = &folder_class;
     source->fit = (enum tr_image_fit)options->fit;
     source->path = tr_source_path(directory, options->path);
+    source->ignore = options->ignore;
     if (options->table) source->table = tr_source_path(directory, options->table);
-    bool has_paths = source->path && (!options->table || source->table);
+    if (options->masks) source->masks = tr_source_path(directory, options->masks);
+    bool has_paths = source->path && (!options->table || source->table) && (!options->masks || source->masks);
     tr_status status = has_paths ? fill(source, options, state) : TR_ENOMEM;
     if (status != TR_OK) {
         folder_destroy(&source->base);
@@ -314,6 +372,12 @@ static tr_status folder_files(const void *options_, const char *directory, struc
     if (!path) return TR_ENOMEM;
     tr_status status;
     TR_TRY_GOTO(tr_source_files_add(files, NULL, path), out);
+    if (options->masks) {
+        char *masks = tr_source_path(directory, options->masks);
+        status = masks ? folder_files_with_masks(files, path, masks, options->memory) : TR_ENOMEM;
+        tr_free(masks);
+        goto out;
+    }
     if (options->table) {
         status = table_files(options, directory, path, files);
         goto out;
@@ -337,8 +401,9 @@ static bool folder_unpacks(const void *options, const struct tr_source_files *fi
 
 const struct tr_source_format tr_source_format_folder = {
     .name = "folder",
-    .help = "PNG and JPEG files in one folder per class; docs/reference/images.md defines the numbers that "
-            "they give",
+    .help =
+        "PNG and JPEG files in one folder per class, or with a mask each; docs/reference/images.md defines "
+        "the numbers that they give",
     .options = folder_options,
     .option_count = TR_OPTION_COUNT(folder_options),
     .options_size = sizeof(struct folder_options),

@@ -16,6 +16,11 @@ struct folder_source {
     uint64_t *size;              /* [count] of the files in bytes */
     char **class_names;          /* [folders], of a table's "." */
     uint8_t *pixels;             /* all images, when they are kept */
+    /* Of images with a mask each: */
+    char *masks;         /* the folder of these, or NULL */
+    int32_t ignore;      /* the number of pixels without a class, or -1 */
+    uint64_t *mask_size; /* [count] of the files in bytes */
+    uint8_t *numbers;    /* [count][height][width], when images are kept */
 };
 
 /* Classes are what the folder has. */
@@ -26,6 +31,19 @@ tr_status folder_classes_of_state(struct folder_source *source, const char *stat
 tr_status folder_files_of_table(struct folder_source *source, const char *column);
 /* The images of a class. */
 tr_status folder_list_class(struct folder_source *source, int32_t class);
+/* The images that lie in the folder itself, each of which has a mask. */
+tr_status folder_files_of_masks(struct folder_source *source);
+/* Settles the classes of pixels: those of the training data, or as many as are given. */
+tr_status folder_classes_of_masks(struct folder_source *source, int32_t given, const char *state);
+/* Looks at the mask of an image of a size, whose file is found. */
+tr_status folder_survey_mask(struct folder_source *source, int64_t index, struct tr_image_size image);
+/* The numbers of a mask as they are wanted, checked: each below the classes, or `ignore`. */
+tr_status folder_read_mask(const struct folder_source *source, int64_t index, uint8_t *numbers);
+/* The labels of an example's pixels. */
+tr_status folder_label_pixels(const struct folder_source *source, int64_t index, int32_t *labels);
+/* Adds the files of masks to those that decide the contents, one by one where `images`. */
+tr_status folder_files_with_masks(struct tr_source_files *files, const char *path, const char *masks,
+                                  bool images);
 /* Keeps those names of what a folder has that are folders, or images. */
 tr_status folder_filter(struct tr_file_names *names, const char *path, bool folders);
 

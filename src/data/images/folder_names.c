@@ -27,7 +27,7 @@ static tr_status allocate_classes(struct folder_source *source, int64_t classes)
     source->first = tr_alloc_zero((size_t)classes + 1, sizeof *source->first);
     if (!source->class_names || !source->files || !source->first) return TR_ENOMEM;
     source->folders = (int32_t)classes;
-    if (source->table) return TR_OK;
+    if (source->table || source->masks) return TR_OK;
     source->base.info.labels = TR_LABEL_CLASS;
     source->base.info.classes = (int32_t)classes;
     source->base.info.class_names = (const char *const *)source->class_names;
@@ -141,6 +141,13 @@ tr_status folder_files_of_table(struct folder_source *source, const char *column
                            source->table, i, files->name[i]);
     source->first[1] = files->count;
     return TR_OK;
+}
+
+tr_status folder_files_of_masks(struct folder_source *source)
+{
+    TR_TRY(allocate_classes(source, 1));
+    source->class_names[0] = tr_strdup(".");
+    return source->class_names[0] ? folder_list_class(source, 0) : TR_ENOMEM;
 }
 
 tr_status folder_list_class(struct folder_source *source, int32_t class)

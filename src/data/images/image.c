@@ -158,6 +158,31 @@ out:
     return status;
 }
 
+tr_status tr_image_read_numbers(const char *path, struct tr_image_size *out, uint8_t **numbers)
+{
+    uint8_t *data = NULL;
+    size_t size = 0;
+    tr_status status;
+    *numbers = NULL;
+    TR_TRY_GOTO(read_file(path, &data, &size), out);
+    TR_TRY_GOTO(tr_image_measure(path, data, size, out), out);
+    out->channels = 1;
+    *numbers = tr_alloc((size_t)out->height, (size_t)out->width);
+    if (!*numbers)
+        status = TR_ENOMEM;
+    else if (!is_png(data, size))
+        status = tr_fail(TR_EFORMAT, "%s: class numbers are kept exactly by PNG alone; save it as one", path);
+    else
+        status = tr_png_decode_numbers(path, data, size, *out, *numbers);
+out:
+    tr_free(data);
+    if (status != TR_OK) {
+        tr_free(*numbers);
+        *numbers = NULL;
+    }
+    return status;
+}
+
 /* ---- fitting ---- */
 
 static void crop(const uint8_t *from, struct tr_image_size is, uint8_t *to, struct tr_image_size wanted)
@@ -201,6 +226,26 @@ static void scale(const uint8_t *from, struct tr_image_size is, uint8_t *to, str
             }
         }
     }
+}
+
+/* The nearest of `inputs` pixels. */
+static int32_t nearest(int32_t index, int32_t outputs, int32_t inputs)
+{
+    int32_t fraction, before = place(index, outputs, inputs, &fraction);
+    return before + (fraction >= 1 << 15);
+}
+
+tr_status tr_image_fit_numbers(const char *name, enum tr_image_fit fit, const uint8_t *from,
+                               struct tr_image_size is, uint8_t *to, struct tr_image_size wanted)
+{
+    is.channels = wanted.channels = 1;
+    if (fit != TR_IMAGE_SCALE || (is.height == wanted.height && is.width == wanted.width))
+        return tr_image_fit(name, fit, from, is, to, wanted);
+    for (int32_t y = 0; y < wanted.height; y++) {
+        const uint8_t *row = from + (size_t)nearest(y, wanted.height, is.height) * (size_t)is.width;
+        for (int32_t x = 0; x < wanted.width; x++) *to++ = row[nearest(x, wanted.width, is.width)];
+    }
+    return TR_OK;
 }
 
 tr_status tr_image_fit(const char *name, enum tr_image_fit fit, const uint8_t *from, struct tr_image_size is,

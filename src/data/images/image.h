@@ -43,6 +43,11 @@ tr_status tr_image_decode(const char *name, const uint8_t *data, size_t size, st
  */
 tr_status tr_image_read(const char *path, int32_t channels, struct tr_image_size *out, uint8_t **pixels);
 
+/* Reads a PNG whose pixels are numbers of classes: the indices of a palette, or grey as it is stored.
+   *numbers [height][width] is returned, free with tr_free(). TR_EFORMAT for colours, 16 bits and other files.
+   Any thread. */
+tr_status tr_image_read_numbers(const char *path, struct tr_image_size *out, uint8_t **numbers);
+
 /* How an image is brought to a size. */
 enum tr_image_fit {
     TR_IMAGE_EXACT, /* it must have that size */
@@ -54,6 +59,11 @@ enum tr_image_fit {
    the fit does not allow it. Any thread. */
 tr_status tr_image_fit(const char *name, enum tr_image_fit fit, const uint8_t *from, struct tr_image_size is,
                        uint8_t *to, struct tr_image_size wanted);
+
+/* The same for numbers of classes [height][width], whose scaling takes the pixel whose centre is nearest to
+   where tr_image_fit() looks, the later one of two. */
+tr_status tr_image_fit_numbers(const char *name, enum tr_image_fit fit, const uint8_t *from,
+                               struct tr_image_size is, uint8_t *to, struct tr_image_size wanted);
 
 /* Packs `pixels` [height][width][1 or 3] as PNG. *png is returned, free with tr_free(). TR_ENOMEM. Any
  * thread. */

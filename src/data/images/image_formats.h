@@ -12,6 +12,10 @@ tr_status tr_png_measure(const char *name, const uint8_t *data, size_t size, str
 tr_status tr_png_decode(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
                         uint8_t *pixels);
 
+/* As decode(), the stored numbers of one channel: indices of palettes, grey of fewer bits as it is. */
+tr_status tr_png_decode_numbers(const char *name, const uint8_t *data, size_t size,
+                                struct tr_image_size stored, uint8_t *numbers);
+
 tr_status tr_jpeg_measure(const char *name, const uint8_t *data, size_t size, struct tr_image_size *out);
 tr_status tr_jpeg_decode(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
                          uint8_t *pixels);

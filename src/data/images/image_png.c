@@ -22,6 +22,7 @@ struct reading {
     png_infop info;
     struct tr_image_size stored;
     uint8_t *pixels;
+    bool numbers; /* values are numbers of classes: taken as they are, palettes by their indices */
     bool changed, has_rows, complete;
     char message[160];
 };
@@ -47,8 +48,14 @@ static void on_info(png_structp png, png_infop info)
     const struct tr_image_size *stored = &reading->stored;
     reading->changed = png_get_image_width(png, info) != (png_uint_32)stored->width ||
                        png_get_image_height(png, info) != (png_uint_32)stored->height;
+    if (reading->numbers && png_get_bit_depth(png, info) == 16) png_error(png, "it has 16 bits a pixel");
+    if (reading->numbers && png_get_color_type(png, info) & PNG_COLOR_MASK_COLOR &&
+        png_get_color_type(png, info) != PNG_COLOR_TYPE_PALETTE)
+        png_error(png, "it has colours");
     if (png_get_bit_depth(png, info) == 16) png_set_strip_16(png);
-    if (png_get_color_type(png, info) == PNG_COLOR_TYPE_PALETTE)
+    if (reading->numbers)
+        png_set_packing(png);
+    else if (png_get_color_type(png, info) == PNG_COLOR_TYPE_PALETTE)
         png_set_palette_to_rgb(png);
     else if (png_get_bit_depth(png, info) < 8)
         png_set_expand_gray_1_2_4_to_8(png);
@@ -133,5 +140,23 @@ tr_status tr_png_decode(const char *name, const uint8_t *data, size_t size, stru
     end(&reading);
     if (reading.changed) return tr_image_changed(name);
     if (!good) return refuse(name, reading.message);
+    return reading.has_rows && reading.complete ? TR_OK : refuse(name, "it is cut short");
+}
+
+tr_status tr_png_decode_numbers(const char *name, const uint8_t *data, size_t size,
+                                struct tr_image_size stored, uint8_t *numbers)
+{
+    struct reading reading = {.stored = stored, .pixels = numbers, .numbers = true};
+    reading.stored.channels = 1;
+    TR_TRY(begin(name, &reading));
+    bool good = push(&reading, data, size);
+    end(&reading);
+    if (reading.changed) return tr_image_changed(name);
+    if (!good)
+        return tr_fail(
+            TR_EFORMAT,
+            "%s: no image of class numbers: %s; save them as grey of 8 bits or less, or as indices "
+            "of a palette",
+            name, reading.message);
     return reading.has_rows && reading.complete ? TR_OK : refuse(name, "it is cut short");
 }

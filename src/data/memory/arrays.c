@@ -153,25 +153,43 @@ static tr_status take_token_labels(struct tr_kept *kept, const struct tr_arrays 
     return mark_unlabelled(kept, array);
 }
 
+static tr_status take_pixel_labels(struct tr_kept *kept, const struct tr_array *array, int64_t most,
+                                   int32_t *largest)
+{
+    const struct tr_source_info *info = &kept->info;
+    if (array->shape[1] != info->height || array->shape[2] != info->width)
+        return tr_fail(TR_EINVAL,
+                       "labels: %" PRId64 " x %" PRId64 " pixels, and the images of features have %" PRId32
+                       " x %" PRId32 "; give a label for each pixel",
+                       array->shape[1], array->shape[2], info->height, info->width);
+    kept->info.labels = TR_LABEL_PIXELS;
+    TR_TRY(tr_array_integers(kept, "labels", array, INT32_MIN, most, &kept->label, largest));
+    return mark_unlabelled(kept, array);
+}
+
 static tr_status take_classes(struct tr_kept *kept, const struct tr_arrays *arrays,
                               const struct tr_array *array)
 {
     const int64_t most = arrays->classes > 0 ? arrays->classes - 1 : (1 << 24) - 1;
     int32_t largest;
     bool of_tokens = arrays->tokens && (array->dimensions > 1 || array->shape[0] != kept->info.count);
-    if (of_tokens) {
+    bool of_pixels = kept->info.features == TR_FEATURE_IMAGE && array->dimensions == 3;
+    if (of_pixels) {
+        TR_TRY(take_pixel_labels(kept, array, most, &largest));
+    } else if (of_tokens) {
         TR_TRY(take_token_labels(kept, arrays, array, most, &largest));
     } else {
         if (array->dimensions != 1)
             return tr_fail(TR_EINVAL,
                            "labels: integers in %" PRId32
-                           " dimensions; classes are [count], and values to learn are floats",
+                           " dimensions; classes are [count], those of pixels [count, height, width], and "
+                           "values to learn are floats",
                            array->dimensions);
         kept->info.labels = TR_LABEL_CLASS;
         TR_TRY(tr_array_integers(kept, "labels", array, 0, most, &kept->label, &largest));
     }
     if (largest < 0 && arrays->classes <= 0)
-        return tr_fail(TR_EINVAL, "labels: no token has a class; give classes");
+        return tr_fail(TR_EINVAL, "labels: no token or pixel has a class; give classes");
     kept->info.classes = arrays->classes > 0 ? arrays->classes : largest + 1;
     return tr_kept_name_classes(kept, arrays->class_names);
 }

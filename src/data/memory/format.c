@@ -120,7 +120,8 @@ static tr_status view_state(const tr_source *base, char **text)
 {
     const struct view *view = (const struct view *)base;
     const struct tr_source_info *info = &base->info;
-    const int32_t classes = info->labels == TR_LABEL_CLASS ? info->classes : 0;
+    const bool classified = info->labels == TR_LABEL_CLASS || info->labels == TR_LABEL_PIXELS;
+    const int32_t classes = classified ? info->classes : 0;
     if (info->features == TR_FEATURE_FLOATS) return tr_scaling_write(&view->scaling, classes, text);
     return classes > 0 ? tr_state_of_classes(NULL, classes, text) : TR_OK;
 }
@@ -190,7 +191,8 @@ static tr_status take_scaling(struct view *view, const struct tr_memory_options 
 static tr_status settle_classes(struct view *view, const char *name, int32_t trained)
 {
     struct tr_source_info *info = &view->base.info;
-    if (info->labels != TR_LABEL_CLASS || trained <= 0) return TR_OK;
+    const bool classified = info->labels == TR_LABEL_CLASS || info->labels == TR_LABEL_PIXELS;
+    if (!classified || trained <= 0) return TR_OK;
     if (info->classes > trained)
         return tr_fail(TR_EMISMATCH,
                        "the data \"%s\" have %" PRId32 " classes, the training data %" PRId32

@@ -96,6 +96,10 @@ static tr_status read_arrays(const struct tr_kept *kept, int64_t index, void *fe
     if (info->labels == TR_LABEL_CLASS) *(int32_t *)label = kept->label[index];
     if (info->labels == TR_LABEL_TOKENS)
         memcpy(label, kept->label + first, (size_t)*length * sizeof *kept->label);
+    if (info->labels == TR_LABEL_PIXELS) {
+        const int64_t pixels = tr_source_pixels(info);
+        memcpy(label, kept->label + index * pixels, (size_t)pixels * sizeof *kept->label);
+    }
     if (info->labels == TR_LABEL_VALUES)
         memcpy(label, kept->value + index * info->values, (size_t)info->values * sizeof *kept->value);
     return TR_OK;
@@ -141,7 +145,8 @@ static tr_status check_read(const struct tr_kept *kept, int64_t index, const voi
     if (!label) return TR_OK;
     if (info->labels == TR_LABEL_CLASS) return check_below(index, "class", label, 1, info->classes);
     if (info->labels == TR_LABEL_VALUES) return check_finite(index, "value", label, info->values, false);
-    for (int64_t i = 0; info->labels == TR_LABEL_TOKENS && i < length; i++)
+    const int64_t labels = info->labels == TR_LABEL_TOKENS ? length : tr_source_pixels(info);
+    for (int64_t i = 0; i < labels; i++)
         if (((const int32_t *)label)[i] >= 0)
             TR_TRY(check_below(index, "class", (const int32_t *)label + i, 1, info->classes));
     return TR_OK;
@@ -160,7 +165,8 @@ static tr_status read_function(const struct tr_kept *kept, int64_t index, void *
     if (kept->info.features != TR_FEATURE_TOKENS) *length = fixed;
     TR_TRY(check_read(kept, index, features, *length, label));
     int32_t *classes = label;
-    for (int64_t i = 0; label && kept->info.labels == TR_LABEL_TOKENS && i < *length; i++)
+    const int64_t labels = kept->info.labels == TR_LABEL_TOKENS ? *length : tr_source_pixels(&kept->info);
+    for (int64_t i = 0; label && i < labels; i++)
         if (classes[i] < 0) classes[i] = TR_NO_LABEL;
     return TR_OK;
 }
@@ -194,7 +200,9 @@ static tr_status make_room(const struct tr_kept *kept, struct room *room)
     int64_t most = info->features == TR_FEATURE_IMAGE ? (int64_t)info->height * info->width * info->channels
                    : info->features == TR_FEATURE_FLOATS ? info->floats
                                                          : info->max_tokens;
-    int64_t labels = info->labels == TR_LABEL_TOKENS ? most : info->values + 1;
+    int64_t labels = info->labels == TR_LABEL_TOKENS   ? most
+                     : info->labels == TR_LABEL_PIXELS ? tr_source_pixels(info)
+                                                       : info->values + 1;
     room->features = tr_alloc((size_t)most, sizeof(float));
     room->label = tr_alloc((size_t)labels, sizeof(float));
     return room->features && room->label ? TR_OK : TR_ENOMEM;
@@ -227,6 +235,8 @@ static size_t label_bytes(const struct tr_source_info *info, int64_t length)
         return (size_t)info->values * sizeof(float);
     case TR_LABEL_TOKENS:
         return (size_t)length * sizeof(int32_t);
+    case TR_LABEL_PIXELS:
+        return (size_t)tr_source_pixels(info) * sizeof(int32_t);
     case TR_LABEL_NONE:
         break;
     }

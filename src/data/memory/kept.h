@@ -27,7 +27,7 @@ struct tr_kept {
     const int32_t *tokens;      /* of all examples */
     const int64_t *begin;       /* [count + 1]: where the tokens of an example lie */
     const int32_t *length;      /* [count]; NULL: up to where the next one begins */
-    const int32_t *label;       /* [count], or as `tokens` */
+    const int32_t *label;       /* [count], or as `tokens`, or [count][height][width] */
     const float *value;         /* [count][values] */
     void *owned[TR_KEPT_OWNED]; /* freed with it */
     int owned_count;

@@ -47,6 +47,10 @@ static tr_status check_labels(const struct tr_source_info *info)
         if (info->features != TR_FEATURE_TOKENS)
             return tr_fail(TR_EINVAL, "info.labels are of tokens, but features are not tokens");
         return check_size("classes", info->classes, 1 << 24);
+    case TR_LABEL_PIXELS:
+        if (info->features != TR_FEATURE_IMAGE)
+            return tr_fail(TR_EINVAL, "info.labels are of pixels, but features are not images");
+        return check_size("classes", info->classes, 1 << 24);
     case TR_LABEL_CLASS:
         return check_size("classes", info->classes, 1 << 24);
     }
@@ -59,7 +63,8 @@ static struct tr_source_info tidy(const struct tr_source_info *given)
     struct tr_source_info info = {
         .count = given->count, .features = given->features, .labels = given->labels};
     const bool image = info.features == TR_FEATURE_IMAGE, tokens = info.features == TR_FEATURE_TOKENS;
-    const bool classes = info.labels == TR_LABEL_CLASS || info.labels == TR_LABEL_TOKENS;
+    const bool classes =
+        info.labels == TR_LABEL_CLASS || info.labels == TR_LABEL_TOKENS || info.labels == TR_LABEL_PIXELS;
     info.height = image ? given->height : 0;
     info.width = image ? given->width : 0;
     info.channels = image ? given->channels : 0;

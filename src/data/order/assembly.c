@@ -51,6 +51,9 @@ tr_status tr_assembly_alloc(const struct tr_assembly *assembly, struct tr_batch 
     }
     if (info->labels == TR_LABEL_CLASS) {
         wanted = wanted && (batch->labels = tr_alloc_aligned(rows, sizeof(int32_t)));
+    } else if (info->labels == TR_LABEL_PIXELS) {
+        wanted = wanted &&
+                 (batch->labels = tr_alloc_aligned(rows, (size_t)tr_source_pixels(info) * sizeof(int32_t)));
     } else if (info->labels == TR_LABEL_TOKENS) {
         wanted = wanted && (batch->labels = tr_alloc_aligned((size_t)assembly->tokens, sizeof(int32_t)));
     } else if (info->labels == TR_LABEL_VALUES) {
@@ -121,7 +124,9 @@ static tr_status read_rows(const struct tr_assembly *assembly, int64_t row, int6
                      : batch->floats ? (void *)(batch->floats + row * info->floats)
                      : batch->tokens ? (void *)(batch->tokens + batch->offset[row])
                                      : NULL;
-    const int64_t place = info->labels == TR_LABEL_TOKENS ? batch->offset[row] : row;
+    const int64_t place = info->labels == TR_LABEL_TOKENS   ? batch->offset[row]
+                          : info->labels == TR_LABEL_PIXELS ? row * tr_source_pixels(info)
+                                                            : row;
     void *label = batch->labels    ? (void *)(batch->labels + place)
                   : batch->targets ? (void *)(batch->targets + row * info->values)
                                    : NULL;

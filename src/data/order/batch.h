@@ -23,7 +23,7 @@ struct tr_batch {
     float *floats;   /* [rows][floats]; of a source with image parts those of the vectors alone */
     int32_t *tokens; /* [offset[rows]], examples one after another */
     int32_t *offset; /* [rows + 1] */
-    int32_t *labels; /* [rows], or of tokens [offset[rows]] */
+    int32_t *labels; /* [rows], or of tokens [offset[rows]], or of pixels [rows][height][width] */
     float *targets;  /* [rows][values] */
 };
 

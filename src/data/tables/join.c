@@ -150,6 +150,12 @@ static tr_status choose_labels(struct join_source *join, const struct join_optio
     if (join->labels >= 0 && join->source[join->labels]->info.labels == TR_LABEL_NONE)
         return tr_fail(TR_EINVAL, "labels: source \"%s\" has none; name another one, or leave `labels` out",
                        options->labels);
+    for (int32_t k = 0; k < join->count; k++)
+        if (join->source[k]->info.labels == TR_LABEL_PIXELS)
+            return tr_fail(TR_EUNSUPPORTED,
+                           "source \"%s\" has labels of pixels, which joined sources cannot have; train on "
+                           "its images alone",
+                           join->name[k]);
     for (int32_t k = 0; !options->labels && k < join->count; k++) {
         if (join->source[k]->info.labels == TR_LABEL_NONE) continue;
         if (join->labels >= 0)

@@ -64,7 +64,9 @@ static struct tr_onnx_value take_output(struct tr_onnx_graph *graph, bool classi
     const struct tr_trace *trace = graph->trace;
     struct tr_onnx_value output = graph->value[trace->output];
     tr_onnx_begin_part(graph, "output");
-    if (trace->model->output.rank < 3 || classification) output = tr_onnx_as_rows(graph, &output);
+    const bool pixels = trace->model->loss.pixels > 0;
+    if (trace->model->output.rank < 3 || (classification && !pixels))
+        output = tr_onnx_as_rows(graph, &output);
     if (output.form == TR_ONNX_SEQUENCE) {
         static const int64_t batch_first[] = {1, 0, 2};
         output.name = tr_onnx_emit(graph, "Transpose", 1, output.name.text);
@@ -92,7 +94,9 @@ static void add_probabilities(struct tr_onnx_graph *graph, const char *scores, s
     struct tr_answer_part part[TR_LOSS_HEADS];
     struct tr_onnx_name made[TR_LOSS_HEADS];
     const char *from[TR_LOSS_HEADS] = {scores};
-    const int32_t parts = tr_loss_parts(&model->loss, tr_shape_count(&model->output), part);
+    const int64_t width = tr_loss_width(&model->loss, tr_shape_count(&model->output));
+    const int32_t parts = tr_loss_parts(&model->loss, width, part);
+    const int64_t axis = model->loss.pixels > 0 ? 1 : -1; /* of images channels come first */
     if (!tr_loss_answers(&model->loss)) return;
     for (int64_t i = 0, first = 0; parts > 1 && i < parts; first += part[i++].outputs) {
         made[i] = tr_onnx_slice(graph, scores, -1, first, first + part[i].outputs);
@@ -103,7 +107,7 @@ static void add_probabilities(struct tr_onnx_graph *graph, const char *scores, s
     }
     tr_onnx_node(graph->onnx, parts > 1 ? "Concat" : operation[part[0].kind], "probabilities", parts, from, 1,
                  to);
-    if (parts > 1 || part[0].kind == TR_ANSWER_CLASSES) tr_onnx_attribute_integer(graph->onnx, "axis", -1);
+    if (parts > 1 || part[0].kind == TR_ANSWER_CLASSES) tr_onnx_attribute_integer(graph->onnx, "axis", axis);
     info->name = "probabilities";
     info->description = parts > 1 ? "the probabilities and values of all losses, in their order"
                         : part[0].kind == TR_ANSWER_CLASSES ? "the softmax of the logits"
@@ -122,7 +126,9 @@ static void add_outputs(struct tr_onnx_graph *graph)
         info.size[0] = info.size[1];
         info.size[1] = time;
     }
-    info.description = classification ? "a score for each class" : "values";
+    info.description = graph->trace->model->loss.pixels > 0 ? "a score for each class of each pixel"
+                       : classification                     ? "a score for each class"
+                                                            : "values";
     tr_onnx_rename(graph->onnx, output.name.text, name);
     tr_onnx_output(graph->onnx, &info);
     add_probabilities(graph, name, &info);
@@ -163,7 +169,7 @@ static tr_status add_classes(const struct tr_job *job, tr_onnx *onnx)
     const struct tr_string_list *classes = &job->input.classes;
     struct tr_text text = TR_TEXT_INIT;
     char *list;
-    if (!tr_job_is_classification(job) || classes->count != tr_shape_count(&job->model->output)) return TR_OK;
+    if (!tr_job_is_classification(job) || classes->count != tr_job_width(job)) return TR_OK;
     for (int i = 0; i < classes->count; i++) {
         tr_text_add(&text, i ? "," : "[");
         tr_text_add_quoted(&text, classes->item[i]);

@@ -96,7 +96,7 @@ static void add_probabilities(struct module *module)
         [TR_ANSWER_YES] = "torch.sigmoid(%s)",
     };
     const struct tr_model *model = module->model;
-    const int64_t outputs = tr_shape_count(&model->output);
+    const int64_t outputs = tr_loss_width(&model->loss, tr_shape_count(&model->output));
     struct tr_text *text = &module->text;
     struct tr_answer_part part[TR_LOSS_HEADS];
     const int32_t parts = tr_loss_parts(&model->loss, outputs, part);

@@ -32,6 +32,7 @@ struct tr_feed {
     /* Images: */
     uint8_t *images;          /* device: those of a run */
     struct outgoing gathered; /* [rows] images that were taken from a resident source on the host */
+    int32_t *labels;          /* device [rows][height][width] as stored, where pixels have labels */
     /* Tokens: */
     struct outgoing offsets; /* [rows + 1] */
     /* Of joined sources with images: each image of a batch as bytes and as numbers, and the vectors. */
@@ -124,6 +125,9 @@ static tr_status make(tr_feed *feed, const struct tr_feed_options *options)
     int64_t rows = options->rows, numbers = rows * (int64_t)sizeof *feed->index;
     TR_TRY(tr_resident_make(feed->device, feed->source, options->keep, options->features, options->labels,
                             &feed->resident));
+    const int64_t pixels = tr_source_pixels(tr_source_info(feed->source));
+    if (options->labels && pixels > 0 && !feed->resident.labels)
+        TR_TRY(alloc(feed, rows * pixels * (int64_t)sizeof *feed->labels, (void **)&feed->labels));
     bool images = kind == TR_FEATURE_IMAGE && options->features,
          parts = feed->parts.images > 0 && options->features,
          numbered = feed->resident.here || feed->resident.images;
@@ -160,6 +164,7 @@ void tr_feed_destroy(tr_feed **handle)
     if (!feed) return;
     tr_resident_release(&feed->resident);
     tr_device_free(feed->device, feed->images);
+    tr_device_free(feed->device, feed->labels);
     tr_device_free(feed->device, feed->index);
     for (int i = 0; i < TR_SOURCE_PARTS; i++) tr_device_free(feed->device, feed->part_bytes[i]);
     for (int i = 0; i <= TR_SOURCE_PARTS; i++) tr_device_free(feed->device, feed->part_floats[i]);
@@ -373,13 +378,44 @@ static tr_status feed_features(tr_feed *feed, tr_pass *pass, const struct tr_bat
     return feed_floats(feed, pass, batch, begin, rows);
 }
 
+/* Labels of pixels go where the pixels of their image go. */
+static tr_status feed_pixels(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
+                             int64_t rows, uint64_t seed, const struct tr_step_scalars *scalars)
+{
+    const int64_t pixels = tr_source_pixels(tr_source_info(feed->source));
+    const bool here = feed->resident.labels;
+    struct tr_op_load_images image;
+    tr_intake_of_image(&feed->job->input, feed->job->stored.size, feed->job->model->input.size, &image);
+    augment(feed, batch, begin, seed, scalars, &image);
+    const struct tr_op_load_labels op = {
+        .rows = rows,
+        .in_h = image.in_h,
+        .in_w = image.in_w,
+        .out_h = image.out_h,
+        .out_w = image.out_w,
+        .pad = image.pad,
+        .random = image.random,
+        .flip = image.flip,
+        .key = {image.key[0], image.key[1]},
+        .first_example = image.first_example,
+        .source = here ? feed->resident.labels : feed->labels,
+        .index = here ? feed->index : NULL,
+        .y = tr_pass_label(pass),
+        .scalars = scalars,
+    };
+    if (!here)
+        TR_TRY(tr_device_to_device(feed->device, feed->labels, batch->labels + begin * pixels,
+                                   (size_t)(rows * pixels) * sizeof *feed->labels));
+    return tr_device_load_labels(feed->device, &op);
+}
+
 static tr_status feed_labels(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
                              int64_t rows)
 {
     const struct tr_source_info *info = tr_source_info(feed->source);
     int64_t values = info->labels == TR_LABEL_VALUES ? info->values : 1, first = begin, end = begin + rows;
     void *to = info->labels == TR_LABEL_VALUES ? (void *)tr_pass_target(pass) : (void *)tr_pass_label(pass);
-    if (info->labels == TR_LABEL_NONE || !to) return TR_OK;
+    if (info->labels == TR_LABEL_NONE || info->labels == TR_LABEL_PIXELS || !to) return TR_OK;
     if (info->labels == TR_LABEL_VALUES) TR_TRY(check_targets(feed, batch, begin, rows));
     if (feed->resident.here)
         return tr_resident_labels(&feed->resident, rows, feed->index, tr_pass_offset(pass), to);
@@ -397,6 +433,8 @@ static tr_status feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *
 {
     if (feed->resident.here || feed->resident.images) TR_TRY(send_numbers(feed, batch, begin, rows));
     TR_TRY(feed_features(feed, pass, batch, begin, rows, seed, scalars));
+    if (tr_source_pixels(tr_source_info(feed->source)) > 0 && tr_pass_label(pass))
+        return feed_pixels(feed, pass, batch, begin, rows, seed, scalars);
     return feed_labels(feed, pass, batch, begin, rows);
 }
 

@@ -30,6 +30,8 @@ static int64_t label_words(const tr_source *source)
         return source->info.values;
     case TR_LABEL_TOKENS:
         return source->info.max_tokens;
+    case TR_LABEL_PIXELS:
+        return tr_source_pixels(&source->info);
     }
     return 0;
 }

@@ -41,9 +41,9 @@ tr_status tr_resident_expect(tr_device *device, const tr_source *source, int64_t
 /* Accepts zeros. */
 void tr_resident_release(struct tr_resident *resident);
 
-/* Enqueue that floats or tokens, or labels of any kind, of the examples index[0..rows) go to `to`. `offset`
-   [rows + 1] says where those of each example begin, if they are tokens or belong to tokens; else it is not
-   read. All device memory. */
+/* Enqueue that floats or tokens, or labels of any kind but pixels, of the examples index[0..rows) go to `to`.
+   `offset` [rows + 1] says where those of each example begin, if they are tokens or belong to tokens; else it
+   is not read. All device memory. */
 tr_status tr_resident_features(const struct tr_resident *resident, int64_t rows, const int64_t *index,
                                const int32_t *offset, void *to);
 tr_status tr_resident_labels(const struct tr_resident *resident, int64_t rows, const int64_t *index,

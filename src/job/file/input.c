@@ -305,7 +305,7 @@ tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source,
 {
     const struct tr_source_info *info = tr_source_info(source);
     struct tr_shape shape = shape_of_source(info);
-    int64_t outputs = tr_shape_count(&job->model->output);
+    int64_t outputs = tr_job_width(job);
     char have[TR_SHAPE_TEXT], want[TR_SHAPE_TEXT];
     TR_TRY(check_source_parts(job, source, name));
     if (info->features != job->features || !tr_shape_equal(&shape, &job->stored))
@@ -324,7 +324,18 @@ tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source,
                        name, info->vocabulary, job->model->vocabulary);
     if (info->labels == TR_LABEL_NONE && !labelled) return TR_OK;
     if (tr_job_takes_classes(job)) {
-        bool tokens = job->model->output.sequence;
+        bool tokens = job->model->output.sequence, pixels = tr_job_pixels(job) > 0;
+        if (!pixels && info->labels == TR_LABEL_PIXELS)
+            return tr_fail(TR_EMISMATCH,
+                           "the %s data have a label for each pixel, the network scores whole images; set "
+                           "loss: {per: pixel}, and end it with a conv of a channel for each class",
+                           name);
+        if (pixels && info->labels != TR_LABEL_PIXELS)
+            return tr_fail(
+                TR_EMISMATCH,
+                "the %s data have no labels of pixels, which a loss per pixel needs; give an array "
+                "[count, height, width] of classes, or a folder of masks",
+                name);
         if (tokens && info->labels == TR_LABEL_CLASS)
             return tr_fail(
                 TR_EMISMATCH,
@@ -337,7 +348,7 @@ tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source,
                 "the %s data have a label for each token, the network scores for each text; end it "
                 "with a layer that keeps its tokens",
                 name);
-        if (info->labels != TR_LABEL_CLASS && info->labels != TR_LABEL_TOKENS)
+        if (!pixels && info->labels != TR_LABEL_CLASS && info->labels != TR_LABEL_TOKENS)
             return tr_fail(
                 TR_EMISMATCH,
                 "the %s data have no classes, which %s needs; give classes, or set the loss to one "
@@ -346,8 +357,9 @@ tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source,
         if (info->classes > outputs)
             return tr_fail(TR_EMISMATCH,
                            "the %s data have %d classes, the network %" PRId64
-                           " outputs; give its last layer as many units as classes",
-                           name, info->classes, outputs);
+                           " outputs%s; give its last layer as many %s as classes",
+                           name, info->classes, outputs, pixels ? " for a pixel" : "",
+                           pixels ? "filters" : "units");
     } else if (info->labels != TR_LABEL_VALUES) {
         return tr_fail(TR_EMISMATCH,
                        "the %s data have no values to predict, which %s needs; give values, or "

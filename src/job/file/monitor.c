@@ -44,12 +44,17 @@ static void list(const struct tr_job *job, struct figures *figures)
 {
     const struct tr_loss *loss = &job->model->loss;
     bool answers = tr_job_has_accuracy(job), classes = tr_job_is_classification(job);
-    int64_t outputs = tr_shape_count(&job->model->output);
+    int64_t outputs = tr_job_width(job);
     figures->count = 0;
     add(figures, "loss");
     if (answers) add(figures, "accuracy");
     if (tr_job_is_of_tokens(job)) {
         add(figures, "perplexity");
+        return;
+    }
+    if (tr_job_pixels(job) > 0) {
+        add(figures, "mean_iou");
+        add(figures, "pixel_accuracy");
         return;
     }
     for (int32_t h = 0; h < loss->head_count; h++) {
@@ -85,8 +90,9 @@ static bool is_known(const struct figures *figures, const char *monitor)
 
 tr_status tr_monitor_check_name(const char *what, const char *monitor)
 {
-    static const char *const all[] = {"loss",    "accuracy",    "perplexity", "precision", "recall", "f1",
-                                      "roc_auc", "exact_match", "mae",        "rmse",      "r2"};
+    static const char *const all[] = {"loss", "accuracy", "perplexity",    "precision", "recall",
+                                      "f1",   "roc_auc",  "exact_match",   "mae",       "rmse",
+                                      "r2",   "mean_iou", "pixel_accuracy"};
     static const char *const numbered[] = {"top_", "accuracy_", "mae_"};
     const char *figure = tr_monitor_figure(monitor);
     const int32_t count = sizeof all / sizeof all[0];

@@ -1,17 +1,49 @@
-/* softmax_cross_entropy: classes, from scores and integer labels, of examples or of tokens. */
+/* softmax_cross_entropy: classes, from scores and integer labels, of examples, of tokens or of pixels. */
 #include "nn/losses/table.h"
 
 static tr_status check(const struct tr_loss *loss, const struct tr_shape *output)
 {
-    (void)loss;
     char text[TR_SHAPE_TEXT];
-    if (tr_shape_count(output) >= 2) return TR_OK;
-    return tr_fail(TR_EINVAL, "softmax_cross_entropy needs at least 2 outputs, the network has %s",
-                   tr_shape_text(output, text));
+    if (tr_loss_width(loss, tr_shape_count(output)) >= 2) return TR_OK;
+    return tr_fail(TR_EINVAL, "softmax_cross_entropy needs at least 2 outputs%s, the network has %s",
+                   loss->pixels > 0 ? " for each pixel" : "", tr_shape_text(output, text));
+}
+
+/* Pixel by pixel, and then the mean of each example. */
+static tr_status run_pixels(const struct tr_loss *loss, int64_t classes, const struct tr_loss_call *call)
+{
+    const int64_t pixels = call->rows * loss->pixels;
+    float *each_loss = call->scratch, *each_correct = each_loss + pixels;
+    const struct tr_op_softmax_cross_entropy op = {
+        .rows = pixels,
+        .classes = classes,
+        .smoothing = call->training ? loss->label_smoothing : 0,
+        .scale = call->scale,
+        .x = call->output,
+        .label = call->label,
+        .loss = each_loss,
+        .correct = each_correct,
+        .dx = call->gradient,
+    };
+    const struct tr_op_mean_labelled mean = {
+        .rows = call->rows,
+        .places = loss->pixels,
+        .classes = classes,
+        .label = call->label,
+        .each_loss = each_loss,
+        .each_correct = each_correct,
+        .weight = call->training ? call->weight : NULL,
+        .loss = call->loss,
+        .correct = call->correct,
+        .dx = call->gradient,
+    };
+    TR_TRY(tr_device_softmax_cross_entropy(call->device, &op));
+    return tr_device_mean_labelled(call->device, &mean);
 }
 
 static tr_status run(const struct tr_loss *loss, int64_t width, const struct tr_loss_call *call)
 {
+    if (loss->pixels > 0) return run_pixels(loss, tr_loss_width(loss, width), call);
     struct tr_op_softmax_cross_entropy op = {
         .rows = call->rows,
         .classes = width,
@@ -32,7 +64,7 @@ static tr_status run(const struct tr_loss *loss, int64_t width, const struct tr_
 
 const struct tr_loss_class tr_loss_softmax_cross_entropy = {
     .name = "softmax_cross_entropy",
-    .help = "classes, from scores and integer labels, of examples or of the tokens of sequences",
+    .help = "classes, from scores and integer labels, of examples, of the tokens of sequences or of pixels",
     .classifies = true,
     .answers = true,
     .of_tokens = true,

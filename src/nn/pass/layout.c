@@ -291,7 +291,8 @@ static void claim_ends(struct tr_pass *pass, struct plan *plan)
     if (!pass_is_last(pass)) return;
     int64_t compared = pass_units(limits, model->output.sequence);
     if (tr_loss_class_of(&model->loss)->classifies)
-        claim(plan, &pass->label, compared * (int64_t)sizeof(int32_t), -1, end);
+        claim(plan, &pass->label, compared * tr_loss_labels(&model->loss) * (int64_t)sizeof(int32_t), -1,
+              end);
     else
         claim(plan, &pass->target,
               compared * tr_loss_targets(&model->loss, tr_shape_count(&model->output)) *

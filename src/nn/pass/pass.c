@@ -44,7 +44,7 @@ static void fill_head(struct tr_pass *pass, tr_device *device, const struct tr_m
 static tr_status make_weights(struct tr_pass *pass)
 {
     const struct tr_model *model = pass->model;
-    size_t outputs = (size_t)tr_shape_count(&model->output);
+    size_t outputs = (size_t)tr_loss_width(&model->loss, tr_shape_count(&model->output));
     if (!pass->limits.training || !pass_is_last(pass)) return TR_OK;
     float *weight = tr_alloc(outputs, sizeof *weight);
     if (!weight) return TR_ENOMEM;

@@ -45,6 +45,8 @@ static tr_status open_look(struct look *look, const char *directory)
     look->info = (struct tr_predict_info)TR_PREDICT_INFO_INIT;
     TR_TRY(tr_predictor_info(look->predictor, &look->info));
     if (look->info.of_tokens) return tr_fail(TR_EUNSUPPORTED, "the network scores tokens, not examples");
+    if (look->info.pixel_height > 0)
+        return tr_fail(TR_EUNSUPPORTED, "the network scores pixels, not examples");
     if (!tr_predictor_has_data(look->predictor, "test") &&
         tr_predictor_has_data(look->predictor, "validation"))
         look->set = "validation";

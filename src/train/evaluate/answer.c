@@ -12,7 +12,7 @@ static void softmax(int64_t width, float *output)
 
 void tr_answer(const struct tr_job *job, int64_t rows, float *output)
 {
-    const int64_t width = tr_shape_count(&job->model->output);
+    const int64_t width = tr_job_width(job);
     struct tr_answer_part part[TR_LOSS_HEADS];
     const int32_t parts = tr_loss_parts(&job->model->loss, width, part);
     for (int64_t r = 0; r < rows; r++) {

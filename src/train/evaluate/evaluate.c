@@ -19,8 +19,8 @@ struct slot {
     tr_pass *pass;
     tr_ticket *entry, *exit; /* activations from and to the neighbours */
     struct tr_staging in, out;
-    int32_t *labels; /* [batch], or of its tokens: of its rows, which the next one takes from the loader;
-                        NULL: it has none */
+    int32_t *labels; /* [batch], or of its tokens or pixels: of its rows, which the next one takes from the
+                        loader; NULL: it has none */
     float *targets;  /* [batch][outputs], likewise */
     int32_t *offset, *labelled; /* where the output is of tokens, else NULL: [batch + 1] where the tokens of
                                    an example begin, [batch] how many have a label */
@@ -99,9 +99,12 @@ static tr_status make_truth(tr_evaluator *evaluator, const struct tr_source_info
 {
     size_t batch = (size_t)evaluator->batch;
     bool tokens = info->labels == TR_LABEL_TOKENS;
+    bool pixels = info->labels == TR_LABEL_PIXELS;
     bool values = !tr_job_takes_classes(evaluator->job) && info->labels == TR_LABEL_VALUES;
-    bool classes = tr_job_is_classification(evaluator->job) &&
-                   (info->labels == TR_LABEL_CLASS || tokens || values); /* the most probable ones */
+    bool classes =
+        tr_job_is_classification(evaluator->job) &&
+        (info->labels == TR_LABEL_CLASS || tokens || pixels || values); /* the most probable ones */
+    if (pixels) batch *= (size_t)tr_job_pixels(evaluator->job);
     if (tokens) batch = (size_t)tr_loader_tokens(evaluator->loader);
     for (int i = 0; i < evaluator->slots && ends_network(evaluator); i++) {
         struct slot *slot = &evaluator->slot[i];
@@ -248,7 +251,7 @@ static void take_labels(const tr_evaluator *evaluator, struct slot *slot, const 
     if (slot->labels && slot->targets)
         for (int64_t i = 0; i < rows; i++)
             slot->labels[i] = greatest_of(slot->targets + i * (int64_t)values, (int32_t)values);
-    else if (slot->labels && !slot->offset)
+    else if (slot->labels && !slot->offset && tr_job_pixels(evaluator->job) == 0)
         memcpy(slot->labels, batch->labels + begin, (size_t)rows * sizeof *slot->labels);
     if (!slot->offset) return;
     const int32_t *offset = batch->offset + begin;
@@ -287,11 +290,40 @@ static void judge(const float *output, int32_t classes, struct tr_evaluated_row 
     row->place = tr_metrics_place(output, classes, row->label);
 }
 
+/* For each class of pixels: those that are of it and are answered so, those that are answered so, and those
+   that are of it. */
+static void count_pixels(const struct tr_job *job, const int32_t *label, const float *output, float *counts)
+{
+    const int32_t classes = (int32_t)tr_job_width(job);
+    for (int32_t k = 0; k < 3 * classes; k++) counts[k] = 0;
+    for (int64_t p = 0; p < tr_job_pixels(job); p++, output += classes) {
+        struct tr_evaluated_row row = {.label = label[p]};
+        if (label[p] < 0) continue;
+        judge(output, classes, &row);
+        counts[label[p]] += row.answer == label[p];
+        counts[classes + row.answer]++;
+        counts[2 * classes + label[p]]++;
+    }
+}
+
+static void keep_pixels(const tr_evaluator *evaluator, const struct slot *slot, float *counts)
+{
+    const struct tr_job *job = evaluator->job;
+    const int64_t pixels = tr_job_pixels(job), outputs = pixels * tr_job_width(job);
+    for (int64_t i = 0; i < slot->rows.examples; i++)
+        count_pixels(job, slot->labels + i * pixels, evaluator->output + i * outputs,
+                     counts + i * tr_metrics_row(job));
+}
+
 static void keep_answers(const tr_evaluator *evaluator, const struct slot *slot, float *answers)
 {
     int64_t outputs = tr_shape_count(&evaluator->job->model->output);
     int64_t values = tr_metrics_targets(evaluator->job);
     size_t bytes = (size_t)outputs * sizeof *answers;
+    if (tr_job_pixels(evaluator->job) > 0) {
+        keep_pixels(evaluator, slot, answers);
+        return;
+    }
     for (int64_t i = 0; i < slot->rows.examples; i++) {
         memcpy(answers, evaluator->output + i * outputs, bytes);
         tr_answer(evaluator->job, 1, answers);
@@ -303,16 +335,20 @@ static void keep_answers(const tr_evaluator *evaluator, const struct slot *slot,
 }
 
 /* The rows of the output. */
-static int64_t rows_of(const struct slot *slot)
+static int64_t rows_of(const tr_evaluator *evaluator, const struct slot *slot)
 {
-    return slot->offset ? slot->rows.tokens : slot->rows.examples;
+    if (slot->offset) return slot->rows.tokens;
+    return slot->rows.examples * tr_loss_labels(&evaluator->job->model->loss);
 }
 
 /* The figures of example `i`: its own, or those of its tokens together. */
 static struct tr_evaluated_row figures_of(const tr_evaluator *evaluator, const struct slot *slot, int64_t i)
 {
-    if (!slot->offset)
-        return (struct tr_evaluated_row){evaluator->loss[i], evaluator->correct[i], -1, -1, -1, 1};
+    if (!slot->offset) {
+        const int64_t pixels = slot->labels ? tr_job_pixels(evaluator->job) : 0;
+        const bool labelled = pixels == 0 || tr_labels_count(slot->labels + i * pixels, pixels) > 0;
+        return (struct tr_evaluated_row){evaluator->loss[i], evaluator->correct[i], -1, -1, -1, labelled};
+    }
     double loss = 0, correct = 0;
     for (int64_t t = slot->offset[i]; t < slot->offset[i + 1]; t++) {
         loss += (double)evaluator->loss[t];
@@ -326,10 +362,14 @@ static tr_status fetch(tr_evaluator *evaluator, const struct slot *slot, struct 
                        float *answers)
 {
     tr_device *device = evaluator->device;
-    int64_t examples = slot->rows.examples, count = rows_of(slot);
+    int64_t examples = slot->rows.examples, count = slot->offset ? slot->rows.tokens : examples;
+    const int64_t pixels = tr_job_pixels(evaluator->job);
     size_t outputs = (size_t)(count * tr_shape_count(&evaluator->job->model->output));
     size_t bytes = (size_t)count * sizeof(float);
     TR_TRY(tr_device_to_host(device, evaluator->output, tr_pass_output(slot->pass), outputs * sizeof(float)));
+    if (pixels > 0 && slot->labels) /* as they lie over what the network saw */
+        TR_TRY(tr_device_to_host(device, slot->labels, tr_pass_label(slot->pass),
+                                 (size_t)(examples * pixels) * sizeof *slot->labels));
     if (!rows) return tr_device_wait(device);
     TR_TRY(tr_pass_loss(slot->pass, &slot->rows));
     TR_TRY(tr_device_to_host(device, evaluator->loss, tr_pass_loss_rows(slot->pass), bytes));
@@ -338,7 +378,7 @@ static tr_status fetch(tr_evaluator *evaluator, const struct slot *slot, struct 
     int64_t width = tr_shape_count(&evaluator->job->model->output);
     for (int64_t i = 0; i < examples; i++) {
         rows[i] = figures_of(evaluator, slot, i);
-        if (!slot->labels || slot->offset) continue;
+        if (!slot->labels || slot->offset || pixels > 0) continue;
         rows[i].label = slot->labels[i];
         judge(evaluator->output + i * width, (int32_t)width, &rows[i]);
     }
@@ -362,9 +402,14 @@ static tr_status compute(tr_evaluator *evaluator, struct slot *slot, const float
 static tr_status tell(const tr_evaluator *evaluator, const struct slot *slot, int64_t first,
                       tr_output_listener listener, void *user)
 {
-    const struct tr_evaluated_part part = {
-        first,        slot->rows.examples, rows_of(slot), evaluator->output,
-        slot->labels, slot->targets,       slot->offset,  slot->tokens};
+    const struct tr_evaluated_part part = {first,
+                                           slot->rows.examples,
+                                           rows_of(evaluator, slot),
+                                           evaluator->output,
+                                           slot->labels,
+                                           slot->targets,
+                                           slot->offset,
+                                           slot->tokens};
     return listener(user, &part);
 }
 
@@ -373,7 +418,7 @@ tr_status tr_evaluator_run(tr_evaluator *evaluator, const float *parameters, int
                            float *answers)
 {
     int64_t admitted = first, taken = 0;
-    int64_t width = tr_shape_count(&evaluator->job->model->output) + tr_metrics_targets(evaluator->job);
+    int64_t width = tr_metrics_row(evaluator->job);
     TR_TRY(tr_shared_weights_hand(&evaluator->shared, parameters));
     for (int64_t at = first, i = 0; at < end; i++) {
         for (; admitted < end && taken < i + evaluator->slots; taken++) {

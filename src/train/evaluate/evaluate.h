@@ -28,7 +28,8 @@ struct tr_evaluation_part {
 /* Of all examples. */
 struct tr_evaluation {
     int64_t examples;
-    double loss;     /* mean over examples, or over the labels of tokens, without label smoothing */
+    double loss; /* mean over examples (of pixels those that have any label), or over the labels of tokens,
+                    without label smoothing */
     double accuracy; /* 0..1; 0 where answers are not right or wrong */
 };
 
@@ -42,9 +43,9 @@ void tr_evaluator_destroy(tr_evaluator **evaluator);
 /* What was computed of some examples, on the host; borrowed for the call that tells of it. */
 struct tr_evaluated_part {
     int64_t first, examples; /* [first, first + examples) of the source */
-    int64_t rows;            /* these, or their tokens */
+    int64_t rows;            /* these, or their tokens or pixels */
     const float *output;     /* [rows][outputs], as the network gives them */
-    const int32_t *labels;   /* [rows] classes, or NULL */
+    const int32_t *labels;   /* [rows] classes, TR_NO_LABEL where a token or pixel has none; or NULL */
     const float *targets;    /* [examples][values], or NULL */
     const int32_t
         *offset; /* where rows are tokens, else NULL: [examples + 1], where those of an example begin */

@@ -4,6 +4,9 @@
  * Where nothing was answered or expected, precision, recall and f1 are 0. The area under the ROC curve counts
  * pairs of an example that is of the class and one that is not, ties half (Hanley, McNeil 1982); with two
  * classes the area is that of the second.
+ *
+ * Pixels: the intersection over the union of a class is of all examples together (Everingham et al. 2010),
+ * its mean over the classes that occur; pixels without a label count nowhere.
  */
 #include "train/evaluate/metrics.h"
 
@@ -25,6 +28,8 @@
 
 enum column { PRECISION, RECALL, F1, SUPPORT, ROC_AUC, COLUMNS };
 static const char *const class_columns[COLUMNS] = {"precision", "recall", "f1", "support", "roc_auc"};
+enum { IOU, PIXEL_PRECISION, PIXEL_RECALL, PIXEL_SUPPORT, PIXEL_COLUMNS };
+static const char *const pixel_columns[PIXEL_COLUMNS] = {"iou", "precision", "recall", "support"};
 enum { MAE, RMSE, R2, VALUE_COLUMNS };
 static const char *const value_columns[VALUE_COLUMNS] = {"mae", "rmse", "r2"};
 
@@ -51,19 +56,19 @@ struct work {
     struct scored *scored; /* [examples] */
 };
 
-static enum column_kind { CLASSES, QUESTIONS, VALUES, HEADS } kind_of(const struct tr_job *job)
+static enum column_kind { CLASSES, QUESTIONS, VALUES, HEADS, PIXELS } kind_of(const struct tr_job *job)
 {
     if (job->model->loss.head_count > 0) return HEADS;
+    if (tr_job_pixels(job) > 0) return PIXELS;
     if (tr_job_is_classification(job)) return CLASSES;
     return tr_job_has_accuracy(job) ? QUESTIONS : VALUES;
 }
 
 int64_t tr_metrics_width(const struct tr_job *job, int64_t examples)
 {
-    int64_t outputs = tr_shape_count(&job->model->output);
+    int64_t outputs = tr_job_width(job), width = tr_metrics_row(job);
     bool classes = kind_of(job) == CLASSES;
     if (tr_job_is_of_tokens(job)) return 0;
-    int64_t width = outputs + tr_metrics_targets(job);
     if (classes && outputs > CURVES_MOST) return 0;
     return examples > 0 && width <= FLOATS_MOST / examples ? width : 0;
 }
@@ -225,6 +230,34 @@ static void measure_questions(struct work *work)
     add_averages(work, false);
 }
 
+/* ---- pixels ---- */
+
+static void measure_pixels(struct work *work)
+{
+    const int32_t classes = work->outputs;
+    int64_t right = 0, all = 0;
+    for (int64_t i = 0; i < work->examples; i++) {
+        const float *counted = work->answers + i * work->width;
+        for (int32_t k = 0; k < classes; k++) {
+            work->counts[k].hits += (int64_t)counted[k];
+            work->counts[k].answered += (int64_t)counted[classes + k];
+            work->counts[k].expected += (int64_t)counted[2 * classes + k];
+        }
+    }
+    for (int32_t k = 0; k < classes; k++) {
+        const struct counts *counts = &work->counts[k];
+        double *row = &work->table[(int64_t)k * PIXEL_COLUMNS];
+        row[IOU] = share(counts->hits, counts->answered + counts->expected - counts->hits);
+        row[PIXEL_PRECISION] = share(counts->hits, counts->answered);
+        row[PIXEL_RECALL] = share(counts->hits, counts->expected);
+        row[PIXEL_SUPPORT] = (double)counts->expected;
+        right += counts->hits;
+        all += counts->expected;
+    }
+    add_metric(work, "mean_iou", mean_of(work, IOU, PIXEL_COLUMNS, true));
+    add_metric(work, "pixel_accuracy", share(right, all));
+}
+
 /* ---- values ---- */
 
 /* Two passes: distances from the mean do not cancel. A target that never changes has r2 1 where it is met,
@@ -307,9 +340,14 @@ static void measure(struct work *work, double loss)
     head->table = work->table;
     const struct tr_string_list *names = &work->job->input.classes;
     if (names->count == work->outputs) head->name = (const char *const *)names->item;
-    head->columns = kind == HEADS ? 0 : kind == VALUES ? VALUE_COLUMNS : COLUMNS;
-    head->column = kind == VALUES ? value_columns : class_columns;
-    if (kind == HEADS)
+    head->columns = kind == HEADS    ? 0
+                    : kind == VALUES ? VALUE_COLUMNS
+                    : kind == PIXELS ? PIXEL_COLUMNS
+                                     : COLUMNS;
+    head->column = kind == VALUES ? value_columns : kind == PIXELS ? pixel_columns : class_columns;
+    if (kind == PIXELS)
+        measure_pixels(work);
+    else if (kind == HEADS)
         measure_heads(work);
     else if (kind == CLASSES)
         measure_classes(work, loss);
@@ -324,7 +362,7 @@ tr_status tr_metrics_make(const struct tr_job *job, int64_t examples, const stru
 {
     struct work work = {.job = job, .examples = examples, .rows = rows, .answers = answers};
     *out = NULL;
-    work.outputs = (int32_t)tr_shape_count(&job->model->output);
+    work.outputs = (int32_t)tr_job_width(job);
     work.width = tr_metrics_width(job, examples);
     if (tr_job_is_of_tokens(job)) return TR_OK;
     if (examples == 0 || (!answers && kind_of(job) != CLASSES)) return TR_OK;

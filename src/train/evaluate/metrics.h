@@ -11,7 +11,7 @@ struct tr_evaluated_row {
     float loss, correct; /* correct: 1 or 0, a share where there are several answers; 0 where there is none */
     int32_t label, answer; /* classes; -1 where there are none */
     int32_t place; /* of the label among the classes by score, from 0; the lower class first of equals */
-    float labels;  /* 1, or of tokens */
+    float labels;  /* 1, or of tokens; 0 where no pixel has one */
 };
 
 /* The floats of an example that metrics want beside its row: the outputs as people get them
@@ -23,6 +23,14 @@ int64_t tr_metrics_width(const struct tr_job *job, int64_t examples);
 static inline int64_t tr_metrics_targets(const struct tr_job *job)
 {
     return tr_loss_targets(&job->model->loss, tr_shape_count(&job->model->output));
+}
+
+/* The floats of an example where metrics want some. Of pixels three for each class: how many are of it and
+   are answered so, how many are answered so, how many are of it. */
+static inline int64_t tr_metrics_row(const struct tr_job *job)
+{
+    if (tr_job_pixels(job) > 0) return 3 * tr_job_width(job);
+    return tr_shape_count(&job->model->output) + tr_metrics_targets(job);
 }
 
 /* `rows` [examples] in the order of the data; `answers` [examples][width], NULL where the width is 0; `loss`

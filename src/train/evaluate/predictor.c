@@ -212,6 +212,8 @@ tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_inf
         .heads = loss->head_count > 0 ? loss->head_count : 1,
         .targets = targets,
         .target_names = target_names(predictor, targets),
+        .pixel_height = tr_job_pixels(job) > 0 ? (int32_t)job->model->output.size[0] : 0,
+        .pixel_width = tr_job_pixels(job) > 0 ? (int32_t)job->model->output.size[1] : 0,
     };
     return tr_sized_give(&facts, sizeof facts, "TR_PREDICT_INFO_INIT", info);
 }

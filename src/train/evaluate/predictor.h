@@ -40,7 +40,7 @@ tr_status tr_predict_settings_take(const struct tr_predict_settings *given, stru
 /* The floats of a row of the output. */
 static inline int64_t tr_predictor_outputs(const tr_predictor *predictor)
 {
-    return tr_shape_count(&predictor->job->model->output);
+    return tr_job_width(predictor->job);
 }
 
 /* TR_EUNSUPPORTED in a process that was forked from the one that made the predictor. */

@@ -28,12 +28,13 @@ tr_status tr_predictor_check(const tr_predictor *predictor)
 
 tr_status tr_predictor_check_rows(const tr_predictor *predictor)
 {
+    const bool pixels = tr_job_pixels(predictor->job) > 0;
     TR_TRY(tr_predictor_check(predictor));
-    if (!tr_job_is_of_tokens(predictor->job)) return TR_OK;
+    if (!tr_job_is_of_tokens(predictor->job) && !pixels) return TR_OK;
     return tr_fail(TR_EUNSUPPORTED,
-                   "the network of \"%s\" answers for each token; take tr_predictor_batch() or "
-                   "tr_predictor_run(), which hand over as many rows as an example has tokens",
-                   predictor->path);
+                   "the network of \"%s\" answers for each %s; take tr_predictor_batch() or "
+                   "tr_predictor_run(), which hand over as many rows as an example has %ss",
+                   predictor->path, pixels ? "pixel" : "token", pixels ? "pixel" : "token");
 }
 
 tr_status tr_predictor_check_features(const tr_predictor *predictor, enum tr_feature_kind given)
@@ -245,6 +246,13 @@ static tr_status make_output(struct run *run, int64_t floats)
     return run->output ? TR_OK : TR_ENOMEM;
 }
 
+/* The rows of the answers to `count` examples, encoded. */
+static int64_t rows_of(const struct run *run, int64_t count)
+{
+    const struct tr_job *job = run->predictor->job;
+    return tr_job_is_of_tokens(job) ? run->offset[count] : count * tr_loss_labels(&job->model->loss);
+}
+
 /* Those from `first` on. `output` receives the answers; NULL: run->output does. */
 static tr_status compute(struct run *run, int64_t first, int64_t count, float *output)
 {
@@ -258,7 +266,7 @@ static tr_status compute(struct run *run, int64_t first, int64_t count, float *o
         given.tokens = run->tokens;
         given.offset = run->offset;
     }
-    int64_t rows = tr_job_is_of_tokens(predictor->job) ? run->offset[count] : count;
+    int64_t rows = rows_of(run, count);
     if (!output) TR_TRY(make_output(run, rows * tr_predictor_outputs(predictor)));
     if (!output) output = run->output;
     TR_TRY(tr_given_run(predictor->given, predictor->parameters, &given, output));
@@ -275,7 +283,7 @@ static tr_status run_all(struct run *run, tr_prediction_listener listener, void 
         const struct tr_prediction prediction = {
             .first = first,
             .count = count,
-            .rows = of_tokens ? run->offset[count] : count,
+            .rows = rows_of(run, count),
             .output = run->output,
             .offset = of_tokens ? run->offset : NULL,
             .tokens = of_tokens ? run->tokens : NULL,

@@ -151,7 +151,8 @@ static tr_status check_monitor(const struct tr_job *job)
                        "data.validation_split: 0.1",
                        monitor);
     int64_t examples = tr_source_info(job->source[set])->count;
-    bool of_answers = !tr_job_is_classification(job) || strcmp(tr_monitor_figure(monitor), "roc_auc") == 0,
+    bool of_answers = !tr_job_is_classification(job) || tr_job_pixels(job) > 0 ||
+                      strcmp(tr_monitor_figure(monitor), "roc_auc") == 0,
          always = strcmp(monitor, "loss") == 0 || strcmp(monitor, "accuracy") == 0;
     if (!of_answers || always || tr_job_is_of_tokens(job) || tr_metrics_width(job, examples) > 0)
         return TR_OK;

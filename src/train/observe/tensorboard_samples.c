@@ -178,7 +178,7 @@ static tr_status add_table(struct sampler *sampler)
 /* Whether examples can be shown with an answer: PNG has no other numbers of channels. */
 static bool can_show(const struct tr_job *job)
 {
-    if (tr_job_is_of_tokens(job)) return false; /* no one answer for an example */
+    if (tr_job_is_of_tokens(job) || tr_job_pixels(job) > 0) return false; /* no one answer for an example */
     if (job->features == TR_FEATURE_TOKENS) return true;
     return job->features == TR_FEATURE_IMAGE && (job->stored.size[2] == 1 || job->stored.size[2] == 3);
 }

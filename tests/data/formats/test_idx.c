@@ -260,6 +260,29 @@ static void test_wrong_contents(void **state)
     free(packed.data);
 }
 
+/* Labels of pixels, of which 12 is that of those that have none. */
+static void test_pixels(void **state)
+{
+    (void)state;
+    char digest[2][65];
+    tr_source *source = must_open("{idx: {images: images, labels: images, ignore: 12}}");
+    const struct tr_source_info *info = tr_source_info(source);
+    assert_int_equal(info->labels, TR_LABEL_PIXELS);
+    assert_int_equal(info->classes, 16);
+    int32_t label[6];
+    static const int32_t expected[6] = {10, 11, TR_NO_LABEL, 13, 14, 15};
+    assert_int_equal(tr_source_read(source, 0, NULL, 0, NULL, label), TR_OK);
+    assert_memory_equal(label, expected, sizeof label);
+    assert_int_equal(tr_source_read(source, 4, NULL, 0, NULL, label), TR_OK);
+    for (int i = 0; i < 6; i++) assert_int_equal(label[i], 0);
+    assert_int_equal(tr_source_digest(source, digest[0]), TR_OK);
+    tr_source_close(&source);
+    source = must_open("{idx: {images: images, labels: images}}");
+    assert_int_equal(tr_source_digest(source, digest[1]), TR_OK);
+    assert_string_not_equal(digest[0], digest[1]);
+    tr_source_close(&source);
+}
+
 static void test_files_that_do_not_match(void **state)
 {
     (void)state;
@@ -272,7 +295,18 @@ static void test_files_that_do_not_match(void **state)
     write_file("one", one, sizeof one);
     expect_refusal("{idx: {images: images, labels: one}}", TR_EFORMAT, "has 1 label, ");
     expect_refusal("{idx: {images: images, labels: one}}", TR_EFORMAT, "has 5 images; ");
-    expect_refusal("{idx: {images: images, labels: images}}", TR_EFORMAT, "give the file of labels here");
+    const uint8_t square[12 + 5] = {0, 0, 8, 2, 0, 0, 0, 5, 0, 0, 0, 1, 3};
+    write_file("square", square, sizeof square);
+    expect_refusal("{idx: {images: images, labels: square}}", TR_EFORMAT, "give the file of labels here");
+    uint8_t turned[sizeof images];
+    memcpy(turned, images, sizeof turned);
+    turned[11] = 3;
+    turned[15] = 2;
+    write_file("turned", turned, sizeof turned);
+    expect_refusal("{idx: {images: images, labels: turned}}", TR_EFORMAT, "has labels of 3 x 2 pixels");
+    expect_refusal("{idx: {images: images, labels: images, classes: 15}}", TR_EFORMAT,
+                   "label 15 of example 0 at offset 21 is not below classes: 15");
+    expect_refusal("{idx: {images: images, labels: labels, ignore: 1}}", TR_EINVAL, "one for each image");
     expect_refusal("{idx: {images: images, labels: labels, classes: 3}}", TR_EFORMAT,
                    "label 3 of example 0 at offset 8");
     const uint8_t wide[16] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1};
@@ -362,6 +396,7 @@ int main(void)
         cmocka_unit_test_setup(test_every_truncation, write_good),
         cmocka_unit_test_setup(test_every_flip_of_gzip, write_good),
         cmocka_unit_test_setup(test_wrong_contents, write_good),
+        cmocka_unit_test_setup(test_pixels, write_good),
         cmocka_unit_test_setup(test_files_that_do_not_match, write_good),
         cmocka_unit_test_setup(test_no_files, write_good),
         cmocka_unit_test_setup(test_descriptions, write_good),

@@ -223,6 +223,39 @@ static void test_sequences(void **unused)
     tr_source_close(&source);
 }
 
+/* Labels of pixels, in the types of masks; 255 and -1 are of those that have none. */
+static void test_pixels(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[12] = {0, 1, 2, 255, 1, 0, 0, 0, 2, 2, 2, 255};
+    static const int64_t wide[12] = {0, 1, 2, -1, 1, 0, 0, 0, 2, 2, 2, 255};
+    static const int32_t expected[12] = {0, 1, 2, -1, 1, 0, 0, 0, 2, 2, 2, -1};
+    char digest[2][65];
+    for (int i = 0; i < 2; i++) {
+        write_array("y", i ? "<i8" : "|u1", "(2, 2, 3)", i ? (const void *)wide : bytes, i ? 8 : 1, 12);
+        tr_source *source = must_open("{npy: {features: x, labels: y, ignore: 255}}");
+        assert_int_equal(tr_source_info(source)->labels, TR_LABEL_PIXELS);
+        assert_int_equal(tr_source_info(source)->classes, 3);
+        for (int64_t e = 0; e < 2; e++) {
+            int32_t label[6];
+            assert_int_equal(tr_source_read(source, e, NULL, 0, NULL, label), TR_OK);
+            assert_memory_equal(label, expected + 6 * e, sizeof label);
+        }
+        digest_of(source, digest[i]);
+        tr_source_close(&source);
+    }
+    assert_string_equal(digest[0], digest[1]);
+    expect_refusal("{npy: {features: x, labels: y, classes: 3}}", TR_EFORMAT, "or set ignore");
+    write_array("y", "|u1", "(2, 3, 2)", bytes, 1, 12);
+    expect_refusal(BOTH, TR_EFORMAT, "has labels of 3 x 2 pixels, the images have 2 x 3");
+    write_array("y", "|u1", "(2, 6)", bytes, 1, 12);
+    expect_refusal(BOTH, TR_EFORMAT, "of one-hot rows save y.argmax(1)");
+    write_array("y", "|u1", "(2, 2, 3, 1)", bytes, 1, 12);
+    expect_refusal(BOTH, TR_EFORMAT, "labels of pixels are [count, height, width]");
+    write_array("y", "|u1", "(2,)", bytes, 1, 2);
+    expect_refusal("{npy: {features: x, labels: y, ignore: 1}}", TR_EINVAL, "one for each example");
+}
+
 static void test_what_does_not_fit(void **state)
 {
     (void)state;
@@ -275,6 +308,7 @@ int main(void)
         cmocka_unit_test_setup(test_classes_are_shared, write_good),
         cmocka_unit_test_setup(test_a_large_label_costs_no_time, write_good),
         cmocka_unit_test_setup(test_sequences, write_good),
+        cmocka_unit_test_setup(test_pixels, write_good),
         cmocka_unit_test_setup(test_what_does_not_fit, write_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

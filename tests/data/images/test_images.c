@@ -318,6 +318,61 @@ static void test_folder_refusals(void **unused)
     free(file.data);
 }
 
+/* Masks beside images: numbers as they are stored, fitted like the images. */
+static void test_masks(void **unused)
+{
+    (void)unused;
+    uint8_t painted[24], mask[24];
+    mkdir(test_path("scenes"), 0700);
+    mkdir(test_path("masks"), 0700);
+    for (int i = 0; i < 24; i++) mask[i] = (uint8_t)(i == 7 ? 255 : i % 6 / 2);
+    paint(painted, 24, 1);
+    write_png("scenes/a.png", 6, 4, 1, painted);
+    write_jpeg("scenes/b.jpg", 6, 4, 1, painted);
+    write_png("masks/a.png", 6, 4, 1, mask);
+    expect_refusal("{folder: {path: scenes, masks: masks, classes: 3}}", TR_ENOTFOUND, "the mask of ");
+    write_png("masks/b.png", 6, 4, 1, mask);
+    for (int memory = 0; memory < 2; memory++) {
+        tr_source *source =
+            must_open(memory ? "{folder: {path: scenes, masks: masks, classes: 3, ignore: 255, memory: true}}"
+                             : "{folder: {path: scenes, masks: masks, classes: 3, ignore: 255}}");
+        const struct tr_source_info *info = tr_source_info(source);
+        assert_int_equal(info->count, 2);
+        assert_int_equal(info->labels, TR_LABEL_PIXELS);
+        assert_int_equal(info->classes, 3);
+        for (int64_t e = 0; e < 2; e++) {
+            int32_t label[24];
+            assert_int_equal(tr_source_read(source, e, NULL, 0, NULL, label), TR_OK);
+            for (int i = 0; i < 24; i++) assert_int_equal(label[i], i == 7 ? TR_NO_LABEL : i % 6 / 2);
+        }
+        tr_source_close(&source);
+    }
+    /* Centres map to centres, and each takes the nearest: columns 1, 3, 5 and rows 1, 3. */
+    tr_source *source = must_open(
+        "{folder: {path: scenes, masks: masks, classes: 3, ignore: 255, height: 2, width: 3, fit: scale}}");
+    int32_t label[6];
+    static const int32_t expected[6] = {TR_NO_LABEL, 1, 2, 0, 1, 2};
+    assert_int_equal(tr_source_read(source, 0, NULL, 0, NULL, label), TR_OK);
+    assert_memory_equal(label, expected, sizeof label);
+    tr_source_close(&source);
+    source = must_open("{folder: {path: scenes, masks: masks, classes: 2, ignore: 255}}");
+    int32_t whole[24];
+    assert_int_equal(tr_source_read(source, 0, NULL, 0, NULL, whole), TR_EFORMAT);
+    assert_non_null(
+        strstr(tr_error_message(), "pixel (4, 0) has the number 2, which is not below classes: 2"));
+    tr_source_close(&source);
+    expect_refusal("{folder: {path: scenes, masks: masks}}", TR_EINVAL, "classes must say how many");
+    expect_refusal("{folder: {path: pets, classes: 3}}", TR_EINVAL, "classes is of masks");
+    expect_refusal("{folder: {path: pets, ignore: 3}}", TR_EINVAL, "ignore is of masks");
+    uint8_t colours[24 * 3] = {0};
+    write_png("masks/b.png", 6, 4, 3, colours);
+    expect_refusal("{folder: {path: scenes, masks: masks, classes: 3, ignore: 255, memory: true}}",
+                   TR_EFORMAT, "no image of class numbers: it has colours");
+    write_png("masks/b.png", 4, 6, 1, mask);
+    expect_refusal("{folder: {path: scenes, masks: masks, classes: 3}}", TR_EFORMAT,
+                   "of the size of their images");
+}
+
 static int fail_nth(size_t size, void *user)
 {
     (void)size;
@@ -352,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_folder_sizes),
         cmocka_unit_test(test_folder_classes_are_shared),
         cmocka_unit_test(test_folder_refusals),
+        cmocka_unit_test(test_masks),
         cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, make_folder, NULL);
