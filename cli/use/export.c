@@ -11,9 +11,9 @@
 struct options {
     struct cli_common common;
     char *checkpoint, *name;
-    bool average, best, merge;
+    bool average, best, merge, half;
     int32_t layout; /* enum tr_layout */
-#define ADD_FIELD(id, text) char *id;
+#define ADD_FIELD(id, text, value) char *id;
     TR_EXPORT_FORMATS(ADD_FIELD)
 #undef ADD_FIELD
 };
@@ -26,13 +26,13 @@ static const struct tr_choice layouts[] = {
 };
 
 #define AT(field) offsetof(struct options, field)
-#define ADD_OPTION(id, text)                                                                                 \
+#define ADD_OPTION(id, text, value)                                                                          \
     {.key = #id,                                                                                             \
      .type = TR_OPTION_STRING,                                                                               \
      .offset = AT(id),                                                                                       \
      .fallback = "",                                                                                         \
      .help = "write " text,                                                                                  \
-     .value_name = "FILE"},
+     .value_name = value},
 static const struct tr_option table[] = {
     CLI_OPTION_CHECKPOINT(struct options),
     TR_EXPORT_FORMATS(ADD_OPTION){
@@ -58,6 +58,13 @@ static const struct tr_option table[] = {
         .fallback = "false",
         .help = "add adapters to the weights beside which they stand",
     },
+    {
+        .key = "half",
+        .type = TR_OPTION_BOOL,
+        .offset = AT(half),
+        .fallback = "false",
+        .help = "numbers of 16 bits in --hub and --gguf",
+    },
     CLI_OPTION_BEST(struct options),
     CLI_OPTION_AVERAGE(struct options),
     CLI_OPTION_HELP(struct options),
@@ -82,6 +89,7 @@ static tr_status write_all(const struct options *options, const struct target *t
         settings.layout = options->torch ? TR_LAYOUT_TORCH : TR_LAYOUT_TRIREME;
     settings.name = options->name;
     settings.merge = options->merge;
+    settings.half = options->half;
     TR_TRY(tr_exporter_create(&settings, &exporter));
     cli_warnings(tr_exporter_skipped(exporter));
     tr_status status = TR_OK;
@@ -97,7 +105,7 @@ static tr_status write_all(const struct options *options, const struct target *t
 static tr_status run(const void *options_)
 {
     const struct options *options = options_;
-#define ADD_TARGET(id, text) {#id, options->id},
+#define ADD_TARGET(id, text, value) {#id, options->id},
     const struct target targets[] = {TR_EXPORT_FORMATS(ADD_TARGET)};
 #undef ADD_TARGET
     const int count = (int)(sizeof targets / sizeof targets[0]);

@@ -46,6 +46,7 @@ struct tr_export_settings {
     bool best;              /* of the directory of a run take the checkpoint of its best evaluation */
     struct tr_run_state state; /* a checkpoint in memory, in the place of `checkpoint` */
     bool merge; /* add adapters to the weights beside which they stand, so that the network has none */
+    bool half; /* numbers of 16 bits in the formats "hub" and "gguf"; of the latter vectors keep 32 */
 };
 #ifdef __cplusplus
 inline tr_export_settings tr_export_settings_init()
@@ -74,8 +75,9 @@ TR_API void tr_exporter_destroy(tr_exporter **exporter);
 TR_API const char *tr_exporter_skipped(const tr_exporter *exporter);
 
 /* Writes the file `path` in a format that tr_export_format_at() names; a failure leaves no file, or the old
-   one. TR_ENOTFOUND for an unknown format, TR_EUNSUPPORTED for a network that the format cannot hold, which
-   the message explains, TR_EIO. */
+   one. "hub" writes a directory, which is empty, not there, or has nothing but an earlier export; what a
+   failure leaves has no config.json. TR_ENOTFOUND for an unknown format, TR_EUNSUPPORTED for a network that
+   the format cannot hold, which the message explains, TR_EIO. */
 TR_API tr_status tr_exporter_write(tr_exporter *exporter, const char *format, const char *path);
 
 /* Format number `index` of those that tr_exporter_write() knows, NULL beyond the last. Static storage. */
@@ -90,15 +92,16 @@ TR_API const struct tr_export_format *tr_export_format_at(int index);
 /* The weights to import, and the network that takes them. Begin with TR_IMPORT_SETTINGS_INIT; strings are
  * borrowed for the call. */
 struct tr_import_settings {
-    size_t size;            /* sizeof(struct tr_import_settings) */
-    const char *file;       /* a safetensors file; or a directory of Hugging Face with config.json, model.safetensors
-                               and a tokenizer of GPT-2, Llama, Mistral or Qwen2, which makes the model file, too:
-                               `model` is NULL then, and `model.yaml` is written to `out` */
+    size_t size; /* sizeof(struct tr_import_settings) */
+    const char
+        *file;              /* a safetensors file; or a directory of Hugging Face with config.json,
+                               model.safetensors       and a tokenizer of GPT-2, Llama, Mistral or Qwen2, which makes the
+                               model file, too:       `model` is NULL then, and `model.yaml` is written to `out` */
     const char *model;      /* the model file of the network; its training data are looked at, too */
     const char *const *set; /* [set_count] overrides, "optimizer.rate=1e-3" */
-    int set_count;         /* of `set` */
-    const char *out;       /* directory of checkpoints, without any yet but with `overwrite` */
-    enum tr_layout layout; /* of the file */
+    int set_count;          /* of `set` */
+    const char *out;        /* directory of checkpoints, without any yet but with `overwrite` */
+    enum tr_layout layout;  /* of the file */
     const char *const
         *rename; /* [rename_count] "features.0=conv1": what the file calls a layer, = the layer; or a tensor
                     of it, "h.0.attn.c_attn.weight^T=attention1.in_proj_weight", where ^T says that rows and
@@ -146,8 +149,8 @@ inline tr_import_settings tr_import_settings_init()
    shape, with both shapes; TR_EFORMAT: no safetensors file; otherwise as tr_trainer_create() and
    tr_trainer_save(). */
 TR_API tr_status tr_import(const struct tr_import_settings *settings, char **path);
-/* The same checkpoint into memory: *bytes [*size] is returned, free with tr_state_free(). Of the settings `out`
-   and `overwrite` mean nothing. */
+/* The same checkpoint into memory: *bytes [*size] is returned, free with tr_state_free(). Of the settings
+   `out` and `overwrite` mean nothing. */
 TR_API tr_status tr_import_state(const struct tr_import_settings *settings, void **bytes, size_t *size);
 
 #ifdef __cplusplus

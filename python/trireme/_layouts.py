@@ -192,6 +192,7 @@ class tr_export_settings(Structure):
         ("best", c_bool),
         ("state", tr_run_state),
         ("merge", c_bool),
+        ("half", c_bool),
     ]
 
 

@@ -20,7 +20,7 @@ from ._events import metrics_of
 from ._interrupt import Interrupt
 from ._library import check, lib, path_of, sized
 
-_FORMATS = {".safetensors": "safetensors", ".onnx": "onnx", ".py": "torch", ".npz": "npz", ".c": "c"}
+_FORMATS = {".safetensors": "safetensors", ".onnx": "onnx", ".py": "torch", ".npz": "npz", ".c": "c", ".gguf": "gguf"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -343,9 +343,10 @@ class Network:
         Parameters
         ----------
         path : str or path
-            its ending says the format: .safetensors, .onnx, .py (PyTorch), .npz, .c
+            its ending says the format: .safetensors, .onnx, .py (PyTorch), .npz, .c, .gguf
         format : str
-            the format in place of that: "safetensors", "onnx", "torch", "npz", "c", "peft"
+            the format in place of that: "safetensors", "onnx", "torch", "npz", "c", "gguf", "hub",
+            "peft"
         merge : bool
             add adapters to the weights beside which they stand
         """

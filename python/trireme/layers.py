@@ -132,6 +132,7 @@ def attention(
     rotary_low: float | None = None,
     rotary_high: float | None = None,
     use_output_bias: bool | None = None,
+    context: int | None = None,
     name: str | None = None,
     from_: str | Sequence[str] | None = None,
     frozen: bool | None = None,
@@ -179,6 +180,8 @@ def attention(
         turns, see `rotary_original`; more than `rotary_low`
     use_output_bias : bool, default True
         with `use_bias`, also to the output projection; Qwen2 does not
+    context : int, >= 0, default 0
+        tokens of the longest text that the network is meant for: `generate` shows it no more; 0: any
     name : str
         name of the layer; default: the kind and a number (`conv1`)
     from_ : str or sequence of str

@@ -25,13 +25,13 @@ struct format {
     struct tr_export_format fact;
 };
 
-#define FORMAT(id, text)                                                                                     \
+#define FORMAT(id, text, value)                                                                              \
     static const struct format format_##id = {                                                               \
         .name = #id, .help = text, .write = tr_export_##id, .fact = {#id, text}};
 TR_EXPORT_FORMATS(FORMAT)
 #undef FORMAT
 
-#define ENTRY(id, text) &format_##id.entry,
+#define ENTRY(id, text, value) &format_##id.entry,
 static const struct tr_entry *const entries[] = {TR_EXPORT_FORMATS(ENTRY) NULL};
 #undef ENTRY
 
@@ -96,6 +96,7 @@ static tr_status load(const struct tr_export_settings *settings, tr_exporter *ex
         .intake = &exporter->intake,
         .layout = settings->layout,
         .name = exporter->name,
+        .half = settings->half,
     };
     return TR_OK;
 }

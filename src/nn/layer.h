@@ -239,7 +239,7 @@ struct tr_layer_class {
     tr_status (*extend)(const struct tr_layer_call *call);
     bool (*extends)(const struct tr_layer *layer); /* whether it can with its options; NULL: it can */
     int64_t (*memory)(const struct tr_layer *layer, int64_t tokens);
-    /* The longest example whose tokens it tells apart. NULL: any. */
+    /* The longest example whose tokens it tells apart, or is meant for; 0: any. NULL: any. */
     int64_t (*longest)(const struct tr_layer *layer);
     /* Writes call->dx (where wanted) and the gradients. May overwrite dy. NULL for layers without gradient.
      */

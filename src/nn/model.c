@@ -17,6 +17,17 @@ int tr_model_source(const struct tr_model *model, int layer)
     return layer;
 }
 
+int64_t tr_model_longest(const struct tr_model *model)
+{
+    int64_t least = 0;
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct tr_layer_class *class = model->layers[i].class;
+        const int64_t longest = class->longest ? class->longest(&model->layers[i]) : 0;
+        if (longest > 0 && (least == 0 || longest < least)) least = longest;
+    }
+    return least;
+}
+
 int64_t tr_model_learned(const struct tr_model *model, int layer)
 {
     int64_t floats = 0;

@@ -78,6 +78,8 @@ int tr_model_source(const struct tr_model *model, int layer);
    are named, or with the one name "true" as many as save most memory; "false": none. Results are the same.
    TR_EINVAL for a name that no layer has. Before passes are made. */
 tr_status tr_model_recompute(struct tr_model *model, const struct tr_string_list *names);
+/* The longest example whose tokens all layers tell apart, or are meant for; 0: any. */
+int64_t tr_model_longest(const struct tr_model *model);
 
 /* The floats that a layer learns, without running statistics. */
 int64_t tr_model_learned(const struct tr_model *model, int layer);

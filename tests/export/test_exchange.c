@@ -595,7 +595,8 @@ static void calls_are_checked(void **state)
     assert_int_equal(tr_exporter_write(exporter, "safetensor", in_scratch("x")), TR_ENOTFOUND);
     assert_non_null(strstr(tr_error_message(), "did you mean \"safetensors\"?"));
     assert_int_equal(tr_exporter_write(exporter, "npz", in_scratch("none/x")), TR_ENOTFOUND);
-    /* Every format that is listed can be written; equal networks make equal files. */
+    /* Every format that is listed can be written, or says which networks it holds; equal networks make equal
+     * files. */
     const struct tr_export_format *format;
     int formats = 0;
     for (; (format = tr_export_format_at(formats)); formats++) {
@@ -603,6 +604,11 @@ static void calls_are_checked(void **state)
         if (strcmp(format->name, "peft") == 0) { /* of other networks */
             assert_int_equal(tr_exporter_write(exporter, format->name, in_scratch("any")), TR_EUNSUPPORTED);
             assert_non_null(strstr(tr_error_message(), "has no adapters"));
+            continue;
+        }
+        if (strcmp(format->name, "hub") == 0 || strcmp(format->name, "gguf") == 0) { /* of other networks */
+            assert_int_equal(tr_exporter_write(exporter, format->name, in_scratch("any")), TR_EUNSUPPORTED);
+            assert_non_null(strstr(tr_error_message(), "takes no tokens with an `embedding`"));
             continue;
         }
         for (int i = 0; i < 2; i++) {

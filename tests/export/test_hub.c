@@ -4,7 +4,10 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/support.h"
-#include "export/hub/hub.h"
+#include "export/hub/files.h"
+#include "export/hub/match.h"
+#include "export/hub/outgoing.h"
+#include "io/safetensors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +42,7 @@ static void test_llama(void **unused)
         "- rms_norm: {epsilon: 1e-06, name: first_norm0}\n"
         "- attention: {heads: 4, causal: true, kv_heads: 2, rotary: 500000, rotary_factor: 8, "
         "rotary_original: 8192, "
-        "rotary_low: 1, rotary_high: 4, use_bias: false, name: attention0}\n"
+        "rotary_low: 1, rotary_high: 4, context: 64, use_bias: false, name: attention0}\n"
         "- add: {with: tokens, name: attended0}\n"
         "- rms_norm: {epsilon: 1e-06, name: second_norm0}\n"
         "- dense: {units: 12, use_bias: false, name: gate0}\n"
@@ -127,12 +130,181 @@ static void test_refused(void **unused)
     assert_true(tr_hub_is_directory(test_directory()));
 }
 
+/* ---- out ---- */
+
+static struct tr_model *build(const char *text, int64_t vocabulary)
+{
+    const struct tr_model_input input = {.shape = {0, {0}, true}, .vocabulary = vocabulary};
+    tr_config *root = NULL;
+    struct tr_model *model = NULL;
+    if (tr_config_parse(text, strlen(text), "model", &root) != TR_OK ||
+        tr_model_build(root, &input, &model) != TR_OK)
+        fail_msg("%s", tr_error_message());
+    tr_config_destroy(&root);
+    return model;
+}
+
+static const char *const known[] = {
+    "{" LLAMA ", \"rope_theta\": 500000.0, \"rope_scaling\": {\"type\": \"llama3\", \"factor\": 8.0, "
+    "\"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192}}",
+    "{" LLAMA ", \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2.5}, \"head_dim\": 6, "
+    "\"tie_word_embeddings\": true}",
+    "{\"model_type\": \"qwen2\", \"hidden_size\": 8, \"intermediate_size\": 12, \"num_hidden_layers\": 2, "
+    "\"num_attention_heads\": 4, \"vocab_size\": 30, \"rms_norm_eps\": 1e-5}",
+    "{\"model_type\": \"mistral\", \"hidden_size\": 8, \"intermediate_size\": 12, \"num_hidden_layers\": 1, "
+    "\"num_attention_heads\": 2, \"vocab_size\": 30, \"sliding_window\": 7, \"max_position_embeddings\": 11}",
+    "{\"model_type\": \"gpt2\", \"n_embd\": 6, \"n_layer\": 2, \"n_head\": 3, \"vocab_size\": 257, "
+    "\"n_positions\": 32, \"n_inner\": 7}",
+    "{\"model_type\": \"gpt2\", \"n_embd\": 6, \"n_layer\": 1, \"n_head\": 3, \"vocab_size\": 257, "
+    "\"activation_function\": \"gelu\", \"tie_word_embeddings\": false}",
+};
+
+static void assert_same(const struct tr_hub_config *a, const struct tr_hub_config *b)
+{
+    assert_int_equal(a->kind, b->kind);
+    assert_true(a->width == b->width && a->inner == b->inner && a->layers == b->layers);
+    assert_true(a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_size == b->head_size);
+    assert_true(a->context == b->context && a->vocabulary == b->vocabulary && a->window == b->window);
+    assert_true(a->epsilon == b->epsilon && a->rotary == b->rotary && a->factor == b->factor);
+    assert_true(a->original == b->original && a->low == b->low && a->high == b->high);
+    assert_true(a->tied == b->tied && a->bias == b->bias && a->exact_gelu == b->exact_gelu);
+}
+
+/* What a configuration says is found again in the network that it makes, and what is written says the same.
+ */
+static void test_again(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < LENGTH(known); i++) {
+        struct tr_hub_config config, again;
+        struct tr_hub_match match;
+        char *text;
+        if (read(known[i], &config) != TR_OK) fail_msg("%s", tr_error_message());
+        assert_int_equal(tr_hub_model(&config, "m", "a", "b", 16, &text), TR_OK);
+        struct tr_model *model = build(text, config.vocabulary);
+        tr_free(text);
+        if (tr_hub_match(model, 5, &match) != TR_OK) fail_msg("case %d: %s", i, tr_error_message());
+        assert_same(&match.config, &config);
+        for (int k = 0; k < model->layer_count; k++) assert_int_equal(match.layer[k], k);
+        assert_int_equal(tr_hub_write_config(&match.config, 3, false, &text), TR_OK);
+        if (read(text, &again) != TR_OK) fail_msg("%s", tr_error_message());
+        assert_same(&again, &config);
+        tr_free(text);
+        tr_hub_match_release(&match);
+        tr_model_destroy(&model);
+    }
+}
+
+#define FIRST "layers: [{embedding: {width: 6, name: t}}, {position: {length: 9, name: p}}, "
+#define BLOCK                                                                                                \
+    "layer_norm, {attention: {heads: 2, causal: true}}, {add: {with: p, name: a}}, layer_norm, {dense: 8}, "
+#define SECOND "{gelu: {approximate: tanh}}, {dense: 6}, {add: a}, layer_norm, "
+
+static const struct {
+    const char *text, *part;
+} others[] = {
+    {FIRST BLOCK SECOND "{unembedding: t}, {dense: 9}]", "has dense there (\"scores\")"},
+    {FIRST BLOCK "relu, {dense: 6}, {add: a}, layer_norm, {unembedding: t}]",
+     "\"relu1\" is a relu; a network like gpt2 has gelu there (\"gelu1\")"},
+    {FIRST BLOCK "{gelu: {approximate: tanh}}, {dense: 6}, {add: p}, layer_norm, {unembedding: t}]",
+     "takes other layers than \"block0\", its counterpart in a network like gpt2: there it is a"},
+    {FIRST "layer_norm, {attention: {heads: 2}}, {add: {with: p, name: a}}, layer_norm, {dense: 8}, " SECOND
+           "{unembedding: t}]",
+     "`causal` is not that of the attention"},
+    {FIRST "layer_norm, {attention: {heads: 2, causal: true, rotary: 100}}, {add: {with: p, name: a}}, "
+           "layer_norm, {dense: 8}, " SECOND "{unembedding: t}]",
+     "`rotary` is not that"},
+    {FIRST BLOCK SECOND "{dense: 7}]", "`use_bias` is not that of the dense"},
+    {FIRST BLOCK "{gelu: {approximate: tanh}}, {dense: 6}, {add: a}, {unembedding: t}]", "layer_norm there"},
+    {FIRST BLOCK "{gelu: {approximate: tanh}}, {dense: 6}, {add: a}]",
+     "ends where one like gpt2 has a layer_norm"},
+    {"layers: [{embedding: 6}, {lstm: 4}, {dense: 30}]", "has no `attention`"},
+    {FIRST "layer_norm, {attention: {heads: 2, kv_heads: 1, causal: true}}, {add: {with: p, name: a}}, "
+           "layer_norm, {dense: 8}, " SECOND "{unembedding: t}]",
+     "`kv_heads` is not that"},
+    {FIRST "layer_norm, {attention: {heads: 2, width: 4, causal: true}}, {add: {with: p, name: a}}, "
+           "layer_norm, {dense: 8}, " SECOND "{unembedding: t}]",
+     "`width` is not that"},
+    {FIRST "layer_norm, {attention: {heads: 4, width: 4, causal: true}}, {add: {with: p, name: a}}, "
+           "layer_norm, {dense: 8}, " SECOND "{unembedding: t}]",
+     "4 heads do not divide the 6 numbers"},
+    {"layers: [{embedding: {width: 6, name: t}}, rms_norm, {attention: {heads: 3, causal: true}}]",
+     "has no `rotary` positions"},
+    {"layers: [{embedding: {width: 6, name: t}}, rms_norm, {attention: {heads: 3, causal: true, rotary: 9, "
+     "window: 3}}]",
+     "has `window` and biases"},
+};
+
+static void test_others(void **unused)
+{
+    static const char dropped[] = FIRST "{dropout: 0.5}, " BLOCK "{gelu: {approximate: tanh}}, {dense: 6}, "
+                                        "{dropout: 0.1}, {add: a}, layer_norm, {unembedding: t}]";
+    struct tr_hub_match match;
+    (void)unused;
+    for (int i = 0; i < LENGTH(others); i++) {
+        struct tr_model *model = build(others[i].text, 30);
+        const tr_status status = tr_hub_match(model, 5, &match);
+        if (status != TR_EUNSUPPORTED || !strstr(tr_error_message(), others[i].part))
+            fail_msg("case %d: status %d, \"%s\" lacks \"%s\"", i, (int)status, tr_error_message(),
+                     others[i].part);
+        tr_hub_match_release(&match);
+        tr_model_destroy(&model);
+    }
+    struct tr_model *model = build(dropped, 30);
+    if (tr_hub_match(model, 5, &match) != TR_OK) fail_msg("%s", tr_error_message());
+    tr_hub_match_release(&match);
+    tr_model_destroy(&model);
+}
+
+/* ---- several files ---- */
+
+static void test_files(void **unused)
+{
+    static const struct {
+        const char *index, *part;
+    } damaged[] = {
+        {"{}", "weight_map"},
+        {"{\"weight_map\": {\"a\": 3}}", "it takes the name of a file"},
+        {"{\"weight_map\": {\"a\": \"../a.safetensors\"}}", "which is no file of the directory"},
+        {"{\"weight_map\": {\"a\": \"\"}}", "which is no file of the directory"},
+        {"{\"weight_map\": {\"a\": \"nowhere\"}}", "nowhere"},
+    };
+    static const char index[] = "{\"weight_map\": {\"a\": \"one.safetensors\", \"b\": \"two.safetensors\", "
+                                "\"lost\": \"two.safetensors\"}}";
+    static const char *const names[] = {"one.safetensors", "two.safetensors"};
+    float value = 1;
+    struct tr_hub_files *files;
+    tr_safetensors *file = NULL;
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        const struct tr_stored_tensor tensor = {i ? "b" : "a", TR_DTYPE_F32, 1, {1}, &value};
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", test_directory(), names[i]);
+        assert_int_equal(tr_safetensors_replace(NULL, path, &tensor, 1, NULL, 0), TR_OK);
+    }
+    for (int i = 0; i < LENGTH(damaged); i++) {
+        write_file("model.safetensors.index.json", damaged[i].index, strlen(damaged[i].index));
+        assert_int_not_equal(tr_hub_files_open(test_directory(), &files), TR_OK);
+        assert_null(files);
+        if (!strstr(tr_error_message(), damaged[i].part)) fail_msg("\"%s\"", tr_error_message());
+    }
+    write_file("model.safetensors.index.json", index, strlen(index));
+    if (tr_hub_files_open(test_directory(), &files) != TR_OK) fail_msg("%s", tr_error_message());
+    for (int i = 0; i < 2; i++) {
+        const struct tr_safetensors_entry *entry = tr_hub_files_find(files, i ? "b" : "a", &file);
+        assert_non_null(entry);
+        assert_non_null(strstr(tr_safetensors_path(file), names[i]));
+    }
+    assert_null(tr_hub_files_find(files, "lost", &file));
+    assert_null(tr_hub_files_find(files, "none", &file));
+    tr_hub_files_close(&files);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_gpt2),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_llama), cmocka_unit_test(test_gpt2),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_again), cmocka_unit_test(test_others), cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

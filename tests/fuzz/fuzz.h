@@ -80,6 +80,7 @@ void fuzz_read_source(const tr_source *source);
     X(example)                                                                                               \
     X(folder)                                                                                                \
     X(hub)                                                                                                   \
+    X(hub_index)                                                                                             \
     X(idx)                                                                                                   \
     X(image)                                                                                                 \
     X(inflate)                                                                                               \

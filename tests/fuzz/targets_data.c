@@ -11,6 +11,7 @@
 #include "data/cache/unpacked_format.h"
 #include "data/text/vocabulary.h"
 #include "export/adapters/peft.h"
+#include "export/hub/files.h"
 #include "export/hub/hub.h"
 #include "io/record.h"
 #include "io/safetensors.h"
@@ -431,6 +432,26 @@ void fuzz_peft(const uint8_t *data, size_t size)
     FUZZ_DEMAND(tr_peft_is_directory(directory));
     FUZZ_DEMAND(tr_peft_read(directory, fuzz_path("nowhere"), &model, &bytes, &length) != TR_OK);
     FUZZ_DEMAND(!model && !bytes);
+    FUZZ_DEMAND(tr_alloc_live() == live);
+}
+
+/* model.safetensors.index.json, then the file "a.safetensors" that it may name. */
+void fuzz_hub_index(const uint8_t *data, size_t size)
+{
+    int64_t live = tr_alloc_live();
+    struct fuzz_input input = {data, size}, part = fuzz_part(&input);
+    struct tr_hub_files *files = NULL;
+    fuzz_write("shards/model.safetensors.index.json", part.data, part.size);
+    fuzz_write("shards/a.safetensors", input.data, input.size);
+    if (tr_hub_files_open(fuzz_path("shards"), &files) == TR_OK) {
+        static const char *const names[] = {"a", "b", "", "c"};
+        for (int i = 0; i < 4; i++) {
+            tr_safetensors *file = NULL;
+            const struct tr_safetensors_entry *entry = tr_hub_files_find(files, names[i], &file);
+            FUZZ_DEMAND(!entry || (file && strcmp(entry->tensor.name, names[i]) == 0));
+        }
+    }
+    tr_hub_files_close(&files);
     FUZZ_DEMAND(tr_alloc_live() == live);
 }
 

@@ -270,6 +270,22 @@ bool tr_bpe_is_added(const tr_bpe *bpe, int32_t token)
     return bpe->token[token].added;
 }
 
+bool tr_bpe_is_special(const tr_bpe *bpe, int32_t token)
+{
+    return bpe->token[token].special;
+}
+
+int32_t tr_bpe_find_added(const tr_bpe *bpe, const char *text)
+{
+    const size_t length = strlen(text);
+    for (int32_t i = 0; i < bpe->added_count; i++) {
+        const struct bpe_token *token = &bpe->token[bpe->added[i]];
+        if (token->length == length && memcmp(bpe->bytes + token->start, text, length) == 0)
+            return bpe->added[i];
+    }
+    return -1;
+}
+
 int32_t tr_bpe_merges(const tr_bpe *bpe)
 {
     return bpe->merges;

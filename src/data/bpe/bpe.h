@@ -38,8 +38,14 @@ bool tr_bpe_composes(const tr_bpe *bpe);
 bool tr_bpe_ignores_merges(const tr_bpe *bpe);
 /* The bytes of a token, borrowed; *length is 0 for a number without a token. */
 const char *tr_bpe_token(const tr_bpe *bpe, int32_t token, size_t *length);
-/* Whether it was added, and is no result of merges. */
+/* Adds it as tokenizer.json writes it: letters that stand for bytes, or the text of an added one. */
+void tr_bpe_add_letters(const tr_bpe *bpe, int32_t token, struct tr_text *text);
+/* Whether it was added, and is no result of merges; and whether it is one for programs, as an end of texts.
+ */
 bool tr_bpe_is_added(const tr_bpe *bpe, int32_t token);
+bool tr_bpe_is_special(const tr_bpe *bpe, int32_t token);
+/* The added token of this text, -1 for none. */
+int32_t tr_bpe_find_added(const tr_bpe *bpe, const char *text);
 /* The token of these bytes, -1 for none; added ones are none. */
 int32_t tr_bpe_find(const tr_bpe *bpe, const char *bytes, size_t length);
 int32_t tr_bpe_merges(const tr_bpe *bpe);

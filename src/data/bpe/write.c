@@ -6,15 +6,20 @@
 
 #include <inttypes.h>
 
-/* Bytes, quoted. */
+void tr_bpe_add_letters(const tr_bpe *bpe, int32_t id, struct tr_text *text)
+{
+    const struct bpe_token *token = &bpe->token[id];
+    if (token->added || token->opaque)
+        tr_text_add_bytes(text, bpe->bytes + token->start, token->length);
+    else
+        bpe_add_letters(text, bpe->bytes + token->start, token->length);
+}
+
+/* The same, quoted. */
 static void add_token(struct tr_text *text, const tr_bpe *bpe, int32_t id)
 {
     struct tr_text letters = TR_TEXT_INIT;
-    const struct bpe_token *token = &bpe->token[id];
-    if (token->added || token->opaque)
-        tr_text_add_bytes(&letters, bpe->bytes + token->start, token->length);
-    else
-        bpe_add_letters(&letters, bpe->bytes + token->start, token->length);
+    tr_bpe_add_letters(bpe, id, &letters);
     if (letters.failed)
         text->failed = true;
     else

@@ -67,8 +67,8 @@ static bool looks_ahead(const struct tr_traced *traced)
 }
 
 /* Attention keeps all tokens, as everything does where tokens see those behind them. Texts may be longer than
- * a table of positions, whose last vector all further ones get; the shortest table says how far texts that
- * are written look back. */
+ * a table of positions, whose last vector all further ones get; the shortest table, or what attention is
+ * meant for where that is no more than there is room for, says how far texts that are written look back. */
 static void count_tokens(struct tr_c_network *network)
 {
     const struct tr_trace *trace = network->trace;
@@ -84,7 +84,8 @@ static void count_tokens(struct tr_c_network *network)
         int64_t length = traced->as.position_forward.length;
         if (least == 0 || length < least) least = length;
     }
-    network->context = least;
+    const int64_t longest = tr_model_longest(trace->model);
+    network->context = least == 0 && longest > TOKENS_MOST ? 0 : longest;
     if (keeps || network->whole) network->most_tokens = least > TOKENS_MOST ? least : TOKENS_MOST;
     if (image_tokens > 0) network->most_tokens = image_tokens;
 }

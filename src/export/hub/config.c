@@ -78,7 +78,8 @@ static tr_status read_gpt2(const struct reading *reading, struct tr_hub_config *
     TR_TRY(size_of(reading, "n_inner", 4 * out->width, &out->inner));
     TR_TRY(size_of(reading, "n_positions", 1024, &out->context));
     TR_TRY(number_of(reading, reading->root, "layer_norm_epsilon", 1e-5, &out->epsilon));
-    TR_TRY(must_be(reading, "activation_function", "gelu_new"));
+    out->exact_gelu = strcmp(tr_json_text_or_empty(reading->root, "activation_function"), "gelu") == 0;
+    if (!out->exact_gelu) TR_TRY(must_be(reading, "activation_function", "gelu_new"));
     TR_TRY(must_not(reading, "scale_attn_by_inverse_layer_idx"));
     if (!truth_of(reading, "scale_attn_weights", true))
         return refuse(reading, "scale_attn_weights", "false", "that is another network");
@@ -162,6 +163,11 @@ static tr_status read_all(struct reading *reading, struct tr_hub_config *out)
     TR_TRY(kind == TR_HUB_GPT2 ? read_gpt2(reading, out) : read_llama(reading, out));
     out->tied = truth_of(reading, "tie_word_embeddings", kind == TR_HUB_GPT2);
     return check(reading, out);
+}
+
+const char *tr_hub_kind_name(enum tr_hub_kind kind)
+{
+    return kinds[kind];
 }
 
 bool tr_hub_is_directory(const char *path)

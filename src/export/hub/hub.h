@@ -16,7 +16,11 @@ struct tr_hub_config {
     int64_t window; /* 0: none */
     double epsilon, rotary, factor, original, low, high;
     bool tied, bias; /* bias: of queries, keys and values */
+    bool exact_gelu; /* of GPT-2: without tanh */
 };
+
+/* "gpt2", as config.json calls it. Static storage. */
+const char *tr_hub_kind_name(enum tr_hub_kind kind);
 
 /* Whether `path` is a directory with a config.json. */
 bool tr_hub_is_directory(const char *path);
@@ -28,8 +32,7 @@ tr_status tr_hub_model(const struct tr_hub_config *config, const char *name, con
                        const char *tokenizer, int64_t window, char **model);
 /* The tensors of the directory as a safetensors file in memory, with PyTorch's layout of that network: *bytes
    [*size], free with tr_free(). TR_EMISMATCH for tensors that are missing or of another shape,
-   TR_EUNSUPPORTED for numbers that are not of 16 or 32 bits, and for weights that are spread over several
-   files. */
+   TR_EUNSUPPORTED for numbers that are not of 16 or 32 bits. */
 tr_status tr_hub_weights(const struct tr_hub_config *config, const char *directory, void **bytes,
                          size_t *size);
 

@@ -24,7 +24,7 @@ static void add_attention(const struct tr_hub_config *config, int64_t i, struct 
 {
     char number[5][TR_TEXT_NUMBER_SIZE];
     tr_text_addf(text, "- attention: {heads: %" PRId64 ", causal: true", config->heads);
-    if (config->heads * config->head_size != config->width)
+    if (config->kind != TR_HUB_GPT2 && config->heads * config->head_size != config->width)
         tr_text_addf(text, ", width: %" PRId64, config->heads * config->head_size);
     if (config->kv_heads != config->heads) tr_text_addf(text, ", kv_heads: %" PRId64, config->kv_heads);
     if (config->window > 0) tr_text_addf(text, ", window: %" PRId64, config->window);
@@ -37,6 +37,7 @@ static void add_attention(const struct tr_hub_config *config, int64_t i, struct 
                      tr_text_from_double(config->original, number[2]),
                      tr_text_from_double(config->low, number[3]),
                      tr_text_from_double(config->high, number[4]));
+    if (config->kind != TR_HUB_GPT2) tr_text_addf(text, ", context: %" PRId64, config->context);
     if (!config->bias) tr_text_add(text, ", use_bias: false");
     if (config->kind == TR_HUB_QWEN2) tr_text_add(text, ", use_output_bias: false");
     tr_text_addf(text, ", name: attention%" PRId64 "}\n", i);
@@ -67,9 +68,9 @@ static void add_block(const struct tr_hub_config *config, int64_t i, const char 
                      config->inner, i, i, config->inner, i, i, i, i, config->width, i);
     else
         tr_text_addf(text,
-                     "- dense: {units: %" PRId64 ", name: up%" PRId64 "}\n- gelu: {approximate: tanh}\n"
+                     "- dense: {units: %" PRId64 ", name: up%" PRId64 "}\n- gelu: {approximate: %s}\n"
                      "- dense: {units: %" PRId64 ", name: down%" PRId64 "}\n",
-                     config->inner, i, config->width, i);
+                     config->inner, i, config->exact_gelu ? "none" : "tanh", config->width, i);
     tr_text_addf(text, "- add: {with: attended%" PRId64 ", name: block%" PRId64 "}\n", i, i);
 }
 

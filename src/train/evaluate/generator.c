@@ -90,12 +90,8 @@ static tr_status fit(tr_generator *generator, int64_t tokens)
 /* What all layers together allow, of what is asked for. */
 static int64_t context_of(const struct tr_model *model, int64_t wanted)
 {
-    for (int i = 0; i < model->layer_count; i++) {
-        const struct tr_layer_class *class = model->layers[i].class;
-        int64_t longest = class->longest ? class->longest(&model->layers[i]) : 0;
-        if (longest > 0 && (wanted == 0 || wanted > longest)) wanted = longest;
-    }
-    return wanted;
+    const int64_t longest = tr_model_longest(model);
+    return longest > 0 && (wanted == 0 || wanted > longest) ? longest : wanted;
 }
 
 tr_status tr_generator_create(tr_device *device, const struct tr_job *job, const float *parameters,

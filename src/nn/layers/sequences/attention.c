@@ -8,7 +8,7 @@
 #include <math.h>
 
 struct options {
-    int64_t heads, width, kv_heads, window;
+    int64_t heads, width, kv_heads, window, context;
     bool causal, use_bias, use_output_bias;
     float dropout, rotary;
     int rotary_style;
@@ -77,6 +77,9 @@ static const struct tr_option table[] = {
      .flags = TR_OPTION_QUIET | TR_OPTION_ABOVE_LEAST},
     {"use_output_bias", TR_OPTION_BOOL, offsetof(struct options, use_output_bias), "true", 0, 0, NULL,
      "with `use_bias`, also to the output projection; Qwen2 does not", .flags = TR_OPTION_QUIET},
+    {"context", TR_OPTION_INT64, offsetof(struct options, context), "0", 0, INT32_MAX, NULL,
+     "tokens of the longest text that the network is meant for: `generate` shows it no more; 0: any",
+     .flags = TR_OPTION_QUIET},
 };
 
 /* Of queries, keys and values side by side. */
@@ -298,6 +301,11 @@ static bool extends(const struct tr_layer *layer)
     return ((const struct options *)layer->options)->causal;
 }
 
+static int64_t longest(const struct tr_layer *layer)
+{
+    return ((const struct options *)layer->options)->context;
+}
+
 static int64_t memory_of(const struct tr_layer *layer, int64_t tokens)
 {
     return tokens * projected_width(layer->options) * (int64_t)sizeof(float);
@@ -357,5 +365,6 @@ const struct tr_layer_class tr_layer_attention = {
     .extend = extend,
     .extends = extends,
     .memory = memory_of,
+    .longest = longest,
     .backward = backward,
 };

@@ -1,0 +1,32 @@
+/* Whether a network of ours, whoever wrote its model file, is one that a directory can hold, and which of its
+ * layers is which.
+ *
+ * What config.json would say of it is read from its layers. That makes a model file (tr_hub_model()), whose
+ * network is compared with it layer by layer: so nothing that changes numbers is overlooked. Names,
+ * initializers, rates, dropout do not count; biases that are missing in a GPT-2 are zeros there.
+ */
+#ifndef TR_EXPORT_HUB_MATCH_H
+#define TR_EXPORT_HUB_MATCH_H
+
+#include "export/hub/pieces.h"
+#include "nn/model.h"
+
+struct tr_hub_match {
+    struct tr_hub_config config;
+    const struct tr_model *model; /* ours, borrowed */
+    struct tr_model *like;        /* of the model file that the configuration makes */
+    int *layer;                   /* of `model`, for each layer of `like` */
+};
+
+/* `window`: tokens of a text where the layers do not limit it. TR_EUNSUPPORTED with the layer that is another
+   one. Returned, free with tr_hub_match_release(), also after a failure. */
+tr_status tr_hub_match(const struct tr_model *model, int64_t window, struct tr_hub_match *out);
+/* Accepts an empty one; empties it. */
+void tr_hub_match_release(struct tr_hub_match *match);
+
+/* The numbers of a piece in the order of PyTorch, [rows][columns], or [columns][rows] where `across`. `arena`
+   is one of the model's parameters on the host. */
+void tr_hub_gather(const struct tr_hub_match *match, const struct tr_hub_piece *piece, bool across,
+                   const float *arena, float *values);
+
+#endif
