@@ -448,6 +448,7 @@ def conv1d(
     weights: Initializer | None = None,
     bias: Initializer | None = None,
     use_bias: bool | None = None,
+    dilation: int | None = None,
     name: str | None = None,
     from_: str | Sequence[str] | None = None,
     frozen: bool | None = None,
@@ -476,6 +477,8 @@ def conv1d(
         initializer of the bias
     use_bias : bool, default True
         add a bias to each output
+    dilation : int, 1 .. 65536, default 1
+        tokens from one that an output sees to the next; with 2 it sees every other one
     name : str
         name of the layer; default: the kind and a number (`conv1`)
     from_ : str or sequence of str

@@ -238,6 +238,15 @@ layers:
 - last
 - dense: 2
 """,
+    "dilated": """
+layers:
+- embedding: 10
+- conv1d: {filters: 8, kernel: 3, dilation: 2, activation: tanh}
+- conv1d: {filters: 8, kernel: 2, dilation: 3, groups: 4}
+- conv1d: {filters: 6, kernel: 3, dilation: 4, causal: true}
+- global_average_pool
+- dense: 2
+""",
     "rotary": """
 layers:
 - embedding: {width: 12, name: words}

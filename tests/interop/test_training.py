@@ -46,6 +46,9 @@ NETWORKS = {
     "both-directions": "- bidirectional: 9\n- bidirectional: {units: 6, cell: gru}\n- global_average_pool\n- dense: 2\n",
     "conv1d": "- conv1d: {filters: 9, kernel: 3, activation: tanh}\n- conv1d: {filters: 6, kernel: 2, causal: true}\n"
     "- global_max_pool\n- dense: 2\n",
+    "dilated": "- conv1d: {filters: 8, kernel: 3, dilation: 2, activation: tanh}\n"
+    "- conv1d: {filters: 6, kernel: 2, dilation: 4, causal: true}\n- conv1d: {filters: 6, kernel: 2, dilation: 2, groups: 3}\n"
+    "- global_max_pool\n- dense: 2\n",
 }
 
 

@@ -394,6 +394,14 @@ const struct network networks[] = {
      "- conv1d: {filters: 4, kernel: 2, groups: 2, causal: true, use_bias: false}\n"
      "- last\n"
      "- dense: 3\n"},
+    {"neighbours of tokens further away", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 4, weights: {normal: 0.7}}\n"
+     "- conv1d: {filters: 4, kernel: 3, dilation: 2, activation: tanh}\n"
+     "- conv1d: {filters: 4, kernel: 2, dilation: 3, groups: 2}\n"
+     "- conv1d: {filters: 3, kernel: 2, dilation: 2, causal: true, use_bias: false}\n"
+     "- global_average_pool\n"
+     "- dense: 3\n"},
     {"branches that are left out", "5x4x2", 0,
      "layers:\n"
      "- conv: {filters: 3, kernel: 3, padding: same, use_bias: false, name: a}\n"

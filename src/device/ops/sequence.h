@@ -71,9 +71,9 @@ struct tr_op_sequence_last_backward {
     _(WRITES, dx, rows * a->width)                                                                           \
     _(OPERATIONS, 0)
 
-/* y[r][tap] = x[r + tap - before], +0 outside of the example. */
+/* y[r][tap] = x[r + tap dilation - before], +0 outside of the example; dilation >= 1. */
 struct tr_op_sequence_unfold {
-    int64_t examples, width, taps, before;
+    int64_t examples, width, taps, before, dilation;
     const int32_t *offset;
     const float *x; /* [rows][width] */
     float *y;       /* [rows][taps][width] */
@@ -83,14 +83,16 @@ struct tr_op_sequence_unfold {
     _(SHAPE, width)                                                                                          \
     _(SHAPE, taps)                                                                                           \
     _(SHAPE, before)                                                                                         \
+    _(SHAPE, dilation)                                                                                       \
     _(OFFSET, offset)                                                                                        \
     _(READS, x, rows * a->width)                                                                             \
     _(WRITES, y, rows * a->taps * a->width)                                                                  \
     _(OPERATIONS, 0)
 
-/* dx[r] = sum chain over taps ascending of dy[r - tap + before][tap], of rows of the example alone. */
+/* dx[r] = sum chain over taps ascending of dy[r - tap dilation + before][tap], of rows of the example alone.
+ */
 struct tr_op_sequence_fold {
-    int64_t examples, width, taps, before;
+    int64_t examples, width, taps, before, dilation;
     const int32_t *offset;
     const float *dy; /* [rows][taps][width] */
     float *dx;       /* [rows][width] */
@@ -100,6 +102,7 @@ struct tr_op_sequence_fold {
     _(SHAPE, width)                                                                                          \
     _(SHAPE, taps)                                                                                           \
     _(SHAPE, before)                                                                                         \
+    _(SHAPE, dilation)                                                                                       \
     _(OFFSET, offset)                                                                                        \
     _(READS, dy, rows * a->taps * a->width)                                                                  \
     _(WRITES, dx, rows * a->width)                                                                           \

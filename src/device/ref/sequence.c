@@ -103,7 +103,7 @@ tr_status ref_sequence_unfold(tr_device *device, const struct tr_op_sequence_unf
     for (int64_t e = 0; e < a->examples; e++)
         for (int64_t r = a->offset[e]; r < a->offset[e + 1]; r++)
             for (int64_t tap = 0; tap < a->taps; tap++) {
-                int64_t from = r + tap - a->before;
+                int64_t from = r + tap * a->dilation - a->before;
                 bool outside = from < a->offset[e] || from >= a->offset[e + 1];
                 for (int64_t k = 0; k < a->width; k++)
                     a->y[(r * a->taps + tap) * a->width + k] = outside ? 0 : a->x[from * a->width + k];
@@ -119,7 +119,7 @@ tr_status ref_sequence_fold(tr_device *device, const struct tr_op_sequence_fold 
             float *dx = a->dx + r * a->width;
             for (int64_t k = 0; k < a->width; k++) dx[k] = 0;
             for (int64_t tap = 0; tap < a->taps; tap++) {
-                int64_t from = r - tap + a->before;
+                int64_t from = r - tap * a->dilation + a->before;
                 if (from < a->offset[e] || from >= a->offset[e + 1]) continue;
                 for (int64_t k = 0; k < a->width; k++) dx[k] += a->dy[(from * a->taps + tap) * a->width + k];
             }

@@ -41,7 +41,7 @@ UNIT(sequence_unfold)
 {
     const int64_t k = to->at % a->width, tap = to->at / a->width % a->taps, r = to->at / a->width / a->taps;
     const struct unit_example rows = example_of(a->offset, a->examples, r);
-    const int64_t from = r + tap - a->before;
+    const int64_t from = r + tap * a->dilation - a->before;
     return from < rows.begin || from >= rows.end ? constant(0) : in(a->x + from * a->width + k);
 }
 
@@ -51,7 +51,7 @@ UNIT(sequence_fold)
     const struct unit_example rows = example_of(a->offset, a->examples, r);
     struct num sum = constant(0);
     for (int64_t tap = 0; tap < a->taps; tap++) {
-        const int64_t from = r - tap + a->before;
+        const int64_t from = r - tap * a->dilation + a->before;
         if (from >= rows.begin && from < rows.end)
             sum = add(sum, in(a->dy + (from * a->taps + tap) * a->width + k));
     }

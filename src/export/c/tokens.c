@@ -111,8 +111,8 @@ static tr_status write_unfold(struct tr_c_network *network, const struct tr_trac
 {
     const struct tr_op_sequence_unfold *op = &traced->as.sequence_unfold;
     TR_C_BEGIN(unfold);
-    tr_text_addf(&network->body, "length, %" PRId64 ", %" PRId64 ", %" PRId64 ", %s, %s);\n", op->width,
-                 op->taps, op->before, tr_c_all_name(network, op->x).text,
+    tr_text_addf(&network->body, "length, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %s, %s);\n",
+                 op->width, op->taps, op->before, op->dilation, tr_c_all_name(network, op->x).text,
                  tr_c_all_name(network, op->y).text);
     return TR_OK;
 }

@@ -41,9 +41,10 @@ struct tr_onnx_name {
 struct tr_onnx_value {
     struct tr_onnx_name name; /* "" where nothing reads it but through `ending` */
     enum tr_onnx_form form;
-    int64_t width;              /* ROWS, SEQUENCE */
-    int64_t size[3];            /* IMAGE: height, width, channels */
-    int64_t taps, before;       /* SEQUENCE that stands for tokens with their neighbours (unfold); else 0 */
+    int64_t width;   /* ROWS, SEQUENCE */
+    int64_t size[3]; /* IMAGE: height, width, channels */
+    int64_t taps, before,
+        dilation;               /* SEQUENCE that stands for tokens with their neighbours (unfold); else 0 */
     struct tr_onnx_name ending; /* of a recurrent layer's output: its last vectors [batch, width]; else "" */
 };
 

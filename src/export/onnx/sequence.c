@@ -204,6 +204,7 @@ tr_status tr_onnx_translate_unfold(struct tr_onnx_graph *graph, const struct tr_
     y->name = tr_onnx_mask(graph, tr_onnx_value_of(graph, op->x)->name.text, 0);
     y->taps = op->taps;
     y->before = op->before;
+    y->dilation = op->dilation;
     return TR_OK;
 }
 
@@ -227,7 +228,7 @@ static tr_status add_conv1d(struct tr_onnx_graph *graph, const struct tr_traced 
 {
     static const int64_t channels_first[] = {1, 2, 0}, time_first[] = {2, 0, 1};
     const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
-    const int64_t pads[] = {x->before, x->taps - 1 - x->before};
+    const int64_t pads[] = {x->before, (x->taps - 1) * x->dilation - x->before};
     struct tr_onnx_name kernel = kernel_of(graph, op, x->width / groups, x->taps), bias = {""};
     if (op->b) bias = tr_onnx_parameter(graph, op->b, 1, &op->out);
     struct tr_onnx_name channels = tr_onnx_emit(graph, "Transpose", 1, x->name.text);
@@ -236,6 +237,7 @@ static tr_status add_conv1d(struct tr_onnx_graph *graph, const struct tr_traced 
         tr_onnx_emit(graph, "Conv", op->b ? 3 : 2, channels.text, kernel.text, bias.text);
     tr_onnx_attribute_integers(graph->onnx, "kernel_shape", 1, &x->taps);
     tr_onnx_attribute_integers(graph->onnx, "pads", 2, pads);
+    if (x->dilation > 1) tr_onnx_attribute_integers(graph->onnx, "dilations", 1, &x->dilation);
     if (groups > 1) tr_onnx_attribute_integer(graph->onnx, "group", groups);
     TR_TRY(tr_onnx_activate(graph, traced, op->activation, op->slope, &sums));
     struct tr_onnx_value y = {.form = TR_ONNX_SEQUENCE, .width = op->out};

@@ -95,10 +95,16 @@ static int64_t kernel_of(const struct tr_layer *layer)
     return *(const int64_t *)tr_layer_option(layer, "kernel");
 }
 
+static int64_t dilation_of(const struct tr_layer *layer)
+{
+    return *(const int64_t *)tr_layer_option(layer, "dilation");
+}
+
 static void make_conv1d(const struct tr_layer *layer, struct tr_text *text)
 {
     tr_text_addf(text, "nn.Conv1d(%" PRId64 ", %" PRId64 ", %" PRId64, tr_shape_count(&layer->in[0]),
                  layer->out.size[0], kernel_of(layer));
+    if (dilation_of(layer) > 1) tr_text_addf(text, ", dilation=%" PRId64, dilation_of(layer));
     tr_torch_add_groups(layer, text);
     tr_text_add(text, layer->parameter_count > 1 ? ")" : ", bias=False)");
 }
@@ -255,13 +261,13 @@ static void call_bidirectional(const struct tr_layer *layer, struct tr_text *tex
 
 static void call_conv1d(const struct tr_layer *layer, struct tr_text *text)
 {
-    int64_t kernel = kernel_of(layer);
-    int64_t before = *(const bool *)tr_layer_option(layer, "causal") ? kernel - 1 : (kernel - 1) / 2;
+    int64_t reach = (kernel_of(layer) - 1) * dilation_of(layer);
+    int64_t before = *(const bool *)tr_layer_option(layer, "causal") ? reach : reach / 2;
     const char *end = tr_torch_open_activation(layer, text);
     tr_torch_add_member(text, layer->name);
     tr_text_addf(text,
                  "(F.pad((x * (" INSIDE ")).transpose(1, 2), (%" PRId64 ", %" PRId64 "))).transpose(1, 2)",
-                 before, kernel - 1 - before);
+                 before, reach - before);
     tr_torch_close_activation(layer, end, text);
 }
 

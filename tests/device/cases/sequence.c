@@ -142,13 +142,14 @@ static const int taps[] = {1, 2, 3, 5};
 bool case_sequence_unfold(struct scene *s, int index)
 {
     int32_t offset[MOST_EXAMPLES + 1];
-    if (index >= 4 * LENGTH(widths)) return false;
+    if (index >= 6 * LENGTH(widths)) return false;
     struct tr_op_sequence_unfold a = {.examples = index * 5 % 23,
                                       .width = widths[index % LENGTH(widths)],
                                       .taps = taps[index % LENGTH(taps)]};
-    a.before = index / 4 % a.taps;
-    scene_name(s, "examples %d, width %d, %d taps, %d before", (int)a.examples, (int)a.width, (int)a.taps,
-               (int)a.before);
+    a.dilation = index < 4 * LENGTH(widths) ? 1 : 2 + index % 2;
+    a.before = index / 4 % a.taps * a.dilation;
+    scene_name(s, "examples %d, width %d, %d taps, %d before, %d apart", (int)a.examples, (int)a.width,
+               (int)a.taps, (int)a.before, (int)a.dilation);
     a.offset = scene_offsets(s, a.examples, 6, index % 3 == 0, offset);
     a.x = scene_in(s, "x", offset[a.examples] * a.width);
     a.y = scene_out(s, "y", offset[a.examples] * a.taps * a.width);
@@ -159,13 +160,14 @@ bool case_sequence_unfold(struct scene *s, int index)
 bool case_sequence_fold(struct scene *s, int index)
 {
     int32_t offset[MOST_EXAMPLES + 1];
-    if (index >= 4 * LENGTH(widths)) return false;
+    if (index >= 6 * LENGTH(widths)) return false;
     struct tr_op_sequence_fold a = {.examples = index * 5 % 23,
                                     .width = widths[index % LENGTH(widths)],
                                     .taps = taps[index % LENGTH(taps)]};
-    a.before = index / 4 % a.taps;
-    scene_name(s, "examples %d, width %d, %d taps, %d before", (int)a.examples, (int)a.width, (int)a.taps,
-               (int)a.before);
+    a.dilation = index < 4 * LENGTH(widths) ? 1 : 2 + index % 2;
+    a.before = index / 4 % a.taps * a.dilation;
+    scene_name(s, "examples %d, width %d, %d taps, %d before, %d apart", (int)a.examples, (int)a.width,
+               (int)a.taps, (int)a.before, (int)a.dilation);
     a.offset = scene_offsets(s, a.examples, 6, index % 3 == 0, offset);
     a.dy = scene_in(s, "dy", offset[a.examples] * a.taps * a.width);
     a.dx = scene_out(s, "dx", offset[a.examples] * a.width);

@@ -238,13 +238,15 @@ static double unfold_scalar(void *user)
 
 void gradients_sequence_fold(void)
 {
-    for (int64_t taps = 1; taps <= 4; taps++) {
+    for (int64_t i = 0; i < 8; i++) {
+        const int64_t taps = 1 + i % 4, dilation = 1 + i / 4;
         float *x = differences_numbers(ROWS * WIDTH, 1), *dy = differences_numbers(ROWS * taps * WIDTH, 2);
         float *y = differences_zeros(ROWS * taps * WIDTH), *dx = differences_zeros(ROWS * WIDTH);
         struct unfold u = {{.examples = EXAMPLES,
                             .width = WIDTH,
                             .taps = taps,
                             .before = taps / 2,
+                            .dilation = dilation,
                             .offset = offset,
                             .x = x,
                             .y = y},
@@ -253,6 +255,7 @@ void gradients_sequence_fold(void)
                                                      .width = WIDTH,
                                                      .taps = taps,
                                                      .before = taps / 2,
+                                                     .dilation = dilation,
                                                      .offset = offset,
                                                      .dy = dy,
                                                      .dx = dx};

@@ -52,7 +52,7 @@ ORDER(sequence_unfold)
     for (int64_t e = 0; e < a->examples; e++)
         for (int64_t r = a->offset[e]; r < a->offset[e + 1]; r++)
             for (int64_t i = 0; i < a->taps * a->width; i++) {
-                const int64_t from = r + i / a->width - a->before;
+                const int64_t from = r + i / a->width * a->dilation - a->before;
                 *y++ = is_row(a->offset, e, from) ? a->x[from * a->width + i % a->width] : 0;
             }
 }
@@ -63,7 +63,7 @@ ORDER(sequence_fold)
     for (int64_t e = 0; e < a->examples; e++)
         for (int64_t i = a->offset[e] * a->width; i < a->offset[e + 1] * a->width; i++) {
             for (int64_t tap = 0; tap < a->taps; tap++) {
-                const int64_t from = i / a->width - tap + a->before;
+                const int64_t from = i / a->width - a->dilation * tap + a->before;
                 if (is_row(a->offset, e, from))
                     number(a->dy[(from * a->taps + tap) * a->width + i % a->width]);
             }

@@ -62,7 +62,7 @@ static void unfold_part(void *arguments, int member, int size)
     for (int64_t e = begin; e < end; e++) {
         for (int64_t r = a->offset[e]; r < a->offset[e + 1]; r++) {
             for (int64_t tap = 0; tap < a->taps; tap++) {
-                const int64_t from = r + tap - a->before;
+                const int64_t from = r + tap * a->dilation - a->before;
                 float *to = a->y + (r * a->taps + tap) * a->width;
                 if (from < a->offset[e] || from >= a->offset[e + 1])
                     memset(to, 0, bytes);
@@ -92,7 +92,7 @@ static void fold_part(void *arguments, int member, int size)
                 const int64_t n = a->width - k < VW ? a->width - k : VW;
                 vf sum = v_zero();
                 for (int64_t tap = 0; tap < a->taps; tap++) {
-                    const int64_t from = r - tap + a->before;
+                    const int64_t from = r - tap * a->dilation + a->before;
                     if (from < a->offset[e] || from >= a->offset[e + 1]) continue;
                     sum = v_add(sum, v_load_part(a->dy + (from * a->taps + tap) * a->width + k, n));
                 }

@@ -143,6 +143,7 @@ tr_status gpu_sequence_unfold(tr_device *device, const struct tr_op_sequence_unf
     begin_rows(&call, device, "sequence_unfold", a->examples, width, &shift, &lines);
     gpu_size(&call, a->width);
     gpu_size(&call, a->before);
+    gpu_size(&call, a->dilation);
     gpu_array(&call, a->offset);
     gpu_array(&call, a->x);
     gpu_array(&call, a->y);
@@ -157,6 +158,7 @@ tr_status gpu_sequence_fold(tr_device *device, const struct tr_op_sequence_fold 
     begin_rows(&call, device, "sequence_fold", a->examples, a->width, &shift, &lines);
     gpu_size(&call, a->taps);
     gpu_size(&call, a->before);
+    gpu_size(&call, a->dilation);
     gpu_array(&call, a->offset);
     gpu_array(&call, a->dy);
     gpu_array(&call, a->dx);

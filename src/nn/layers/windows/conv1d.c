@@ -4,7 +4,7 @@
 #include "nn/layers/table.h"
 
 struct options {
-    int64_t filters, kernel, groups;
+    int64_t filters, kernel, groups, dilation;
     bool causal;
     struct tr_affine_options affine;
 };
@@ -20,6 +20,9 @@ static const struct tr_option table[] = {
      "the token and earlier ones, instead of as many before as after it"},
     TR_GROUPS_OPTION(struct options),
     TR_AFFINE_OPTIONS(struct options),
+    {"dilation", TR_OPTION_INT64, offsetof(struct options, dilation), "1", 1, 1 << 16, NULL,
+     "tokens from one that an output sees to the next; with 2 it sees every other one",
+     .flags = TR_OPTION_QUIET},
 };
 
 static int64_t in_of(const struct tr_layer *layer)
@@ -27,10 +30,11 @@ static int64_t in_of(const struct tr_layer *layer)
     return tr_shape_count(&layer->in[0]);
 }
 
-/* Of an even kernel one more lies behind the token than before it. */
+/* Where what an output sees cannot reach equally far both ways, it reaches one token further behind. */
 static int64_t before_of(const struct options *options)
 {
-    return options->causal ? options->kernel - 1 : (options->kernel - 1) / 2;
+    const int64_t reach = (options->kernel - 1) * options->dilation;
+    return options->causal ? reach : reach / 2;
 }
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
@@ -91,6 +95,7 @@ static tr_status forward(const struct tr_layer_call *call)
         .width = in,
         .taps = options->kernel,
         .before = before_of(options),
+        .dilation = options->dilation,
         .offset = call->offset,
         .x = call->x[0],
         .y = call->buffer[UNFOLDED],
@@ -176,6 +181,7 @@ static tr_status backward(const struct tr_layer_call *call)
         .width = in_of(call->layer),
         .taps = options->kernel,
         .before = before_of(options),
+        .dilation = options->dilation,
         .offset = call->offset,
         .dy = call->buffer[UNFOLDED_GRADIENT],
         .dx = call->dx[0],
