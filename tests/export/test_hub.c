@@ -211,10 +211,10 @@ static const struct {
     {FIRST "layer_norm, {attention: {heads: 2}}, {add: {with: p, name: a}}, layer_norm, {dense: 8}, " SECOND
            "{unembedding: t}]",
      "`causal` is not that of the attention"},
-    {FIRST "layer_norm, {attention: {heads: 2, causal: true, rotary: 100}}, {add: {with: p, name: a}}, "
+    {FIRST "layer_norm, {attention: {heads: 3, causal: true, rotary: 100}}, {add: {with: p, name: a}}, "
            "layer_norm, {dense: 8}, " SECOND "{unembedding: t}]",
      "`rotary` is not that"},
-    {FIRST BLOCK SECOND "{dense: 7}]", "`use_bias` is not that of the dense"},
+    {FIRST BLOCK SECOND "{dense: 30}]", "`use_bias` is not that of the dense"},
     {FIRST BLOCK "{gelu: {approximate: tanh}}, {dense: 6}, {add: a}, {unembedding: t}]", "layer_norm there"},
     {FIRST BLOCK "{gelu: {approximate: tanh}}, {dense: 6}, {add: a}]",
      "ends where one like gpt2 has a layer_norm"},
