@@ -72,6 +72,8 @@ static tr_status write_example(const tr_source *source, int64_t index, struct ex
 
 tr_status tr_convert_to_tfrecord(const tr_source *source, const char *path, enum tr_packing packing)
 {
+    if (source->info.labels == TR_LABEL_PIXELS)
+        return tr_fail(TR_EUNSUPPORTED, "convert to tfrecord: labels of pixels have no place in the format");
     tr_status status;
     struct example_room room = {0};
     tr_record_writer *writer = NULL;

@@ -91,7 +91,7 @@ static void forge_output(enum tr_operation_number number, const void *arguments)
     if (to->size == 1)
         *at ^= 1;
     else if (number == TR_OPERATION_gather_rows || number == TR_OPERATION_to_labels ||
-             strstr(to->operand->name, "taken"))
+             number == TR_OPERATION_load_labels || strstr(to->operand->name, "taken"))
         flip(at, 1);
     else
         change(at);
@@ -268,6 +268,18 @@ static const char light[] =
     "  - dense: 10\n"
     "optimizer: {rule: sgd, rate: 1e-1}\n"
     "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
+/* With four classes a label that is forged is one, too. */
+static const char pixels[] = "name: pixels\n"
+                             "seed: 4\n"
+                             "data:\n"
+                             "  train: {idx: {images: pixel-images, labels: pixel-labels}}\n"
+                             "input: {scale: 1/255}\n"
+                             "layers:\n"
+                             "  - conv: {filters: 5, kernel: 3, padding: same, activation: tanh}\n"
+                             "  - conv: {filters: 4, kernel: 1}\n"
+                             "loss: {per: pixel, class_weights: [1, 2, 0.5, 3]}\n"
+                             "optimizer: {rule: sgd, rate: 1e-1}\n"
+                             "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
 static const struct own_family {
     struct family family;
     const char *model;
@@ -275,7 +287,8 @@ static const struct own_family {
                     {{"pictures", NULL, {NULL}, {NULL}}, pictures},
                     {{"columns", NULL, {NULL}, {NULL}}, columns},
                     {{"chances", NULL, {NULL}, {NULL}}, chances},
-                    {{"light", NULL, {NULL}, {NULL}}, light}};
+                    {{"light", NULL, {NULL}, {NULL}}, light},
+                    {{"pixels", NULL, {NULL}, {NULL}}, pixels}};
 #define OWN_FAMILIES ((int)(sizeof own_families / sizeof own_families[0]))
 
 /* No step has these, or no number of theirs goes on. */
@@ -298,6 +311,24 @@ static void write_table(void)
     must_train(tr_file_write_atomic(NULL, scratch_join(path, family_place, "columns.csv"), text, size));
 }
 
+/* 40 images of 4 x 4 and the classes of their pixels, as IDX files. */
+static void write_pixels(void)
+{
+    enum { COUNT = 40, SIDE = 4, SIZE = COUNT * SIDE * SIDE };
+    uint8_t images[16 + SIZE] = {0, 0, 8, 3, 0, 0, 0, COUNT, 0, 0, 0, SIDE, 0, 0, 0, SIDE};
+    uint8_t labels[16 + SIZE];
+    char path[SCRATCH_PATH];
+    memcpy(labels, images, 16);
+    for (int i = 0; i < SIZE; i++) {
+        images[16 + i] = (uint8_t)(i * 37 % 251);
+        labels[16 + i] = (uint8_t)(images[16 + i] / 64);
+    }
+    must_train(
+        tr_file_write_atomic(NULL, scratch_join(path, family_place, "pixel-images"), images, sizeof images));
+    must_train(
+        tr_file_write_atomic(NULL, scratch_join(path, family_place, "pixel-labels"), labels, sizeof labels));
+}
+
 static void write_models(void)
 {
     char path[SCRATCH_PATH], name[64];
@@ -307,6 +338,7 @@ static void write_models(void)
                                         strlen(own_families[i].model)));
     }
     write_table();
+    write_pixels();
 }
 
 /* A later seed orders the examples; all else is there by then. */

@@ -123,6 +123,8 @@ static void read_all(const tr_source *source)
         if (tr_source_read(source, i, features, capacity, &length, label) != TR_OK) continue;
         FUZZ_DEMAND(length >= 1 && length <= capacity);
         if (info->labels == TR_LABEL_CLASS) FUZZ_DEMAND(*label >= 0 && *label < info->classes);
+        for (int64_t k = 0; info->labels == TR_LABEL_PIXELS && k < (int64_t)info->height * info->width; k++)
+            FUZZ_DEMAND(label[k] >= TR_NO_LABEL && label[k] < info->classes);
         for (int64_t k = 0; info->labels == TR_LABEL_TOKENS && k < length; k++)
             FUZZ_DEMAND(label[k] >= TR_NO_LABEL && label[k] < info->classes);
         if (info->features != TR_FEATURE_TOKENS) {

@@ -235,6 +235,13 @@ void fuzz_image(const uint8_t *data, size_t size)
         if (tr_image_show(pixels, stored, 40, &text) == TR_OK) tr_free(text);
     }
     tr_free(pixels);
+    if (tr_image_measure("fuzz", input.data, input.size, &stored) == TR_OK &&
+        (int64_t)stored.height * stored.width < 1 << 16 &&
+        tr_image_read_numbers(fuzz_file(0, input.data, input.size), &stored, &pixels) == TR_OK) {
+        uint8_t fitted[5 * 4];
+        tr_image_fit_numbers("fuzz", TR_IMAGE_SCALE, pixels, stored, fitted, (struct tr_image_size){5, 4, 1});
+        tr_free(pixels);
+    }
     FUZZ_DEMAND(tr_alloc_live() == live);
 }
 

@@ -9,6 +9,7 @@ import numpy as np
 import onnxruntime
 import torch
 from PIL import Image
+from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional as F
 
@@ -104,8 +105,9 @@ def exports():
     session = onnxruntime.InferenceSession(place("plain.onnx"))
     logits, probabilities = session.run(["logits", "probabilities"], {session.get_inputs()[0].name: x})
     net = load_module(place("plain.py")).eval()
+    net.load_state_dict(load_file(place("plain-end.safetensors")))
     with torch.no_grad():
-        scores = net(torch.tensor(x))
+        scores = net(torch.tensor(x) * float(np.float32(1 / 255)))  # modules take scaled numbers, graphs of ONNX the pixels
         theirs = net.probabilities(scores).numpy()
     assert scores.shape == (4, CLASSES, SIDE, SIDE) and logits.shape == scores.shape
     for found in (probabilities, theirs, torch.softmax(torch.tensor(logits), 1).numpy()):
@@ -132,8 +134,12 @@ def metrics(ours):
     assert np.isclose(found["accuracy"], np.mean(each), rtol=1e-6)
 
 
+def hash_of(lines):
+    return next(line for line in lines.splitlines() if line.startswith("hash"))
+
+
 def folders():
-    """Masks as indices of a palette and as grey give the network that arrays give."""
+    """Masks as indices of a palette and as grey give the network that arrays give, on any device and by any strategy."""
     for kind in ("pictures", "masks"):
         os.makedirs(place(kind), exist_ok=True)
     for i in range(COUNT):
@@ -144,10 +150,13 @@ def folders():
         mask.save(place(f"masks/{i:03}.png"))
     data = f"folder: {{path: pictures, masks: masks, classes: {CLASSES}, ignore: {NONE}}}"
     hashes = set()
+    more = ["--set", "train.microbatches=2", "--set", "input.pad=2", "--set", "input.flip=true", "--overwrite"]
     for name, source in (("of-arrays", ARRAYS), ("of-files", data), ("of-memory", data.replace("path", "memory: true, path"))):
         write(f"{name}.yaml", MODEL.format(name=name, data=source, weights="[]", rate=RATE, momentum=MOMENTUM, batch=BATCH, steps=5))
-        lines = trireme("train", f"{name}.yaml", "--set", "train.microbatches=2", "--set", "input.pad=2", "--set", "input.flip=true")
-        hashes |= {line for line in lines.splitlines() if line.startswith("hash")}
+        hashes.add(hash_of(trireme("train", f"{name}.yaml", *more)))
+    hashes.add(hash_of(trireme("train", "of-files.yaml", "--device", "ref", *more)))
+    for strategy in ("allreduce", "pipeline"):
+        hashes.add(hash_of(trireme("launch", "-n", "2", "train", "of-arrays.yaml", "--strategy", strategy, *more)))
     assert len(hashes) == 1, hashes
 
 

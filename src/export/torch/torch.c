@@ -97,6 +97,7 @@ static void add_probabilities(struct module *module)
     };
     const struct tr_model *model = module->model;
     const int64_t outputs = tr_loss_width(&model->loss, tr_shape_count(&model->output));
+    const bool pixels = model->loss.pixels > 0;
     struct tr_text *text = &module->text;
     struct tr_answer_part part[TR_LOSS_HEADS];
     const int32_t parts = tr_loss_parts(&model->loss, outputs, part);
@@ -104,8 +105,12 @@ static void add_probabilities(struct module *module)
     if (!tr_loss_answers(&model->loss)) return;
     tr_text_addf(text,
                  "    @staticmethod\n    def probabilities(scores):\n"
-                 "        \"\"\"What forward() gives [..., %" PRId64 "] as probabilities%s.\"\"\"\n",
-                 outputs, parts > 1 ? ", values as they are" : "");
+                 "        \"\"\"What forward() gives [..., %" PRId64 "%s] as probabilities%s.\"\"\"\n",
+                 outputs, pixels ? ", height, width" : "", parts > 1 ? ", values as they are" : "");
+    if (pixels) {
+        tr_text_add(text, "        return torch.softmax(scores, -3)\n\n");
+        return;
+    }
     for (int32_t i = 0; parts > 1 && i < parts; i++)
         tr_text_addf(text, i ? ", %" PRId64 : "        part = torch.split(scores, (%" PRId64,
                      part[i].outputs);

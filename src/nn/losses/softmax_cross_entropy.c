@@ -9,6 +9,11 @@ static tr_status check(const struct tr_loss *loss, const struct tr_shape *output
                    loss->pixels > 0 ? " for each pixel" : "", tr_shape_text(output, text));
 }
 
+static float smoothing_of(const struct tr_loss *loss, const struct tr_loss_call *call)
+{
+    return call->training ? loss->label_smoothing : 0;
+}
+
 /* Pixel by pixel, and then the mean of each example. */
 static tr_status run_pixels(const struct tr_loss *loss, int64_t classes, const struct tr_loss_call *call)
 {
@@ -17,7 +22,7 @@ static tr_status run_pixels(const struct tr_loss *loss, int64_t classes, const s
     const struct tr_op_softmax_cross_entropy op = {
         .rows = pixels,
         .classes = classes,
-        .smoothing = call->training ? loss->label_smoothing : 0,
+        .smoothing = smoothing_of(loss, call),
         .scale = call->scale,
         .x = call->output,
         .label = call->label,
@@ -47,7 +52,7 @@ static tr_status run(const struct tr_loss *loss, int64_t width, const struct tr_
     struct tr_op_softmax_cross_entropy op = {
         .rows = call->rows,
         .classes = width,
-        .smoothing = call->training ? loss->label_smoothing : 0,
+        .smoothing = smoothing_of(loss, call),
         .scale = call->scale,
         .x = call->output,
         .label = call->label,

@@ -51,6 +51,8 @@ static tr_status open_look(struct look *look, const char *directory)
         tr_predictor_has_data(look->predictor, "validation"))
         look->set = "validation";
     TR_TRY(tr_predictor_open_data(look->predictor, look->set, &look->source));
+    if (tr_source_info(look->source)->labels == TR_LABEL_PIXELS)
+        return tr_fail(TR_EUNSUPPORTED, "the data have labels of pixels, not of examples");
     if (!look->info.classification) return TR_OK;
     size_t outputs = (size_t)look->info.outputs;
     look->confusion = tr_alloc_zero(outputs * outputs, sizeof *look->confusion);
