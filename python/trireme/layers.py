@@ -983,18 +983,22 @@ def last(
 def layer_norm(
     epsilon: float | None = None,
     *,
+    per: Literal["example", "pixel"] | None = None,
     name: str | None = None,
     from_: str | Sequence[str] | None = None,
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
 ) -> Layer:
-    """Normalizes each example, or each token.
+    """Normalizes each example, each token, or each pixel of an image.
 
     Parameters
     ----------
     epsilon : float, > 0 and <= 1, default 1e-5
         added to the variance
+    per : {"example", "pixel"}, default example
+        what is normalized together. `example`: all numbers of an example, or of a token; `pixel`: the channels of each
+        pixel of an image, with a gain for each channel
     name : str
         name of the layer; default: the kind and a number (`conv1`)
     from_ : str or sequence of str

@@ -156,6 +156,10 @@ static void list_group_norm(struct layout_lister *lister)
 
 static void list_layer_norm(struct layout_lister *lister)
 {
+    if (*(const int32_t *)tr_layer_option(lister->layer, "per") != 0) { /* of pixels: one for each channel */
+        list_group_norm(lister);
+        return;
+    }
     add_vector(lister, 0, "weight");
     add_vector(lister, 1, "bias");
 }

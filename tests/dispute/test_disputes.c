@@ -686,7 +686,7 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[24];
+    struct CMUnitTest tests[32];
     int count = 0;
     for (int i = 0; i < family_count; i++)
         tests[count++] =

@@ -1,6 +1,6 @@
 # needs: torch torchvision numpy safetensors
-"""MobileNetV2 and EfficientNet-B0 as model files: with the weights of torchvision's networks they give the same logits, as near to
-those in float64 as PyTorch in float32 comes; and what we export goes back into torchvision's networks."""
+"""MobileNetV2, EfficientNet-B0 and ConvNeXt-T as model files: with the weights of torchvision's networks they give the same
+logits, as near to those in float64 as PyTorch in float32 comes; and what we export goes back into torchvision's networks."""
 
 import numpy as np
 import torch
@@ -80,9 +80,28 @@ def efficientnet_b0():
     return [*lines, *conv(1280, 1), "- silu", "- global_average_pool", "- dropout: 0.2", f"- dense: {CLASSES}"]
 
 
-def our_names(net, lines):
-    """Pairs of torchvision's names and ours, by the order of modules; a convolution with a bias is a dense layer of ours."""
-    named = {"conv": [], "batch_norm": [], "dense": []}
+def convnext_tiny():
+    """Liu et al. 2022. The gain of each channel at the end of a branch is a convolution of each channel by itself."""
+    norm = "- layer_norm: {per: pixel, epsilon: 1e-6}"
+    lines = ["- conv: {filters: 96, kernel: 4, stride: 4}", norm.replace("{", "{name: block0, ")]
+    widths, repeats, number = (96, 192, 384, 768), (3, 3, 9, 3), 0
+    for stage, (width, count) in enumerate(zip(widths, repeats)):
+        if stage > 0:
+            lines += [norm, f"- conv: {{name: block{number + 1}, filters: {width}, kernel: 2, stride: 2}}"]
+            number += 1
+        for _ in range(count):
+            lines += [f"- conv: {{filters: {width}, kernel: 7, pad: 3, groups: {width}}}", norm]
+            lines += [f"- conv: {{filters: {4 * width}, kernel: 1}}", "- gelu", f"- conv: {{filters: {width}, kernel: 1}}"]
+            lines += [f"- conv: {{filters: {width}, kernel: 1, groups: {width}, use_bias: false}}", "- stochastic_depth: 0.05"]
+            lines += [f"- add: {{name: block{number + 1}, with: block{number}}}"]
+            number += 1
+    return [*lines, "- global_average_pool", "- layer_norm: {epsilon: 1e-6}", f"- dense: {CLASSES}"]
+
+
+def our_keys(net, lines, biased):
+    """Pairs of torchvision's tensors and ours, by the order of modules. A convolution with a bias is a layer of the kind `biased`; what
+    torchvision computes of each pixel by itself is a convolution of ours."""
+    named = {"conv": [], "batch_norm": [], "layer_norm": [], "dense": []}
     counts = dict.fromkeys(named, 0)
     for line in lines:
         kind = line[2:].split(":")[0]
@@ -91,21 +110,40 @@ def our_names(net, lines):
             own = line.split("name: ")[1].split(",")[0].rstrip("}") if "name: " in line else f"{kind}{counts[kind]}"
             named[kind].append(own)
     order = {kind: iter(names) for kind, names in named.items()}
-    pairs = {}
+    keys = {}
     for path, module in net.named_modules():
+        inside = ".block." in path
         if isinstance(module, nn.BatchNorm2d):
-            pairs[path] = next(order["batch_norm"])
-        elif isinstance(module, nn.Linear) or (isinstance(module, nn.Conv2d) and module.bias is not None):
-            pairs[path] = next(order["dense"])
+            own = next(order["batch_norm"])
+        elif isinstance(module, nn.LayerNorm):
+            own = next(order["layer_norm"])
+        elif isinstance(module, nn.Linear):
+            own = next(order["conv" if inside else "dense"])
         elif isinstance(module, nn.Conv2d):
-            pairs[path] = next(order["conv"])
+            own = next(order[biased if module.bias is not None else "conv"])
+        else:
+            continue
+        for member in module.state_dict():
+            keys[f"{path}.{member}"] = f"{own}.{member}"
+        if inside and path.endswith(".5") and isinstance(module, nn.Linear):
+            keys[path.replace(".block.5", ".layer_scale")] = f"{next(order['conv'])}.weight"
     assert all(next(names, None) is None for names in order.values()), "layers that torchvision's network lacks"
-    return pairs
+    assert set(keys) == set(net.state_dict()), "tensors that our network lacks"
+    return keys
+
+
+def as_ours(key, own, value):
+    """A tensor of torchvision's in the shape that our layer has."""
+    if key.endswith("layer_scale"):
+        return value.reshape(-1, 1, 1, 1)
+    if own.startswith("dense") and value.dim() == 4:
+        return value.flatten(1)
+    return value[:, :, None, None] if own.startswith("conv") and value.dim() == 2 else value
 
 
 def with_numbers(net):
     """Random ones, and the statistics of the images, such that deep layers tell these apart."""
-    norms = [module for module in net.modules() if isinstance(module, nn.BatchNorm2d)]
+    norms = [module for module in net.modules() if isinstance(module, (nn.BatchNorm2d, nn.LayerNorm))]
     for module in net.modules():
         if isinstance(module, (nn.Conv2d, nn.Linear)):
             nn.init.kaiming_normal_(module.weight)
@@ -113,20 +151,19 @@ def with_numbers(net):
         norm.momentum = 1.0
         nn.init.uniform_(norm.weight, 0.8, 1.2)
         nn.init.uniform_(norm.bias, -0.1, 0.1)
+    for key, value in net.named_parameters():
+        if key.endswith("layer_scale"):
+            nn.init.uniform_(value, 0.2, 0.4)
     with torch.no_grad():
         net.train()(torch.tensor(PIXELS).permute(0, 3, 1, 2) / 255)
     return net
 
 
-def judge(name, make, lines):
+def judge(name, make, lines, biased="dense"):
     path = write(f"{name}.yaml", HEAD.format(name=name) + "\n".join(f"  {line}" for line in lines) + "\n")
     net = with_numbers(make(weights=None, num_classes=CLASSES)).eval()
-    pairs = our_names(net, lines)
-    first = {}
-    for key, value in net.state_dict().items():
-        module, member = key.rsplit(".", 1)
-        flat = value.dim() == 4 and pairs[module].startswith("dense")
-        first[f"{pairs[module]}.{member}"] = (value.flatten(1) if flat else value).clone().contiguous()
+    keys = our_keys(net, lines, biased)
+    first = {keys[key]: as_ours(key, keys[key], value).clone().contiguous() for key, value in net.state_dict().items()}
     save_file(first, place(f"{name}.safetensors"))
     trireme("import", f"{name}.safetensors", "--layout", "torch", "--model", path, "--out", name)
 
@@ -145,15 +182,14 @@ def judge(name, make, lines):
     trireme("export", name, "--layout", "torch", "--safetensors", f"{name}-back.safetensors", "--torch", f"{name}.py")
     back = load_file(place(f"{name}-back.safetensors"))
     for key, value in net.state_dict().items():
-        module, member = key.rsplit(".", 1)
-        if member != "num_batches_tracked":
-            assert torch.equal(back[f"{pairs[module]}.{member}"].reshape(value.shape), value), f"{name}: {key} came back different"
+        if not key.endswith("num_batches_tracked"):
+            assert torch.equal(back[keys[key]].reshape(value.shape), value), f"{name}: {key} came back different"
     exported = load_module(place(f"{name}.py")).eval()
     exported.load_state_dict(back)
     with torch.no_grad():
         again = torch.log_softmax(exported(x.float()).double(), 1)
     assert (again - theirs).abs().max() < 1e-4, f"{name}: the exported module gives other logits"
-    print(f"{name}: {len(pairs)} modules imported, exported and equal")
+    print(f"{name}: {len(keys)} tensors imported, exported and equal")
 
 
 PIXELS = np.random.default_rng(3).integers(0, 256, (COUNT, 4, 4, 3)).astype(np.uint8).repeat(SIZE // 4, 1).repeat(SIZE // 4, 2)
@@ -161,3 +197,4 @@ np.save(place("pixels.npy"), PIXELS)
 np.save(place("label.npy"), np.arange(COUNT) % CLASSES)
 judge("mobilenet-v2", torchvision.models.mobilenet_v2, mobilenet_v2())
 judge("efficientnet-b0", torchvision.models.efficientnet_b0, efficientnet_b0())
+judge("convnext-tiny", torchvision.models.convnext_tiny, convnext_tiny(), "conv")

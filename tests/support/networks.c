@@ -402,6 +402,16 @@ const struct network networks[] = {
      "- conv1d: {filters: 3, kernel: 2, dilation: 2, causal: true, use_bias: false}\n"
      "- global_average_pool\n"
      "- dense: 3\n"},
+    {"channels of pixels", "5x4x2", 0,
+     "layers:\n"
+     "- conv: {filters: 6, kernel: 3, padding: same, name: a}\n"
+     "- layer_norm: {per: pixel}\n"
+     "- gelu\n"
+     "- conv: {filters: 6, kernel: 1, groups: 6, use_bias: false}\n"
+     "- add: a\n"
+     "- layer_norm: {per: pixel, epsilon: 0.1}\n"
+     "- global_average_pool\n"
+     "- dense: 3\n"},
     {"branches that are left out", "5x4x2", 0,
      "layers:\n"
      "- conv: {filters: 3, kernel: 3, padding: same, use_bias: false, name: a}\n"

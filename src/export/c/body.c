@@ -323,6 +323,16 @@ static tr_status write_layer_norm(struct tr_c_network *network, const struct tr_
 {
     const struct tr_op_layer_norm_forward *op = &traced->as.layer_norm_forward;
     char text[TR_C_CONSTANT];
+    if (op->rows > 1) { /* of pixels */
+        tr_text_pad(&network->body, ' ', tr_c_indent(network, traced));
+        tr_text_addf(&network->body, "for (int32_t p = 0; p < %" PRId64 "; p++)\n    ", op->rows);
+        TR_C_BEGIN(layer_norm);
+        tr_text_addf(&network->body,
+                     "%" PRId64 ", %s, %s, %s, %s + %" PRId64 " * p, %s + %" PRId64 " * p);\n", op->width,
+                     constant(op->epsilon, text), TR_C_ARRAY(op->gamma), TR_C_ARRAY(op->beta),
+                     TR_C_VALUE(op->x), op->width, TR_C_VALUE(op->y), op->width);
+        return TR_OK;
+    }
     TR_C_BEGIN(layer_norm);
     tr_text_addf(&network->body, "%" PRId64 ", %s, %s, %s, %s, %s);\n", op->width,
                  constant(op->epsilon, text), TR_C_ARRAY(op->gamma), TR_C_ARRAY(op->beta), TR_C_VALUE(op->x),

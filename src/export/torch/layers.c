@@ -120,12 +120,35 @@ static void make_batch_norm(const struct tr_layer *layer, struct tr_text *text)
     tr_text_add(text, ")");
 }
 
+static const char pixel_norm_class[] =
+    "class PixelNorm(nn.LayerNorm):\n"
+    "    \"\"\"Normalizes the channels of each pixel, [batch, channels, height, width].\"\"\"\n"
+    "\n"
+    "    def forward(self, x):\n"
+    "        return super().forward(x.movedim(1, -1)).movedim(-1, 1)\n";
+
+/* The choices of `per` count from that of whole examples. */
+static bool is_of_pixels(const struct tr_layer *layer)
+{
+    return strcmp(layer->class->name, "layer_norm") == 0 &&
+           *(const int32_t *)tr_layer_option(layer, "per") != 0;
+}
+
+static const char *needs_norm(const struct tr_layer *layer)
+{
+    return is_of_pixels(layer) ? pixel_norm_class : NULL;
+}
+
 /* nn.LayerNorm or nn.RMSNorm over all that an example or token has. */
 static void make_norm(const struct tr_layer *layer, struct tr_text *text)
 {
     const int64_t *size = layer->out.size;
-    tr_text_add(text, strcmp(layer->class->name, "rms_norm") == 0 ? "nn.RMSNorm(" : "nn.LayerNorm(");
-    if (layer->out.rank == 3)
+    tr_text_add(text, strcmp(layer->class->name, "rms_norm") == 0 ? "nn.RMSNorm("
+                      : is_of_pixels(layer)                       ? "PixelNorm("
+                                                                  : "nn.LayerNorm(");
+    if (is_of_pixels(layer))
+        tr_text_addf(text, "%" PRId64 ", eps=", size[2]);
+    else if (layer->out.rank == 3)
         tr_text_addf(text, "(%" PRId64 ", %" PRId64 ", %" PRId64 "), eps=", size[2], size[0], size[1]);
     else
         tr_text_addf(text, "%" PRId64 ", eps=", tr_shape_count(&layer->out));
@@ -396,7 +419,7 @@ static const struct tr_torch_layer rules[] = {
     {"hard_swish", NULL, call_function},
     {"instance_norm", make_instance_norm, call_plain},
     {"last", NULL, call_last},
-    {"layer_norm", make_norm, call_plain},
+    {"layer_norm", make_norm, call_plain, .needs = needs_norm},
     {"leaky_relu", NULL, call_leaky_relu},
     {"lstm", make_lstm, call_lstm},
     {"max_pool", tr_torch_make_pool, tr_torch_call_pool},
