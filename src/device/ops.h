@@ -101,6 +101,9 @@
     X(mean_squared_error)                                                                                    \
     X(binary_cross_entropy)                                                                                  \
     X(huber_error)                                                                                           \
+    X(focal_cross_entropy)                                                                                   \
+    X(quantile_error)                                                                                        \
+    X(poisson_error)                                                                                         \
     X(weigh_rows)                                                                                            \
     X(to_labels)                                                                                             \
     X(sum_rows)                                                                                              \

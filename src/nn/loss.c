@@ -41,7 +41,7 @@ const struct tr_option tr_loss_options[] = {
      .least = 0,
      .most = 1e6,
      .flags = TR_OPTION_QUIET,
-     .only = 1u << TR_LOSS_softmax_cross_entropy | 1u << TR_LOSS_binary_cross_entropy,
+     .only = 1u << TR_LOSS_softmax_cross_entropy | 1u << TR_LOSS_binary_cross_entropy | 1u << TR_LOSS_focal,
      .help = "weight of an example in training: a number for each class, or, with `binary_cross_entropy`, "
              "for the yes of each output (one number: for all). The mean of a batch is over its examples, "
              "not their weights. Evaluations use no weights"},
@@ -62,6 +62,41 @@ const struct tr_option tr_loss_options[] = {
      .flags = TR_OPTION_QUIET,
      .only = 1u << TR_LOSS_softmax_cross_entropy,
      .help = "labels of an example"},
+    {.key = "gamma",
+     .type = TR_OPTION_FLOAT,
+     .offset = offsetof(struct tr_loss, gamma),
+     .fallback = "2",
+     .least = 0,
+     .most = 100,
+     .flags = TR_OPTION_QUIET,
+     .only = 1u << TR_LOSS_focal,
+     .help =
+         "the cross-entropy of an example counts by (1 - p)^gamma, where p is the probability of its class"},
+    {.key = "quantiles",
+     .type = TR_OPTION_FLOAT_LIST,
+     .offset = offsetof(struct tr_loss, quantiles),
+     .fallback = "",
+     .least = 0,
+     .most = 1,
+     .flags = TR_OPTION_QUIET | TR_OPTION_ABOVE_LEAST | TR_OPTION_BELOW_MOST,
+     .only = 1u << TR_LOSS_quantile,
+     .help = "the quantiles of each value, for instance [0.1, 0.5, 0.9]"},
+    {.key = "logs",
+     .type = TR_OPTION_BOOL,
+     .offset = offsetof(struct tr_loss, logs),
+     .fallback = "true",
+     .flags = TR_OPTION_QUIET,
+     .only = 1u << TR_LOSS_poisson,
+     .help = "outputs are logarithms of rates; else they are rates"},
+    {.key = "epsilon",
+     .type = TR_OPTION_FLOAT,
+     .offset = offsetof(struct tr_loss, epsilon),
+     .fallback = "1e-8",
+     .least = 0,
+     .most = 1,
+     .flags = TR_OPTION_QUIET,
+     .only = 1u << TR_LOSS_poisson,
+     .help = "added to a rate before its logarithm, with `logs: false`"},
 };
 const int32_t tr_loss_option_count = TR_OPTION_COUNT(tr_loss_options);
 
@@ -167,7 +202,7 @@ static struct tr_answer_part part_of(const struct tr_loss *loss, int64_t outputs
     const struct tr_answer_part part = {tr_loss_scores_classes(loss) ? TR_ANSWER_CLASSES
                                         : class->answers             ? TR_ANSWER_YES
                                                                      : TR_ANSWER_VALUES,
-                                        outputs};
+                                        outputs, tr_loss_is_of_logs(loss)};
     return part;
 }
 
@@ -182,9 +217,9 @@ int32_t tr_loss_parts(const struct tr_loss *loss, int64_t outputs, struct tr_ans
 int64_t tr_loss_targets(const struct tr_loss *loss, int64_t outputs)
 {
     int64_t sum = 0;
-    if (loss->kind != TR_LOSS_heads) return tr_loss_class_of(loss)->classifies ? 0 : outputs;
-    for (int32_t i = 0; i < loss->head_count; i++)
-        sum += tr_loss_class_of(&loss->head[i])->classifies ? 1 : loss->head[i].outputs;
+    if (loss->kind != TR_LOSS_heads)
+        return tr_loss_class_of(loss)->classifies ? 0 : outputs / tr_loss_each(loss);
+    for (int32_t i = 0; i < loss->head_count; i++) sum += tr_loss_head_targets(&loss->head[i]);
     return sum;
 }
 
@@ -248,10 +283,13 @@ tr_status tr_loss_check(const struct tr_loss *loss, const struct tr_shape *outpu
 
 bool tr_loss_weights(const struct tr_loss *loss, int64_t width, float *weight)
 {
-    const struct tr_float_list *given = &loss->class_weights;
+    const struct tr_float_list *given = loss->quantiles.count > 0 ? &loss->quantiles : &loss->class_weights;
     bool any = given->count > 0;
     for (int64_t k = 0; loss->kind != TR_LOSS_heads && k < width; k++)
-        weight[k] = any ? given->item[given->count > 1 ? k : 0] : 1;
+        weight[k] = any ? given->item[loss->quantiles.count > 0 ? k % given->count
+                                      : given->count > 1        ? k
+                                                                : 0]
+                        : 1;
     for (int32_t i = 0; i < loss->head_count; weight += loss->head[i++].outputs)
         any |= tr_loss_weights(&loss->head[i], loss->head[i].outputs, weight);
     return any;

@@ -14,6 +14,10 @@ struct tr_loss {
     float delta;                        /* of huber */
     int32_t per;                        /* enum tr_loss_per */
     int64_t pixels; /* with TR_LOSS_PER_PIXEL those of an example, as the network's output has them; else 0 */
+    float gamma;    /* of focal */
+    struct tr_float_list quantiles; /* of quantile */
+    bool logs;                      /* of poisson: outputs are logarithms of rates */
+    float epsilon;                  /* of poisson, added to rates */
     /* Of one among several losses: how many of the network's outputs are its, and what it counts. */
     int64_t outputs;
     float weight;
@@ -43,7 +47,7 @@ struct tr_loss_call {
     const float *output;   /* [rows][width] */
     const int32_t *label;  /* [rows], of pixels [rows][pixels]; classification */
     const float *target;   /* [rows][width]; regression */
-    const float *weight;   /* of the classes, as tr_loss_weights() gives them; NULL: none */
+    const float *weight;   /* as tr_loss_weights() gives them; NULL: none */
     void *scratch;         /* tr_loss_scratch() bytes */
     float *loss, *correct; /* [rows]; correct is +0 for regression */
     float *gradient;       /* [rows][width], or NULL */
@@ -55,6 +59,8 @@ struct tr_loss_class {
     bool classifies; /* compares with classes (label, correct), otherwise with values (target) */
     bool soft;       /* of these, the values of an example are the probabilities of its classes */
     bool answers;    /* what is right can be told: `correct` is the fraction of right answers, not always 0 */
+    bool entropy;    /* exp of its mean is a perplexity */
+    bool counts;     /* values are counts: 0 or more */
     bool of_tokens;  /* a row may be a token, whose label may be missing (negative) */
     bool smooths;    /* takes label_smoothing */
     /* Checks the output's shape. NULL: all will do. */
@@ -94,12 +100,28 @@ enum tr_answer_kind { TR_ANSWER_VALUES, TR_ANSWER_CLASSES, TR_ANSWER_YES };
 struct tr_answer_part {
     enum tr_answer_kind kind;
     int64_t outputs;
+    bool logs; /* outputs are logarithms of the values */
 };
 /* The parts of so many outputs in their order, one for each loss; returns how many. There are probabilities
    where tr_loss_answers(). */
 int32_t tr_loss_parts(const struct tr_loss *loss, int64_t outputs, struct tr_answer_part part[TR_LOSS_HEADS]);
+/* Of which output k of one loss is compared with target k / tr_loss_each(). */
+static inline int64_t tr_loss_each(const struct tr_loss *loss)
+{
+    return loss->quantiles.count > 0 ? loss->quantiles.count : 1;
+}
+/* Whether outputs are logarithms of what is answered. */
+static inline bool tr_loss_is_of_logs(const struct tr_loss *loss)
+{
+    return tr_loss_class_of(loss)->counts && loss->logs;
+}
 /* The values that it is compared with, of a network with so many outputs; 0 where that is a class. */
 int64_t tr_loss_targets(const struct tr_loss *loss, int64_t outputs);
+/* The same of one of several losses, which takes a class as a value, too. */
+static inline int64_t tr_loss_head_targets(const struct tr_loss *head)
+{
+    return tr_loss_class_of(head)->classifies ? 1 : head->outputs / tr_loss_each(head);
+}
 /* Bytes of device memory that tr_loss_run() works in. */
 int64_t tr_loss_scratch(const struct tr_loss *loss, int64_t outputs, int64_t rows);
 /* Sets what it takes from the output's shape, and checks it against that. `input` is that of the network. */
@@ -107,8 +129,8 @@ tr_status tr_loss_settle(struct tr_loss *loss, const struct tr_shape *input, con
 /* Checks it against the output's shape. */
 tr_status tr_loss_check(const struct tr_loss *loss, const struct tr_shape *output);
 
-/* The weights of the classes, one for each of `width` outputs (tr_loss_width()), to weight[width]. Returns
-   false where all are 1 because none are given. */
+/* A number for each of `width` outputs (tr_loss_width()) to weight[width]: the weights of the classes, or the
+   quantiles. Returns false where all are 1 because none are given. */
 bool tr_loss_weights(const struct tr_loss *loss, int64_t width, float *weight);
 
 /* Enqueues the loss. All pointers are device memory, borrowed until wait. */

@@ -59,12 +59,29 @@ class Numbers(nn.Module):
         return self.dense2(torch.tanh(self.dense1(x)))
 
 
+class Rates(Numbers):
+    def forward(self, x):
+        return torch.sigmoid(super().forward(x))
+
+
 def losses():
     x = array("x.npy", random.normal(size=(COUNT, 6)).astype(np.float32))
     kind = array("kind.npy", random.integers(0, 4, COUNT))
     asked = array("asked.npy", (random.random((COUNT, 4)) < 0.4).astype(np.float32))
     far = array("far.npy", (random.standard_t(2, (COUNT, 4))).astype(np.float32))
     soft = array("soft.npy", random.dirichlet(np.ones(4), COUNT).astype(np.float32))
+    counts = array("counts.npy", random.poisson(1.5, (COUNT, 4)).astype(np.float32))
+    two = array("two.npy", random.normal(size=(COUNT, 2)).astype(np.float32))
+    quantiles = torch.tensor([0.2, 0.9])
+
+    def pinball(y, t):
+        away = t[:, :, None] - y.reshape(len(y), 2, 2)
+        return torch.maximum(quantiles.to(y.dtype) * away, (quantiles.to(y.dtype) - 1) * away).mean()
+
+    def focal(y, t):
+        log = torch.log_softmax(y, 1)[torch.arange(len(y)), t]
+        return -((1 - log.exp()) ** 1.5 * log).mean()
+
     weights = [0.5, 3.0, 1.25, 1.0]
     weight = torch.tensor(weights)
     layers = "[{dense: {units: 9, activation: tanh}}, {dense: 4}]"
@@ -86,6 +103,9 @@ def losses():
             "{kind: soft_cross_entropy, label_smoothing: 0.1}",
             lambda y, t: F.cross_entropy(y, t, label_smoothing=0.1),
         ),
+        "quantile": (two, "two.npy", "{kind: quantile, quantiles: [0.2, 0.9]}", pinball),
+        "poisson": (counts, "counts.npy", "poisson", F.poisson_nll_loss),
+        "focal": (kind, "kind.npy", "{kind: focal, gamma: 1.5}", focal),
         "weighed-classes": (
             kind,
             "kind.npy",
@@ -95,6 +115,9 @@ def losses():
     }
     for name, (target, file, ours, theirs) in cases.items():
         judge(name, lambda: Numbers(4), data.format(file), layers, ours, [x], target, theirs)
+    rates = "[{dense: {units: 9, activation: tanh}}, {dense: {units: 4, activation: sigmoid}}]"
+    judge("poisson-rates", lambda: Rates(4), data.format("counts.npy"), rates, "{kind: poisson, logs: false}", [x], counts,
+          lambda y, t: F.poisson_nll_loss(y, t, log_input=False, eps=float(np.float32(1e-8))))
 
 
 # ---- graphs ----

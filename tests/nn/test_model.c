@@ -843,7 +843,7 @@ static const struct mistake mistakes[] = {
     {"layers: [dense: 2]\nloss: {kind: huber, class_weights: [1, 2]}\n",
      "4",
      0,
-     {"test.yaml:2", "class_weights", "softmax_cross_entropy, binary_cross_entropy only"}},
+     {"test.yaml:2", "class_weights", "softmax_cross_entropy, binary_cross_entropy, focal only"}},
     {"layers: [dense: 2]\nloss: {label_smoothing: 1}\n", "4", 0, {"test.yaml:2", "label_smoothing", "1"}},
     {"layers: [flatten]", "4", 0, {"test.yaml:1", "compute nothing"}},
     {"layers:\n- dense: 200000000\n- dense: 200000000\n",

@@ -301,6 +301,21 @@ const struct network networks[] = {
      "- dense: {units: 5, activation: tanh}\n"
      "- dense: 3\n"
      "loss: {kind: soft_cross_entropy, label_smoothing: 0.2}\n"},
+    {"classes of which the easy ones count less", "6", 0,
+     "layers:\n"
+     "- dense: {units: 5, activation: tanh}\n"
+     "- dense: 3\n"
+     "loss: {kind: focal, gamma: 1.5, class_weights: [1, 2, 0.5]}\n"},
+    {"quantiles", "5", 0,
+     "layers:\n"
+     "- dense: {units: 4, activation: sigmoid}\n"
+     "- dense: 6\n"
+     "loss: {kind: quantile, quantiles: [0.1, 0.5, 0.9]}\n"},
+    {"counts", "5", 0,
+     "layers:\n"
+     "- dense: {units: 4, activation: sigmoid}\n"
+     "- dense: 2\n"
+     "loss: poisson\n"},
     {"several losses", "5", 0,
      "layers:\n"
      "- dense: {units: 4, activation: tanh, name: a}\n"

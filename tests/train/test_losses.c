@@ -172,11 +172,96 @@ static void test_bad_probabilities(void **state)
     expect_message(&outcome, "have 3 target values, the network with 4 outputs wants 4");
 }
 
+/* ---- classes of which the easy ones count less ---- */
+
+static void test_focal(void **state)
+{
+    (void)state;
+    const char *focal = "loss={kind: focal, gamma: 1.5, class_weights: [1, 2, 0.5]}";
+    expect_one_hash("focal", SET(SPLIT, CLASSES, focal));
+    /* Without gamma it is the cross-entropy, but for the order of a sum. */
+    struct outcome none = OUTCOME(SPLIT, CLASSES, "loss={kind: focal, gamma: 0}"),
+                   plain = OUTCOME(SPLIT, CLASSES, "loss=softmax_cross_entropy"),
+                   usual = OUTCOME(SPLIT, CLASSES, "loss=focal");
+    must_train(none.status);
+    assert_true(fabs(none.evaluated_loss - plain.evaluated_loss) < 1e-5);
+    assert_true(none.evaluated_accuracy == plain.evaluated_accuracy);
+    assert_true(usual.evaluated_loss < 0.8 * plain.evaluated_loss && usual.evaluated_accuracy > 0.8);
+    struct outcome outcome = OUTCOME("loss={kind: huber, gamma: 2}");
+    expect_message(&outcome, "focal only");
+    outcome = OUTCOME("loss=focal_loss");
+    expect_message(&outcome, "did you mean \"focal\"?");
+    outcome = OUTCOME("loss=focal");
+    expect_message(&outcome, "the train data have no classes, which focal needs");
+}
+
+/* ---- quantiles ---- */
+
+#define ONE_VALUE                                                                                            \
+    "data.train.csv={path: shares.csv, label: value, label_columns: [y], skip_columns: [kind, p, q, r]}"
+#define QUANTILES "loss={kind: quantile, quantiles: [0.1, 0.5, 0.9]}"
+
+/* Quantiles of y, which the features do not have: those of numbers that are even from -1 to 1. */
+static void test_quantiles(void **state)
+{
+    (void)state;
+    static const double expected[] = {-0.8, 0, 0.8};
+    struct job job;
+    float answer[3];
+    expect_one_hash("quantiles", SET(SPLIT, ONE_VALUE, QUANTILES));
+    begin(&job, SET(ONE_VALUE, QUANTILES, "optimizer={rule: adam, rate: 0.02}", "train.steps=600"));
+    job.settings.out = in_place("quantiles");
+    tr_trainer *trainer = job_trainer(&job);
+    struct outcome outcome;
+    trainer_outcome(trainer, &outcome);
+    must_train(outcome.status);
+    struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
+    tr_predictor *predictor;
+    settings.checkpoint = in_place("quantiles");
+    must_train(tr_predictor_create(&settings, &predictor));
+    static const float x[] = {0.1f};
+    must_train(tr_predictor_floats(predictor, x, answer));
+    for (int k = 0; k < 3; k++)
+        if (fabs((double)answer[k] - expected[k]) > 0.25)
+            fail_msg("quantile %d is %g, not about %g", k, (double)answer[k], expected[k]);
+    tr_predictor_destroy(&predictor);
+    outcome = OUTCOME(ONE_VALUE, "loss=quantile");
+    expect_message(&outcome, "needs quantiles, for instance");
+    outcome = OUTCOME(ONE_VALUE, "loss={kind: quantile, quantiles: [0.1, 0.9]}");
+    expect_message(&outcome, "give its last layer as many units as quantiles times values");
+    outcome = OUTCOME(ONE_VALUE, "loss={kind: quantile, quantiles: [0.5, 1]}");
+    expect_message(&outcome, "quantiles");
+    outcome = OUTCOME(QUANTILES);
+    expect_message(&outcome, "have 3 target values, the network with 3 outputs wants 1");
+}
+
+/* ---- counts ---- */
+
+#define COUNTS                                                                                               \
+    "data.train.csv={path: shares.csv, label: value, label_columns: [kind], skip_columns: [p, q, r]}"
+
+static void test_counts(void **state)
+{
+    (void)state;
+    expect_one_hash("counts", SET(SPLIT, COUNTS, "layers.head.units=1", "loss=poisson"));
+    /* Logarithms of rates, or rates, tell the same distances from the counts. */
+    struct outcome logs = OUTCOME(SPLIT, COUNTS, "layers.head.units=1", "loss=poisson"),
+                   rates = OUTCOME(SPLIT, COUNTS, "layers.head.units=1", "layers.head.activation=sigmoid",
+                                   "loss={kind: poisson, logs: false}"),
+                   outcome = OUTCOME("loss=poisson", "data.train.csv.path=negative.csv");
+    must_train(logs.status);
+    must_train(rates.status);
+    expect_message(&outcome, "example 7 has the value -0.1; poisson takes counts, which are 0 or more");
+    outcome = OUTCOME("loss=poisson_nll_loss");
+    expect_message(&outcome, "did you mean \"poisson\"?");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_probabilities),
-        cmocka_unit_test(test_bad_probabilities),
+        cmocka_unit_test(test_probabilities), cmocka_unit_test(test_bad_probabilities),
+        cmocka_unit_test(test_focal),         cmocka_unit_test(test_quantiles),
+        cmocka_unit_test(test_counts),
     };
     return cmocka_run_group_tests(tests, make_place, remove_place);
 }

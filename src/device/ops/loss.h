@@ -110,6 +110,73 @@ struct tr_op_huber_error {
     _(WRITES, dx, rows * a->width)                                                                           \
     _(OPERATIONS, (a->dx ? 7 : 5) * rows * a->width)
 
+/* Focal loss of Lin and others 2017, over classes that exclude each other. Per row: m = max; e[k] = exp(x[k]
+   - m); s = lane sum(e); q = lane sum(e, but +0 at the label) / s; n = log(s) - (x[label] - m); w = q == 0 ?
+   0 : exp(gamma * log(q)). loss = w * n. p = e[label] / s; f = fma((gamma * p) * n, q == 0 ? 0 : w / q, w);
+   dx = flush(f * (k == label ? -q : e[k] / s)) * scale. correct as in softmax_cross_entropy. */
+struct tr_op_focal_cross_entropy {
+    int64_t rows, classes;
+    float gamma, scale;
+    const float *x;
+    const int32_t *label; /* [rows], in range, or negative: the row has none, its results are +0 */
+    float *loss;          /* [rows] */
+    float *correct;       /* [rows], 0 or 1 */
+    float *dx;            /* [rows][classes] or NULL */
+};
+#define TR_ABOUT_focal_cross_entropy(_)                                                                      \
+    _(SIZE, rows)                                                                                            \
+    _(SHAPE, classes)                                                                                        \
+    _(READS, x, rows * a->classes)                                                                           \
+    _(INDEX, label, rows)                                                                                    \
+    _(WRITES, loss, rows)                                                                                    \
+    _(WRITES, correct, rows)                                                                                 \
+    _(WRITES, dx, rows * a->classes)                                                                         \
+    _(OPERATIONS, (a->dx ? 9 : 5) * rows * a->classes)
+
+/* Quantiles (Koenker and Bassett 1978): output k is compared with target k / each, d = target - x; term = d >
+   0 ? q * d : (q - 1) * d with q = quantile[k]; slope = -q where d > 0, 1 - q where d < 0, else d. loss =
+   lane sum(term) * (1 / width); dx = (slope * (1 / width)) * scale. */
+struct tr_op_quantile_error {
+    int64_t rows, width, each; /* `each`: quantiles of a target, which divide width */
+    float scale;
+    const float *x;        /* [rows][width] */
+    const float *target;   /* [rows][width / each] */
+    const float *quantile; /* [width] */
+    float *loss;           /* [rows] */
+    float *dx;             /* [rows][width] or NULL */
+};
+#define TR_ABOUT_quantile_error(_)                                                                           \
+    _(SIZE, rows)                                                                                            \
+    _(SHAPE, width)                                                                                          \
+    _(SHAPE, each)                                                                                           \
+    _(READS, x, rows * a->width)                                                                             \
+    _(READS, target, rows *(a->width / a->each))                                                             \
+    _(READS, quantile, a->width)                                                                             \
+    _(WRITES, loss, rows)                                                                                    \
+    _(WRITES, dx, rows * a->width)                                                                           \
+    _(OPERATIONS, (a->dx ? 6 : 4) * rows * a->width)
+
+/* Counts by Poisson's distribution, without what depends on the target alone. With `logs` x is the logarithm
+   of the rate: y = exp(x), term = fma(-t, x, y), slope = y - t; else x is the rate: y = x + epsilon, term =
+   fma(-t, log(y), x), slope = 1 - t / y. loss = lane sum(term) * (1 / width); dx = (flush(slope) * (1 /
+   width)) * scale. */
+struct tr_op_poisson_error {
+    int64_t rows, width;
+    bool logs;
+    float epsilon, scale;
+    const float *x, *target; /* [rows][width] */
+    float *loss;             /* [rows] */
+    float *dx;               /* [rows][width] or NULL */
+};
+#define TR_ABOUT_poisson_error(_)                                                                            \
+    _(SIZE, rows)                                                                                            \
+    _(SHAPE, width)                                                                                          \
+    _(READS, x, rows * a->width)                                                                             \
+    _(READS, target, rows * a->width)                                                                        \
+    _(WRITES, loss, rows)                                                                                    \
+    _(WRITES, dx, rows * a->width)                                                                           \
+    _(OPERATIONS, (a->dx ? 7 : 4) * rows * a->width)
+
 /* loss[r] = loss[r] * weight[label[r]]; dx[r][k] = dx[r][k] * weight[label[r]]. In place. */
 struct tr_op_weigh_rows {
     int64_t rows, width;

@@ -128,6 +128,70 @@ tr_status ref_huber_error(tr_device *device, const struct tr_op_huber_error *a)
     return TR_OK;
 }
 
+tr_status ref_focal_cross_entropy(tr_device *device, const struct tr_op_focal_cross_entropy *a)
+{
+    (void)device;
+    for (int64_t r = 0; r < a->rows; r++) {
+        const float *x = a->x + r * a->classes;
+        float *dx = a->dx ? a->dx + r * a->classes : NULL;
+        int64_t label = a->label[r], best = ref_greatest(a->classes, x);
+        if (label < 0) {
+            a->loss[r] = a->correct[r] = 0;
+            for (int64_t k = 0; dx && k < a->classes; k++) dx[k] = 0;
+            continue;
+        }
+        float all[REF_LANES] = {0}, others[REF_LANES] = {0};
+        for (int64_t k = 0; k < a->classes; k++) {
+            float e = tr_expf(x[k] - x[best]);
+            all[k % REF_LANES] += e;
+            others[k % REF_LANES] += k == label ? 0 : e;
+        }
+        float sum = ref_lanes_total(all), q = ref_lanes_total(others) / sum;
+        float n = tr_logf(sum) - (x[label] - x[best]), w = q == 0 ? 0 : tr_expf(a->gamma * tr_logf(q));
+        float p = tr_expf(x[label] - x[best]) / sum;
+        float factor = fmaf((a->gamma * p) * n, q == 0 ? 0 : w / q, w);
+        a->loss[r] = w * n;
+        a->correct[r] = best == label;
+        for (int64_t k = 0; dx && k < a->classes; k++)
+            dx[k] = tr_flushf(factor * (k == label ? -q : tr_expf(x[k] - x[best]) / sum)) * a->scale;
+    }
+    return TR_OK;
+}
+
+tr_status ref_quantile_error(tr_device *device, const struct tr_op_quantile_error *a)
+{
+    (void)device;
+    float share = 1 / (float)a->width;
+    int64_t targets = a->width / a->each;
+    for (int64_t r = 0; r < a->rows; r++) {
+        float lane[REF_LANES] = {0};
+        for (int64_t k = 0; k < a->width; k++) {
+            float d = a->target[r * targets + k / a->each] - a->x[r * a->width + k], q = a->quantile[k];
+            lane[k % REF_LANES] += d > 0 ? q * d : (q - 1) * d;
+            if (a->dx) a->dx[r * a->width + k] = ((d > 0 ? -q : d < 0 ? 1 - q : d) * share) * a->scale;
+        }
+        a->loss[r] = ref_lanes_total(lane) * share;
+    }
+    return TR_OK;
+}
+
+tr_status ref_poisson_error(tr_device *device, const struct tr_op_poisson_error *a)
+{
+    (void)device;
+    float share = 1 / (float)a->width;
+    for (int64_t r = 0; r < a->rows; r++) {
+        float lane[REF_LANES] = {0};
+        for (int64_t k = 0; k < a->width; k++) {
+            float x = a->x[r * a->width + k], t = a->target[r * a->width + k];
+            float y = a->logs ? tr_expf(x) : x + a->epsilon, slope = a->logs ? y - t : 1 - t / y;
+            lane[k % REF_LANES] += a->logs ? fmaf(-t, x, y) : fmaf(-t, tr_logf(y), x);
+            if (a->dx) a->dx[r * a->width + k] = (tr_flushf(slope) * share) * a->scale;
+        }
+        a->loss[r] = ref_lanes_total(lane) * share;
+    }
+    return TR_OK;
+}
+
 tr_status ref_weigh_rows(tr_device *device, const struct tr_op_weigh_rows *a)
 {
     (void)device;

@@ -144,6 +144,69 @@ UNIT(huber_error)
     return mul(lanes_total(&sum), share);
 }
 
+UNIT(focal_cross_entropy)
+{
+    const int64_t r = is(to, "dx") ? to->at / a->classes : to->at, label = whole(a->label + r);
+    const float *x = a->x + r * a->classes;
+    const struct num zero = constant(0);
+    if (label < 0) return zero;
+    struct greatest greatest = {.any = false};
+    for (int64_t k = 0; k < a->classes; k++) greatest_add(&greatest, in(x + k), k);
+    if (is(to, "correct")) return if_equal(greatest.at, word((uint32_t)label), constant(1), zero);
+    const struct num m = greatest.value;
+    struct lane_sum all = lanes_begin(), others = lanes_begin();
+    for (int64_t k = 0; k < a->classes; k++) {
+        const struct num e = exponential(sub(in(x + k), m));
+        lanes_add(&all, e);
+        lanes_add(&others, k == label ? zero : e);
+    }
+    const struct num s = lanes_total(&all), q = over(lanes_total(&others), s);
+    const struct num n = sub(logarithm(s), sub(in(x + label), m));
+    const struct num w = if_equal(q, zero, zero, exponential(mul(constant(a->gamma), logarithm(q))));
+    if (is(to, "loss")) return mul(w, n);
+    const int64_t k = to->at % a->classes;
+    const struct num p = over(exponential(sub(in(x + label), m)), s);
+    const struct num factor =
+        fused(mul(mul(constant(a->gamma), p), n), if_equal(q, zero, zero, over(w, q)), w);
+    const struct num share = k == label ? negated(q) : over(exponential(sub(in(x + k), m)), s);
+    return mul(flushed(mul(factor, share)), constant(a->scale));
+}
+
+UNIT(quantile_error)
+{
+    const struct num share = constant(1 / (float)a->width), zero = constant(0), one = constant(1);
+    const int64_t first = is(to, "dx") ? to->at : to->at * a->width, count = is(to, "dx") ? 1 : a->width;
+    struct lane_sum sum = lanes_begin();
+    for (int64_t i = first; i < first + count; i++) {
+        const int64_t r = i / a->width, k = i % a->width;
+        const struct num q = in(a->quantile + k),
+                         d = sub(in(a->target + r * (a->width / a->each) + k / a->each), in(a->x + i));
+        if (is(to, "dx")) {
+            const struct num slope = if_less(zero, d, negated(q), if_less(d, zero, sub(one, q), d));
+            return mul(mul(slope, share), constant(a->scale));
+        }
+        lanes_add(&sum, if_less(zero, d, mul(q, d), mul(sub(q, one), d)));
+    }
+    return mul(lanes_total(&sum), share);
+}
+
+UNIT(poisson_error)
+{
+    const struct num share = constant(1 / (float)a->width), one = constant(1);
+    const int64_t first = is(to, "dx") ? to->at : to->at * a->width, count = is(to, "dx") ? 1 : a->width;
+    struct lane_sum sum = lanes_begin();
+    for (int64_t i = first; i < first + count; i++) {
+        const struct num x = in(a->x + i), t = in(a->target + i);
+        const struct num y = a->logs ? exponential(x) : add(x, constant(a->epsilon));
+        if (is(to, "dx")) {
+            const struct num slope = a->logs ? sub(y, t) : sub(one, over(t, y));
+            return mul(mul(flushed(slope), share), constant(a->scale));
+        }
+        lanes_add(&sum, a->logs ? fused(negated(t), x, y) : fused(negated(t), logarithm(y), x));
+    }
+    return mul(lanes_total(&sum), share);
+}
+
 UNIT(weigh_rows)
 {
     const bool is_loss = is(to, "loss");
@@ -208,5 +271,6 @@ UNIT(sum_rows)
 
 const struct unit_entry unit_losses[] = {
     UNIT_ENTRY(softmax_cross_entropy) UNIT_ENTRY(soft_cross_entropy) UNIT_ENTRY(mean_squared_error)
-        UNIT_ENTRY(binary_cross_entropy) UNIT_ENTRY(huber_error) UNIT_ENTRY(weigh_rows)
-            UNIT_ENTRY(mean_labelled) UNIT_ENTRY(to_labels) UNIT_ENTRY(sum_rows) UNIT_END};
+        UNIT_ENTRY(binary_cross_entropy) UNIT_ENTRY(huber_error) UNIT_ENTRY(focal_cross_entropy)
+            UNIT_ENTRY(quantile_error) UNIT_ENTRY(poisson_error) UNIT_ENTRY(weigh_rows)
+                UNIT_ENTRY(mean_labelled) UNIT_ENTRY(to_labels) UNIT_ENTRY(sum_rows) UNIT_END};

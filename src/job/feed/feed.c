@@ -323,6 +323,11 @@ static tr_status check_target(const struct tr_loss *loss, const float *target, i
                               int64_t example)
 {
     const struct tr_loss_class *class = tr_loss_class_of(loss);
+    for (int64_t k = 0; class->counts && k < values; k++)
+        if (!(target[k] >= 0))
+            return tr_fail(TR_EFORMAT,
+                           "example %" PRId64 " has the value %g; %s takes counts, which are 0 or more",
+                           example, (double)target[k], class->name);
     if (!class->answers) return TR_OK;
     if (class->soft) return check_probabilities(class, target, values, example);
     for (int64_t k = 0; k < values; k++) {
@@ -344,12 +349,14 @@ static tr_status check_targets(const tr_feed *feed, const struct tr_batch *batch
 {
     const struct tr_loss *loss = &feed->job->model->loss;
     int32_t values = tr_source_info(feed->source)->values;
-    if (!tr_loss_answers(loss)) return TR_OK;
+    bool any = tr_loss_answers(loss) || tr_loss_class_of(loss)->counts;
+    for (int32_t h = 0; h < loss->head_count; h++) any |= tr_loss_class_of(&loss->head[h])->counts;
+    if (!any) return TR_OK;
     for (int64_t i = begin; i < begin + rows; i++) {
         const float *target = batch->targets + i * values;
         if (loss->head_count == 0) TR_TRY(check_target(loss, target, values, batch->index[i]));
         for (int32_t h = 0; h < loss->head_count; h++) {
-            int64_t own = tr_loss_class_of(&loss->head[h])->classifies ? 1 : loss->head[h].outputs;
+            int64_t own = tr_loss_head_targets(&loss->head[h]);
             TR_TRY(check_target(&loss->head[h], target, own, batch->index[i]));
             target += own;
         }

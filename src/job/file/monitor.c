@@ -74,7 +74,7 @@ static void list(const struct tr_job *job, struct figures *figures)
         add(figures, of_answers[i]);
     for (size_t i = 0; i < sizeof of_values / sizeof of_values[0] && !answers; i++)
         add(figures, of_values[i]);
-    if (classes) add(figures, "perplexity");
+    if (tr_loss_class_of(loss)->entropy) add(figures, "perplexity");
 }
 
 /* Means over classes are what "macro_" says. */

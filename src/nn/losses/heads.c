@@ -24,11 +24,6 @@ static struct parts parts_of(const struct tr_loss *loss, int64_t width, const st
     return parts;
 }
 
-static int64_t targets_of(const struct tr_loss *head)
-{
-    return tr_loss_class_of(head)->classifies ? 1 : head->outputs;
-}
-
 /* Brings the columns of each head together. */
 static tr_status split(const struct tr_loss *loss, const struct tr_loss_call *call, const struct parts *parts)
 {
@@ -39,7 +34,7 @@ static tr_status split(const struct tr_loss *loss, const struct tr_loss_call *ca
         outputs.width[i] = loss->head[i].outputs;
         outputs.y[i] = output;
         output += call->rows * outputs.width[i];
-        targets.width[i] = targets_of(&loss->head[i]);
+        targets.width[i] = tr_loss_head_targets(&loss->head[i]);
         targets.y[i] = target;
         target += call->rows * targets.width[i];
     }
@@ -67,7 +62,7 @@ static tr_status run_head(const struct tr_loss *head, const struct tr_loss_call 
         .output = parts->output,
         .label = parts->label,
         .target = parts->target,
-        .weight = head->class_weights.count > 0 ? call->weight : NULL,
+        .weight = head->class_weights.count + head->quantiles.count > 0 ? call->weight : NULL,
         .loss = parts->loss,
         .correct = parts->correct,
         .gradient = call->gradient ? parts->gradient : NULL,
@@ -99,7 +94,7 @@ static tr_status run(const struct tr_loss *loss, int64_t width, const struct tr_
         gradient.x[i] = parts.gradient;
         parts.output += call->rows * head->outputs;
         parts.gradient += call->rows * head->outputs;
-        parts.target += call->rows * targets_of(head);
+        parts.target += call->rows * tr_loss_head_targets(head);
         if (rest.weight) rest.weight += head->outputs;
     }
     return call->gradient ? tr_device_join_columns(call->device, &gradient) : TR_OK;

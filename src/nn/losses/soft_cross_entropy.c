@@ -30,6 +30,7 @@ const struct tr_loss_class tr_loss_soft_cross_entropy = {
     .name = "soft_cross_entropy",
     .help = "classes, from scores and the probability of each class for each example",
     .answers = true,
+    .entropy = true,
     .soft = true,
     .smooths = true,
     .check = check,

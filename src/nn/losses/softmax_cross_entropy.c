@@ -72,6 +72,7 @@ const struct tr_loss_class tr_loss_softmax_cross_entropy = {
     .help = "classes, from scores and integer labels, of examples, of the tokens of sequences or of pixels",
     .classifies = true,
     .answers = true,
+    .entropy = true,
     .of_tokens = true,
     .smooths = true,
     .check = check,

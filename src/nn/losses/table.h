@@ -13,6 +13,9 @@
     X(mean_absolute_error)                                                                                   \
     X(huber)                                                                                                 \
     X(soft_cross_entropy)                                                                                    \
+    X(focal)                                                                                                 \
+    X(quantile)                                                                                              \
+    X(poisson)                                                                                               \
     X(heads)
 
 /* TR_LOSS_<name>: its place in the list. */

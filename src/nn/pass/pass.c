@@ -40,12 +40,12 @@ static void fill_head(struct tr_pass *pass, tr_device *device, const struct tr_m
     tr_pass_arena(model, limits->first_layer, pass->limits.end_layer, &pass->arena_begin, &pass->arena_end);
 }
 
-/* The weights of the classes stay the same in all runs, in memory of their own. */
+/* The weights of the classes, or the quantiles, stay the same in all runs, in memory of their own. */
 static tr_status make_weights(struct tr_pass *pass)
 {
     const struct tr_model *model = pass->model;
     size_t outputs = (size_t)tr_loss_width(&model->loss, tr_shape_count(&model->output));
-    if (!pass->limits.training || !pass_is_last(pass)) return TR_OK;
+    if (!pass_is_last(pass)) return TR_OK;
     float *weight = tr_alloc(outputs, sizeof *weight);
     if (!weight) return TR_ENOMEM;
     if (!tr_loss_weights(&model->loss, (int64_t)outputs, weight)) {

@@ -20,6 +20,7 @@ void tr_answer(const struct tr_job *job, int64_t rows, float *output)
             if (part[i].kind == TR_ANSWER_CLASSES) softmax(part[i].outputs, output);
             for (int64_t k = 0; part[i].kind == TR_ANSWER_YES && k < part[i].outputs; k++)
                 output[k] = tr_sigmoidf(output[k]);
+            for (int64_t k = 0; part[i].logs && k < part[i].outputs; k++) output[k] = tr_expf(output[k]);
         }
     }
 }

@@ -219,7 +219,7 @@ static void measure_classes(struct work *work, double loss)
         add_metric(work, work->owner->top_name, (double)among / (double)work->examples);
     }
     add_averages(work, true);
-    add_metric(work, "perplexity", tr_exp(loss));
+    if (tr_loss_class_of(&work->job->model->loss)->entropy) add_metric(work, "perplexity", tr_exp(loss));
 }
 
 static void measure_questions(struct work *work)
@@ -264,7 +264,8 @@ static void measure_pixels(struct work *work)
    else 0. */
 static void measure_value(const struct work *work, int32_t output, double *row)
 {
-    const float *answer = work->answers + output, *target = answer + work->outputs;
+    const float *answer = work->answers + output,
+                *target = work->answers + work->outputs + output / tr_loss_each(&work->job->model->loss);
     double mean = 0, away = 0, squares = 0, spread = 0, count = (double)work->examples;
     for (int64_t i = 0; i < work->examples; i++) mean += (double)target[i * work->width];
     mean /= count;
@@ -304,7 +305,7 @@ static double measure_head(const struct work *work, const struct tr_loss *head, 
             if (class->soft && truth[k] > truth[wanted]) wanted = k;
             if (class->classifies || class->soft) continue;
             double own = class->answers ? (double)((answer[k] > 0.5f) == (truth[k] > 0.5f))
-                                        : fabs((double)truth[k] - (double)answer[k]);
+                                        : fabs((double)truth[k / tr_loss_each(head)] - (double)answer[k]);
             sum += own / (double)head->outputs;
         }
         if (class->classifies) sum += (double)((float)best == *truth);
@@ -325,7 +326,7 @@ static void measure_heads(struct work *work)
                  (int)h);
         add_metric(work, name, measure_head(work, head, first, target));
         first += head->outputs;
-        target += class->classifies ? 1 : head->outputs;
+        target += tr_loss_head_targets(head);
     }
 }
 

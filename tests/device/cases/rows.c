@@ -200,6 +200,61 @@ bool case_huber_error(struct scene *s, int index)
     return true;
 }
 
+bool case_focal_cross_entropy(struct scene *s, int index)
+{
+    static const float gammas[] = {2, 0.5f, 0, 1};
+    if (index >= 4 * LENGTH(row_shapes)) return false;
+    struct tr_op_focal_cross_entropy a = {.rows = row_shapes[index / 4].rows,
+                                          .classes = row_shapes[index / 4].width,
+                                          .gamma = gammas[index % 4],
+                                          .scale = 1 / 60.0f};
+    const bool missing = index & 1, no_gradient = index % 8 == 6;
+    scene_name(s, "rows %d, classes %d, gamma %g%s%s", (int)a.rows, (int)a.classes, (double)a.gamma,
+               no_gradient ? ", no gradient" : "", missing ? ", labels missing" : "");
+    a.x = scene_in(s, "x", a.rows * a.classes);
+    a.label = scene_labels(s, "label", a.rows, (int32_t)a.classes, missing);
+    a.loss = scene_out(s, "loss", a.rows);
+    a.correct = scene_out(s, "correct", a.rows);
+    a.dx = no_gradient ? NULL : scene_out(s, "dx", a.rows * a.classes);
+    scene_end(s, tr_device_focal_cross_entropy(s->device, &a));
+    return true;
+}
+
+bool case_quantile_error(struct scene *s, int index)
+{
+    if (index >= 4 * LENGTH(row_shapes)) return false;
+    const int64_t targets = row_shapes[index / 4].width, each = index & 1 ? 3 : 1;
+    struct tr_op_quantile_error a = {
+        .rows = row_shapes[index / 4].rows, .width = targets * each, .each = each, .scale = 1 / 50.0f};
+    scene_name(s, "rows %d, %d targets of %d quantiles%s", (int)a.rows, (int)targets, (int)each,
+               index & 2 ? ", no gradient" : "");
+    a.x = scene_in(s, "x", a.rows * a.width);
+    a.target = scene_in(s, "target", a.rows * targets);
+    a.quantile = scene_positive(s, "quantile", a.width);
+    a.loss = scene_out(s, "loss", a.rows);
+    a.dx = index & 2 ? NULL : scene_out(s, "dx", a.rows * a.width);
+    scene_end(s, tr_device_quantile_error(s->device, &a));
+    return true;
+}
+
+bool case_poisson_error(struct scene *s, int index)
+{
+    if (index >= 4 * LENGTH(row_shapes)) return false;
+    struct tr_op_poisson_error a = {.rows = row_shapes[index / 4].rows,
+                                    .width = row_shapes[index / 4].width,
+                                    .logs = index & 1,
+                                    .epsilon = 1e-8f,
+                                    .scale = 1 / 50.0f};
+    scene_name(s, "rows %d, width %d, %s%s", (int)a.rows, (int)a.width, a.logs ? "logarithms" : "rates",
+               index & 2 ? ", no gradient" : "");
+    a.x = a.logs ? scene_in(s, "x", a.rows * a.width) : scene_positive(s, "x", a.rows * a.width);
+    a.target = scene_in(s, "target", a.rows * a.width);
+    a.loss = scene_out(s, "loss", a.rows);
+    a.dx = index & 2 ? NULL : scene_out(s, "dx", a.rows * a.width);
+    scene_end(s, tr_device_poisson_error(s->device, &a));
+    return true;
+}
+
 /* What is changed in place is an output that has contents before. */
 bool case_weigh_rows(struct scene *s, int index)
 {

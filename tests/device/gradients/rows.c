@@ -3,6 +3,7 @@
 #include "device/gradients/gradients.h"
 #include "device/ref/ref.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -378,6 +379,99 @@ void gradients_binary_cross_entropy(void)
                           binary_cross_entropy_scalar, &op, DIFFERENCES_SMOOTH, x, dx, 0, ROWS * WIDTH);
     }
     differences_release(6, (float *[]){x, target, weight, dx, loss, correct});
+}
+
+static double focal_cross_entropy_scalar(void *user)
+{
+    struct tr_op_focal_cross_entropy forward = *(const struct tr_op_focal_cross_entropy *)user;
+    forward.dx = NULL;
+    assert_int_equal(ref_focal_cross_entropy(NULL, &forward), TR_OK);
+    return sum_of_losses(forward.loss);
+}
+
+void gradients_focal_cross_entropy(void)
+{
+    static const int32_t label[ROWS] = {0, WIDTH - 1, 5, 16, 15};
+    static const float gamma[] = {2, 0.5f, 0};
+    float *x = differences_numbers(ROWS * WIDTH, 1), *dx = differences_zeros(ROWS * WIDTH);
+    float *loss = differences_zeros(ROWS), *correct = differences_zeros(ROWS);
+    for (int i = 0; i < 3; i++) {
+        struct tr_op_focal_cross_entropy op = {.rows = ROWS,
+                                               .classes = WIDTH,
+                                               .gamma = gamma[i],
+                                               .scale = SCALE,
+                                               .x = x,
+                                               .label = label,
+                                               .loss = loss,
+                                               .correct = correct,
+                                               .dx = dx};
+        assert_int_equal(ref_focal_cross_entropy(NULL, &op), TR_OK);
+        differences_check("focal cross-entropy", focal_cross_entropy_scalar, &op, DIFFERENCES_SMOOTH, x, dx,
+                          0, ROWS * WIDTH);
+    }
+    differences_release(4, (float *[]){x, dx, loss, correct});
+}
+
+static double quantile_error_scalar(void *user)
+{
+    struct tr_op_quantile_error forward = *(const struct tr_op_quantile_error *)user;
+    forward.dx = NULL;
+    assert_int_equal(ref_quantile_error(NULL, &forward), TR_OK);
+    return sum_of_losses(forward.loss);
+}
+
+void gradients_quantile_error(void)
+{
+    static const float distances[] = {0.25f, -0.25f, 0.5f, -0.5f, 2, -2, 3.5f};
+    float quantile[3 * WIDTH];
+    float *x = differences_numbers(ROWS * 3 * WIDTH, 1), *target = differences_numbers(ROWS * WIDTH, 2);
+    float *dx = differences_zeros(ROWS * 3 * WIDTH), *loss = differences_zeros(ROWS);
+    for (int k = 0; k < 3 * WIDTH; k++) quantile[k] = 0.1f + 0.4f * (float)(k % 3);
+    for (int i = 0; i < ROWS * 3 * WIDTH; i++)
+        x[i] = target[i / 3] - distances[i % (int)(sizeof distances / sizeof distances[0])];
+    struct tr_op_quantile_error op = {.rows = ROWS,
+                                      .width = 3 * WIDTH,
+                                      .each = 3,
+                                      .scale = SCALE,
+                                      .x = x,
+                                      .target = target,
+                                      .quantile = quantile,
+                                      .loss = loss,
+                                      .dx = dx};
+    assert_int_equal(ref_quantile_error(NULL, &op), TR_OK);
+    differences_check("quantiles", quantile_error_scalar, &op, DIFFERENCES_SMOOTH, x, dx, 0,
+                      ROWS * 3 * WIDTH);
+    differences_release(4, (float *[]){x, target, dx, loss});
+}
+
+static double poisson_error_scalar(void *user)
+{
+    struct tr_op_poisson_error forward = *(const struct tr_op_poisson_error *)user;
+    forward.dx = NULL;
+    assert_int_equal(ref_poisson_error(NULL, &forward), TR_OK);
+    return sum_of_losses(forward.loss);
+}
+
+void gradients_poisson_error(void)
+{
+    float *x = differences_numbers(ROWS * WIDTH, 1), *target = differences_numbers(ROWS * WIDTH, 2);
+    float *dx = differences_zeros(ROWS * WIDTH), *loss = differences_zeros(ROWS);
+    for (int logs = 1; logs >= 0; logs--) {
+        struct tr_op_poisson_error op = {.rows = ROWS,
+                                         .width = WIDTH,
+                                         .logs = logs,
+                                         .epsilon = 1e-3f,
+                                         .scale = SCALE,
+                                         .x = x,
+                                         .target = target,
+                                         .loss = loss,
+                                         .dx = dx};
+        for (int i = 0; !logs && i < ROWS * WIDTH; i++) x[i] = 0.5f + fabsf(x[i]); /* rates */
+        assert_int_equal(ref_poisson_error(NULL, &op), TR_OK);
+        differences_check(logs ? "Poisson's error, logarithms" : "Poisson's error", poisson_error_scalar, &op,
+                          DIFFERENCES_SMOOTH, x, dx, 0, ROWS * WIDTH);
+    }
+    differences_release(4, (float *[]){x, target, dx, loss});
 }
 
 static double huber_error_scalar(void *user)

@@ -105,6 +105,62 @@ ORDER(huber_error)
     }
 }
 
+ORDER(focal_cross_entropy)
+{
+    for (int64_t r = 0; r < a->rows; r++) {
+        const float *x = a->x + r * a->classes;
+        const int32_t label = a->label[r];
+        float most = 0, sum = 1, q = 0, n = 0, w = 0, f = 0;
+        a->correct[r] = 0;
+        if (label >= 0) {
+            for (int64_t k = 0; k < a->classes; k++) number(x[k]);
+            const int64_t best = greatest();
+            most = x[best];
+            a->correct[r] = best == label;
+            for (int64_t k = 0; k < a->classes; k++) number(tr_expf(x[k] - most));
+            sum = lane_sum();
+            for (int64_t k = 0; k < a->classes; k++) number(k == label ? 0 : tr_expf(x[k] - most));
+            q = lane_sum() / sum;
+            n = tr_logf(sum) - (x[label] - most);
+            w = q == 0 ? 0 : tr_expf(a->gamma * tr_logf(q));
+            f = fused((a->gamma * (tr_expf(x[label] - most) / sum)) * n, q == 0 ? 0 : w / q, w);
+        }
+        a->loss[r] = w * n;
+        for (int64_t k = 0; a->dx && k < a->classes; k++)
+            a->dx[r * a->classes + k] = label < 0    ? 0
+                                        : k == label ? flushed(f * -q) * a->scale
+                                                     : flushed(f * (tr_expf(x[k] - most) / sum)) * a->scale;
+    }
+}
+
+ORDER(quantile_error)
+{
+    const float share = 1 / (float)a->width;
+    const float *target = a->target;
+    for (int64_t i = 0; i < a->rows * a->width; i += a->width) {
+        for (int64_t k = 0; k < a->width; k++) {
+            const float d = *target - a->x[i + k], q = a->quantile[k];
+            number((d > 0 ? q : q - 1) * d);
+            if (a->dx) a->dx[i + k] = ((d == 0 || isnan(d) ? d : d > 0 ? -q : 1 - q) * share) * a->scale;
+            if (k % a->each == a->each - 1) target++;
+        }
+        a->loss[i / a->width] = lane_sum() * share;
+    }
+}
+
+ORDER(poisson_error)
+{
+    const float share = 1 / (float)a->width;
+    for (int64_t r = 0; r < a->rows; r++) {
+        for (int64_t i = r * a->width; i < (r + 1) * a->width; i++) {
+            const float x = a->x[i], t = a->target[i], y = a->logs ? tr_expf(x) : x + a->epsilon;
+            number(fused(-t, a->logs ? x : tr_logf(y), a->logs ? y : x));
+            if (a->dx) a->dx[i] = (flushed(a->logs ? y - t : 1 - t / y) * share) * a->scale;
+        }
+        a->loss[r] = lane_sum() * share;
+    }
+}
+
 ORDER(weigh_rows)
 {
     for (int64_t r = 0; r < a->rows; r++) {

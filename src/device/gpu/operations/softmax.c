@@ -103,6 +103,54 @@ tr_status gpu_huber_error(tr_device *device, const struct tr_op_huber_error *a)
     return gpu_run_lanes(&call, a->rows);
 }
 
+tr_status gpu_focal_cross_entropy(tr_device *device, const struct tr_op_focal_cross_entropy *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "softmax", "", "focal_cross_entropy");
+    gpu_long(&call, a->rows);
+    gpu_size(&call, a->classes);
+    gpu_float(&call, a->gamma);
+    gpu_float(&call, a->scale);
+    gpu_array(&call, a->x);
+    gpu_array(&call, a->label);
+    gpu_array(&call, a->loss);
+    gpu_array(&call, a->correct);
+    gpu_array(&call, a->dx);
+    return gpu_run_lanes(&call, a->rows);
+}
+
+tr_status gpu_quantile_error(tr_device *device, const struct tr_op_quantile_error *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "softmax", "", "quantile_error");
+    gpu_long(&call, a->rows);
+    gpu_size(&call, a->width);
+    gpu_size(&call, a->each);
+    gpu_float(&call, a->scale);
+    gpu_array(&call, a->x);
+    gpu_array(&call, a->target);
+    gpu_array(&call, a->quantile);
+    gpu_array(&call, a->loss);
+    gpu_array(&call, a->dx);
+    return gpu_run_lanes(&call, a->rows);
+}
+
+tr_status gpu_poisson_error(tr_device *device, const struct tr_op_poisson_error *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "softmax", "", "poisson_error");
+    gpu_long(&call, a->rows);
+    gpu_size(&call, a->width);
+    gpu_int(&call, a->logs);
+    gpu_float(&call, a->epsilon);
+    gpu_float(&call, a->scale);
+    gpu_array(&call, a->x);
+    gpu_array(&call, a->target);
+    gpu_array(&call, a->loss);
+    gpu_array(&call, a->dx);
+    return gpu_run_lanes(&call, a->rows);
+}
+
 tr_status gpu_weigh_rows(tr_device *device, const struct tr_op_weigh_rows *a)
 {
     struct gpu_call call;
