@@ -66,8 +66,8 @@ static int64_t tr_gathered_words(const struct tr_op_gather_rows *a, bool host)
 static int64_t tr_rule_operations(enum tr_rule rule)
 {
     static const int operations[] = {
-        [TR_RULE_SGD] = 2,     [TR_RULE_MOMENTUM] = 4, [TR_RULE_ADAM] = 12,    [TR_RULE_ADAMW] = 14,
-        [TR_RULE_RMSPROP] = 9, [TR_RULE_ADAGRAD] = 6,  [TR_RULE_STATISTIC] = 3};
+        [TR_RULE_SGD] = 2,  [TR_RULE_MOMENTUM] = 4, [TR_RULE_ADAM] = 12,   [TR_RULE_ADAMW] = 14,
+        [TR_RULE_LION] = 9, [TR_RULE_RMSPROP] = 9,  [TR_RULE_ADAGRAD] = 6, [TR_RULE_STATISTIC] = 3};
     return operations[rule];
 }
 

@@ -39,6 +39,13 @@ static void adamw_constants(const struct tr_optimizer *optimizer, struct tr_op_u
     update->decay = optimizer->weight_decay;
 }
 
+static void lion_constants(const struct tr_optimizer *optimizer, struct tr_op_update *update)
+{
+    update->beta1 = optimizer->beta1;
+    update->beta2 = optimizer->beta2;
+    update->decay = optimizer->weight_decay;
+}
+
 static void rmsprop_constants(const struct tr_optimizer *optimizer, struct tr_op_update *update)
 {
     update->beta1 = optimizer->momentum;
@@ -68,6 +75,12 @@ static const struct rule rules[] = {
                        .states = TR_STATE_M | TR_STATE_V,
                        .corrects = true,
                        .constants = adamw_constants},
+    [TR_RULE_LION] = {.name = "lion",
+                      .help = "u = beta1 * v + (1 - beta1) * g; w -= rate * (sign(u) + weight_decay * w); "
+                              "v = beta2 * v + (1 - beta2) * g (Chen and others 2023)",
+                      .states = TR_STATE_M,
+                      .beta2 = 0.99f,
+                      .constants = lion_constants},
     [TR_RULE_RMSPROP] = {.name = "rmsprop",
                          .help = "v = beta2 * v + (1 - beta2) * g^2; w -= rate * g / (sqrt(v) + epsilon), "
                                  "through a velocity where `momentum` is given",
@@ -83,8 +96,8 @@ static const struct rule rules[] = {
 };
 
 #define ENTRY(rule) [TR_RULE_##rule] = &rules[TR_RULE_##rule].entry
-static const struct tr_entry *const entries[] = {ENTRY(SGD),     ENTRY(MOMENTUM), ENTRY(ADAM), ENTRY(ADAMW),
-                                                 ENTRY(RMSPROP), ENTRY(ADAGRAD),  NULL};
+static const struct tr_entry *const entries[] = {ENTRY(SGD),  ENTRY(MOMENTUM), ENTRY(ADAM),    ENTRY(ADAMW),
+                                                 ENTRY(LION), ENTRY(RMSPROP),  ENTRY(ADAGRAD), NULL};
 #undef ENTRY
 
 const struct tr_registry tr_rules = {.kind = "update rule", .entries = entries};
@@ -128,7 +141,7 @@ const struct tr_option tr_optimizer_options[] = {
      .least = 0,
      .most = 1,
      .flags = TR_OPTION_BELOW_MOST,
-     .only = ANY_ADAM,
+     .only = ANY_ADAM | BIT(LION),
      .help = "decay of the first moment"},
     {.key = "beta2",
      .type = TR_OPTION_FLOAT,
@@ -137,8 +150,16 @@ const struct tr_option tr_optimizer_options[] = {
      .least = 0,
      .most = 1,
      .flags = TR_OPTION_BELOW_MOST,
-     .only = ANY_ADAM | BIT(RMSPROP),
-     .help = "decay of the second moment; default for `rmsprop`: 0.99"},
+     .only = ANY_ADAM | BIT(LION) | BIT(RMSPROP),
+     .help =
+         "decay of the second moment, of `lion`: of its velocity; default for `rmsprop` and `lion`: 0.99"},
+    {.key = "amsgrad",
+     .type = TR_OPTION_BOOL,
+     .offset = FIELD(amsgrad),
+     .fallback = "false",
+     .flags = TR_OPTION_QUIET,
+     .only = ANY_ADAM,
+     .help = "AMSGrad: the greatest second moment so far in place of the last one (Reddi and others 2018)"},
     {.key = "epsilon",
      .type = TR_OPTION_FLOAT,
      .offset = FIELD(epsilon),
@@ -154,7 +175,7 @@ const struct tr_option tr_optimizer_options[] = {
      .fallback = "0.01",
      .least = 0,
      .most = INFINITY,
-     .only = BIT(ADAMW),
+     .only = BIT(ADAMW) | BIT(LION),
      .help = "weights shrink by this fraction times the rate in each step"},
     {.key = "l2",
      .type = TR_OPTION_FLOAT,
@@ -233,6 +254,7 @@ unsigned tr_optimizer_states(const struct tr_optimizer *optimizer, enum tr_param
     if (kind == TR_PARAMETER_STATISTIC) return 0;
     const struct rule *rule = &rules[optimizer->rule];
     unsigned states = rule->states | (optimizer->ema > 0 ? TR_STATE_EMA : 0);
+    if (optimizer->amsgrad) states |= TR_STATE_VMAX;
     if (rule->momentum_is_extra && optimizer->momentum == 0) states &= ~(unsigned)TR_STATE_M;
     return states;
 }

@@ -19,18 +19,22 @@ enum tr_parameter_kind {
 
 /* State tensors beside a parameter, each of its shape. */
 enum tr_state {
-    TR_STATE_M = 1,  /* first moment or velocity; starts at 0 */
-    TR_STATE_V = 2,  /* second moment; starts at 0 */
-    TR_STATE_EMA = 4 /* moving average of the parameter; starts as its copy */
+    TR_STATE_M = 1,   /* first moment or velocity; starts at 0 */
+    TR_STATE_V = 2,   /* second moment; starts at 0 */
+    TR_STATE_EMA = 4, /* moving average of the parameter; starts as its copy */
+    TR_STATE_VMAX = 8 /* greatest second moment so far; starts at 0 */
 };
+
+#define TR_STATE_ANY (TR_STATE_M | TR_STATE_V | TR_STATE_EMA | TR_STATE_VMAX)
 
 struct tr_optimizer {
     enum tr_rule rule; /* all but STATISTIC */
     double rate;
-    float momentum; /* MOMENTUM, RMSPROP */
-    bool nesterov;
-    float beta1, beta2, epsilon;    /* ADAM, ADAMW; beta2 of RMSPROP, epsilon of RMSPROP and ADAGRAD too */
-    float weight_decay;             /* ADAMW, on weights */
+    float momentum;                 /* MOMENTUM, RMSPROP */
+    bool nesterov, amsgrad;         /* MOMENTUM; ADAM, ADAMW */
+    float beta1, beta2, epsilon;    /* ADAM, ADAMW; betas of LION, beta2 of RMSPROP, epsilon of RMSPROP and
+                                       ADAGRAD too */
+    float weight_decay;             /* ADAMW, LION, on weights */
     float l2;                       /* coefficient c of the penalty c / 2 * |w|^2, on weights */
     bool l2_biases;                 /* l2 and weight_decay on biases too */
     float clip_norm;                /* greatest norm of the gradient of all parameters; 0: none */

@@ -224,7 +224,8 @@ static const char columns[] =
     "name: columns\n"
     "seed: 4\n"
     "data:\n"
-    "  train: {csv: {path: columns.csv, label: value, label_columns: [kind, rough, fine, yes]}}\n"
+    "  train: {csv: {path: columns.csv, label: value, label_columns: [kind, rough, fine, yes], "
+    "skip_columns: [no]}}\n"
     "layers:\n"
     "  - dense: {units: 9, activation: tanh, name: trunk}\n"
     "  - dense: {units: 7, activation: sigmoid}\n"
@@ -240,14 +241,24 @@ static const char columns[] =
     "  - {kind: binary_cross_entropy, outputs: 1}\n"
     "optimizer: {rule: adam, rate: 1e-2, clip_norm: 0.5}\n"
     "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
-static const char chances[] =
-    "name: chances\n"
+static const char counts[] =
+    "name: counts\n"
     "seed: 4\n"
     "data:\n"
-    "  train: {csv: {path: columns.csv, label: value, label_columns: [kind, yes]}}\n"
+    "  train: {csv: {path: columns.csv, label: value, label_columns: [kind, rough, fine, yes, no]}}\n"
     "layers:\n"
-    "  - dense: 2\n"
-    "loss: soft_cross_entropy\n"
+    "  - dense: {units: 9, activation: tanh, name: trunk}\n"
+    "  - dense: {units: 3, name: kind}\n"
+    "  - dense: {units: 2, from: trunk, name: rough}\n"
+    "  - dense: {units: 1, from: trunk, name: fine}\n"
+    "  - dense: {units: 2, from: trunk, name: yes_or_no}\n"
+    "  - concat: {from: [kind, rough, fine, yes_or_no]}\n"
+    "loss:\n"
+    "  - {kind: focal, outputs: 3}\n"
+    "  - {kind: quantile, outputs: 2, quantiles: [0.2, 0.9]}\n"
+    "  - {kind: poisson, outputs: 1}\n"
+    "  - {kind: soft_cross_entropy, outputs: 2}\n"
+    "optimizer: {rule: adamw, rate: 1e-2, amsgrad: true, clip_norm: 0.5}\n"
     "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
 static const char light[] =
     "name: light\n"
@@ -283,12 +294,10 @@ static const char pixels[] = "name: pixels\n"
 static const struct own_family {
     struct family family;
     const char *model;
-} own_families[] = {{{"sentences", NULL, {NULL}, {NULL}}, sentences},
-                    {{"pictures", NULL, {NULL}, {NULL}}, pictures},
-                    {{"columns", NULL, {NULL}, {NULL}}, columns},
-                    {{"chances", NULL, {NULL}, {NULL}}, chances},
-                    {{"light", NULL, {NULL}, {NULL}}, light},
-                    {{"pixels", NULL, {NULL}, {NULL}}, pixels}};
+} own_families[] = {
+    {{"sentences", NULL, {NULL}, {NULL}}, sentences}, {{"pictures", NULL, {NULL}, {NULL}}, pictures},
+    {{"columns", NULL, {NULL}, {NULL}}, columns},     {{"counts", NULL, {NULL}, {NULL}}, counts},
+    {{"light", NULL, {NULL}, {NULL}}, light},         {{"pixels", NULL, {NULL}, {NULL}}, pixels}};
 #define OWN_FAMILIES ((int)(sizeof own_families / sizeof own_families[0]))
 
 /* No step has these, or no number of theirs goes on. */
@@ -302,11 +311,11 @@ static const struct excused {
 static void write_table(void)
 {
     char text[8192];
-    size_t size = (size_t)snprintf(text, sizeof text, "a,b,c,d,kind,rough,fine,yes\n");
+    size_t size = (size_t)snprintf(text, sizeof text, "a,b,c,d,kind,rough,fine,yes,no\n");
     for (int i = 0; i < 60; i++)
-        size +=
-            (size_t)snprintf(text + size, sizeof text - size, "%d,%d,%d,%d,%d,%d.%d,%d.%d,%d\n", i % 7 - 3,
-                             i % 5 - 2, i % 11 - 5, i % 3, i / 3 % 2, i % 4, i % 10, i % 6, i % 9, i % 2);
+        size += (size_t)snprintf(text + size, sizeof text - size, "%d,%d,%d,%d,%d,%d.%d,%d.%d,%d,%d\n",
+                                 i % 7 - 3, i % 5 - 2, i % 11 - 5, i % 3, i / 3 % 2, i % 4, i % 10, i % 6,
+                                 i % 9, i % 2, 1 - i % 2);
     char path[SCRATCH_PATH];
     must_train(tr_file_write_atomic(NULL, scratch_join(path, family_place, "columns.csv"), text, size));
 }

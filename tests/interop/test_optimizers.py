@@ -63,12 +63,32 @@ def same(name, ours, optimizer, schedule=None, frozen=(), one="", two=""):
             assert torch.equal(tensors[f"{layer}.{part}"], INITIAL[f"{layer}.{part}"]), f"{name}: {layer} moved"
 
 
+class Lion(torch.optim.Optimizer):
+    """Algorithm 2 of Chen and others, "Symbolic Discovery of Optimization Algorithms", 2023."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {"rate": 0.001, "decay": 0.1, "beta1": 0.9, "beta2": 0.99})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for w in group["params"]:
+                m = self.state[w].setdefault("m", torch.zeros_like(w))
+                w -= group["rate"] * ((group["beta1"] * m + (1 - group["beta1"]) * w.grad).sign() + group["decay"] * w)
+                m.copy_(group["beta2"] * m + (1 - group["beta2"]) * w.grad)
+
+
 OPTIM = torch.optim
 same("rmsprop", "{rule: rmsprop, rate: 0.003}", lambda net: OPTIM.RMSprop(net.parameters(), lr=0.003))
 same("rmsprop-momentum", "{rule: rmsprop, rate: 0.001, momentum: 0.9, beta2: 0.95, epsilon: 1e-6}",
      lambda net: OPTIM.RMSprop(net.parameters(), lr=0.001, momentum=0.9, alpha=0.95, eps=1e-6))
 same("rmsprop-decay", "{rule: rmsprop, rate: 0.003, l2: 0.01, l2_biases: true}",
      lambda net: OPTIM.RMSprop(net.parameters(), lr=0.003, weight_decay=0.01))
+same("amsgrad", "{rule: adam, rate: 0.01, amsgrad: true, beta2: 0.9}",
+     lambda net: OPTIM.Adam(net.parameters(), lr=0.01, betas=(0.9, 0.9), amsgrad=True))
+same("amsgrad-decay", "{rule: adamw, rate: 0.01, amsgrad: true, weight_decay: 0.05, l2_biases: true}",
+     lambda net: OPTIM.AdamW(net.parameters(), lr=0.01, weight_decay=0.05, amsgrad=True))
+same("lion", "{rule: lion, rate: 0.001, weight_decay: 0.1, l2_biases: true}", lambda net: Lion(net.parameters()))
 same("adagrad", "{rule: adagrad, rate: 0.05}", lambda net: OPTIM.Adagrad(net.parameters(), lr=0.05))
 same("adagrad-decay", "{rule: adagrad, rate: 0.05, l2: 0.01, l2_biases: true, epsilon: 1e-8}",
      lambda net: OPTIM.Adagrad(net.parameters(), lr=0.05, weight_decay=0.01, eps=1e-8))

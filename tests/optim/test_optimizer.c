@@ -56,25 +56,29 @@ static void bad_settings_are_refused(void **state)
     } cases[] = {
         {"adam", "o.yaml:1:1: \"rate\" is missing (learning rate before the schedule)"},
         {"{rate: 1}", "o.yaml:1:1: \"rule\" is missing (the update rule)"},
-        {"{rule: adm, rate: 1}", "o.yaml:1:8: rule: \"adm\" is none of sgd, momentum, adam, adamw, rmsprop, "
-                                 "adagrad; did you mean \"adam\"?"},
+        {"{rule: adm, rate: 1}",
+         "o.yaml:1:8: rule: \"adm\" is none of sgd, momentum, adam, adamw, lion, rmsprop, "
+         "adagrad; did you mean \"adam\"?"},
         {"{rule: sgd, rate: 0}",
          "o.yaml:1:19: rate: 0 is out of range; allowed: > 0 (learning rate before the schedule)"},
         {"{rule: sgd, rate: 1e39}", "o.yaml:1:19: rate: is too large for a 32-bit float"},
         {"{rule: sgd, rate: 1, momentum: 0.9}",
          "o.yaml:1:22: momentum: \"momentum\" belongs to rule: momentum, rmsprop only"},
         {"{rule: momentum, rate: 1, beta1: 0.9}",
-         "o.yaml:1:27: beta1: \"beta1\" belongs to rule: adam, adamw only"},
+         "o.yaml:1:27: beta1: \"beta1\" belongs to rule: adam, adamw, lion only"},
         {"{rule: adam, rate: 1, weight_decay: 0.9}",
-         "o.yaml:1:23: weight_decay: \"weight_decay\" belongs to rule: adamw only"},
-        {"{rule: adam, rate: 1, beta2: 1}", "o.yaml:1:30: beta2: 1 is out of range; allowed: >= 0 and < 1 "
-                                            "(decay of the second moment; default for `rmsprop`: 0.99)"},
+         "o.yaml:1:23: weight_decay: \"weight_decay\" belongs to rule: adamw, lion only"},
+        {"{rule: adam, rate: 1, beta2: 1}",
+         "o.yaml:1:30: beta2: 1 is out of range; allowed: >= 0 and < 1 "
+         "(decay of the second moment, of `lion`: of its velocity; default for "
+         "`rmsprop` and `lion`: 0.99)"},
         {"{rule: adam, rate: 1, learning_rate: 2}",
          "o.yaml:1:23: learning_rate: unknown key \"learning_rate\"; did you mean \"rate\"?"},
         {"{rule: adam, rate: 1, wobble: 2}",
          "o.yaml:1:23: wobble: unknown key \"wobble\"; known are rule, rate, momentum, "
          "nesterov, beta1, "
-         "beta2, epsilon, weight_decay, l2, l2_biases, clip_norm, clip_value, ema, ema_warmup, schedule"},
+         "beta2, amsgrad, epsilon, weight_decay, l2, l2_biases, clip_norm, clip_value, ema, ema_warmup, "
+         "schedule"},
         {"{rule: sgd, rate: 1, ema_warmup: true}",
          "o.yaml:1:34: ema_warmup: there is no moving average to warm up; set \"ema\" too"},
         {"{rule: sgd, rate: 1, schedule: {kind: cosine, warmup: 1000}}",
@@ -105,6 +109,8 @@ static void states_are_those_of_the_rule(void **state)
                  {"{rule: sgd, rate: 1, ema: 0.9}", TR_STATE_EMA},
                  {"{rule: momentum, rate: 1}", TR_STATE_M},
                  {"{rule: adam, rate: 1}", TR_STATE_M | TR_STATE_V},
+                 {"{rule: adam, rate: 1, amsgrad: true}", TR_STATE_M | TR_STATE_V | TR_STATE_VMAX},
+                 {"{rule: lion, rate: 1}", TR_STATE_M},
                  {"{rule: rmsprop, rate: 1}", TR_STATE_V},
                  {"{rule: rmsprop, rate: 1, momentum: 0.5}", TR_STATE_M | TR_STATE_V},
                  {"{rule: adagrad, rate: 1}", TR_STATE_V},
@@ -182,6 +188,12 @@ static void updates_depend_on_rule_and_kind(void **state)
     update = update_of("{rule: momentum, rate: 1, momentum: 0.8, nesterov: true}", TR_PARAMETER_WEIGHT);
     assert_int_equal(update.rule, TR_RULE_MOMENTUM);
     assert_true(update.beta1 == 0.8f && update.nesterov && !update.clip_norm);
+
+    update = update_of("{rule: lion, rate: 1, weight_decay: 0.5}", TR_PARAMETER_WEIGHT);
+    assert_int_equal(update.rule, TR_RULE_LION);
+    assert_true(update.decay == 0.5f && update.beta1 == 0.9f && update.beta2 == 0.99f);
+    update = update_of("{rule: lion, rate: 1, weight_decay: 0.5}", TR_PARAMETER_BIAS);
+    assert_true(update.decay == 0);
 
     update = update_of("{rule: adamw, rate: 1}", TR_PARAMETER_WEIGHT);
     assert_int_equal(update.rule, TR_RULE_ADAMW);

@@ -342,9 +342,29 @@ static void test_one_hash(void **state)
         (const char *const[]){"optimizer={rule: rmsprop, rate: 0.01, momentum: 0.5, schedule: {kind: "
                               "plateau, patience: 1, factor: 0.5, threshold: 0.1}}",
                               "data.validation_split=0.2", "train.evaluate_every=2", NULL});
+    expect_one_hash("Lion",
+                    (const char *const[]){"optimizer={rule: lion, rate: 0.003, weight_decay: 0.1}", NULL});
+    expect_one_hash("AMSGrad",
+                    (const char *const[]){
+                        "optimizer={rule: adamw, rate: 0.03, beta2: 0.9, amsgrad: true, ema: 0.9}", NULL});
     expect_one_hash("Adagrad and balanced draws",
                     (const char *const[]){"optimizer={rule: adagrad, rate: 0.1, ema: 0.9}",
                                           "train.sampling=balanced", NULL});
+}
+
+/* A greatest second moment that is forgotten at a stop, or never taken, would go unseen where it never rules.
+ */
+static void test_amsgrad_differs(void **state)
+{
+    (void)state;
+    struct outcome plain = OUTCOME("optimizer={rule: adam, rate: 0.03, beta2: 0.9}"),
+                   amsgrad = OUTCOME("optimizer={rule: adam, rate: 0.03, beta2: 0.9, amsgrad: true}"),
+                   off = OUTCOME("optimizer={rule: adam, rate: 0.03, beta2: 0.9, amsgrad: false}");
+    assert_string_not_equal(plain.hash, amsgrad.hash);
+    assert_string_equal(plain.hash, off.hash);
+    struct outcome outcome = OUTCOME("optimizer={rule: lion, rate: 0.03, amsgrad: true}");
+    assert_non_null(strstr(outcome.message, "amsgrad"));
+    assert_non_null(strstr(outcome.message, "adam, adamw only"));
 }
 
 /* ---- evaluations ---- */
@@ -918,6 +938,7 @@ int main(void)
         cmocka_unit_test(test_frozen_layers_do_not_clip),
         cmocka_unit_test(test_a_pace_needs_parameters),
         cmocka_unit_test(test_one_hash),
+        cmocka_unit_test(test_amsgrad_differs),
         cmocka_unit_test(test_validation_split),
         cmocka_unit_test(test_plateau),
         cmocka_unit_test(test_monitors),

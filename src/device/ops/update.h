@@ -11,13 +11,16 @@ enum tr_rule {
                          v = flush(fma(beta2, v, (1-beta2) * (g * g)));
                          w = fma(-adam_rate, m / fma(sqrt(v), adam_correction, epsilon), w) */
     TR_RULE_ADAMW,    /* w = fma(-(rate * decay), w, w), then as ADAM */
+    TR_RULE_LION,     /* u = fma(beta1, m, (1-beta1) * g); m = flush(fma(beta2, m, (1-beta2) * g));
+                         w = fma(-rate, fma(decay, w, 1 where u > 0, -1 where u < 0, else u), w) */
     TR_RULE_RMSPROP,  /* v = flush(fma(beta2, v, (1-beta2) * (g * g))); q = g / (sqrt(v) + epsilon);
                          m = flush(fma(beta1, m, q)); w = fma(-rate, m, w); without m: w = fma(-rate, q, w) */
     TR_RULE_ADAGRAD,  /* v = fma(g, g, v); w = fma(-rate, g / (sqrt(v) + epsilon), w) */
     TR_RULE_STATISTIC /* w = fma(beta1, g - w, w): running statistics; none of the steps below applies */
 };
 
-/* rate = scalars->rate * rate_factor, adam_rate = scalars->adam_rate * rate_factor.
+/* With vmax (AMSGrad), ADAM and ADAMW: after v, vmax = v <= vmax ? vmax : v, which takes the place of v in w.
+   rate = scalars->rate * rate_factor, adam_rate = scalars->adam_rate * rate_factor.
    Per element: g = grad; if clip_norm: g = g * scalars->clip_scale; if clip_value > 0: g = min(max(g,
    -clip_value), clip_value) (NaN stays NaN); if l2 > 0: g = fma(l2, w, g); the rule; if ema: ema = fma(1 -
    ema_decay, w - ema, ema) with the new w and scalars->ema_decay. (1-beta) is computed in float32.
@@ -30,8 +33,10 @@ struct tr_op_update {
     float rate_factor; /* of the parameter; 1: the rate of the step */
     float beta1, beta2, epsilon, decay, l2, clip_value;
     const float *grad;
-    float *w, *m, *v; /* m: MOMENTUM, ADAM(W), RMSPROP or NULL; v: ADAM(W), RMSPROP, ADAGRAD; else NULL */
-    float *ema;       /* or NULL */
+    float *w, *m,
+        *v;      /* m: MOMENTUM, ADAM(W), LION, RMSPROP or NULL; v: ADAM(W), RMSPROP, ADAGRAD; else NULL */
+    float *vmax; /* ADAM(W) or NULL */
+    float *ema;  /* or NULL */
     struct tr_step_scalars *scalars;
 };
 #define TR_ABOUT_update(_)                                                                                   \
@@ -40,6 +45,7 @@ struct tr_op_update {
     _(UPDATES, w, a->count)                                                                                  \
     _(UPDATES, m, a->count)                                                                                  \
     _(UPDATES, v, a->count)                                                                                  \
+    _(UPDATES, vmax, a->count)                                                                               \
     _(UPDATES, ema, a->count)                                                                                \
     _(UPDATES, scalars, 1)                                                                                   \
     _(OPERATIONS, a->count *tr_rule_operations(a->rule))
@@ -102,6 +108,7 @@ struct tr_op_dense_backward_update {
     _(UPDATES, update.w, a->update.count)                                                                    \
     _(UPDATES, update.m, a->update.count)                                                                    \
     _(UPDATES, update.v, a->update.count)                                                                    \
+    _(UPDATES, update.vmax, a->update.count)                                                                 \
     _(UPDATES, update.ema, a->update.count)                                                                  \
     _(UPDATES, update.scalars, 1)                                                                            \
     _(PART, weights, dense_backward_weights)                                                                 \

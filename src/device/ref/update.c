@@ -23,8 +23,16 @@ static float adam(const struct tr_op_update *a, int64_t i, float g, float w)
     const struct tr_step_scalars *s = a->scalars;
     a->m[i] = tr_flushf(fmaf(a->beta1, a->m[i], (1 - a->beta1) * g));
     a->v[i] = tr_flushf(fmaf(a->beta2, a->v[i], (1 - a->beta2) * (g * g)));
-    float rate = s->adam_rate * a->rate_factor;
-    return fmaf(-rate, a->m[i] / fmaf(sqrtf(a->v[i]), s->adam_correction, a->epsilon), w);
+    float rate = s->adam_rate * a->rate_factor, v = a->v[i];
+    if (a->vmax) v = a->vmax[i] = v <= a->vmax[i] ? a->vmax[i] : v;
+    return fmaf(-rate, a->m[i] / fmaf(sqrtf(v), s->adam_correction, a->epsilon), w);
+}
+
+static float lion(const struct tr_op_update *a, int64_t i, float rate, float g)
+{
+    float before = a->m[i], u = fmaf(a->beta1, before, (1 - a->beta1) * g), sign = u > 0 ? 1 : u < 0 ? -1 : u;
+    a->m[i] = tr_flushf(fmaf(a->beta2, before, (1 - a->beta2) * g));
+    return fmaf(-rate, fmaf(a->decay, a->w[i], sign), a->w[i]);
 }
 
 static float rmsprop(const struct tr_op_update *a, int64_t i, float rate, float g)
@@ -57,6 +65,8 @@ static float updated(const struct tr_op_update *a, int64_t i)
         return adam(a, i, g, w);
     case TR_RULE_ADAMW:
         return adam(a, i, g, fmaf(-(rate * a->decay), w, w));
+    case TR_RULE_LION:
+        return lion(a, i, rate, g);
     case TR_RULE_RMSPROP:
         return rmsprop(a, i, rate, g);
     case TR_RULE_ADAGRAD:

@@ -34,6 +34,7 @@ static struct num first(const struct tr_op_update *a, int64_t i)
 {
     const struct num g = prepared(a, i);
     if (a->rule == TR_RULE_MOMENTUM) return flushed(fused(constant(a->beta1), in(a->m + i), g));
+    if (a->rule == TR_RULE_LION) return moment(a->beta2, in(a->m + i), g);
     if (a->rule != TR_RULE_RMSPROP) return moment(a->beta1, in(a->m + i), g);
     const struct num q = over(g, add(root(own(a->v + i)), constant(a->epsilon)));
     return flushed(fused(constant(a->beta1), in(a->m + i), q));
@@ -58,8 +59,16 @@ static struct num updated(const struct tr_op_update *a, int64_t i)
         /* fall through */
     case TR_RULE_ADAM: {
         const struct num own_rate = mul(in(&a->scalars->adam_rate), constant(a->rate_factor));
-        const struct num below = fused(root(own(a->v + i)), in(&a->scalars->adam_correction), epsilon);
+        const struct num below =
+            fused(root(own((a->vmax ? a->vmax : a->v) + i)), in(&a->scalars->adam_correction), epsilon);
         return fused(negated(own_rate), over(own(a->m + i), below), w);
+    }
+    case TR_RULE_LION: {
+        const struct num u =
+            fused(constant(a->beta1), in(a->m + i), mul(constant(1 - a->beta1), prepared(a, i)));
+        const struct num zero = constant(0),
+                         sign = if_less(zero, u, constant(1), if_less(u, zero, constant(-1), u));
+        return fused(negated(rate), fused(constant(a->decay), w, sign), w);
     }
     case TR_RULE_RMSPROP:
         if (a->m) return fused(negated(rate), own(a->m + i), w);
@@ -91,13 +100,17 @@ UNIT(update)
     if (is(to, "w")) return held ? in(a->w + i) : updated(a, i);
     if (is(to, "m")) {
         const bool has = a->rule == TR_RULE_MOMENTUM || a->rule == TR_RULE_ADAM || a->rule == TR_RULE_ADAMW ||
-                         a->rule == TR_RULE_RMSPROP;
+                         a->rule == TR_RULE_LION || a->rule == TR_RULE_RMSPROP;
         return held || !has ? in(a->m + i) : first(a, i);
     }
     if (is(to, "v")) {
         const bool has = a->rule == TR_RULE_ADAM || a->rule == TR_RULE_ADAMW || a->rule == TR_RULE_RMSPROP ||
                          a->rule == TR_RULE_ADAGRAD;
         return held || !has ? in(a->v + i) : second(a, i);
+    }
+    if (is(to, "vmax")) {
+        const struct num before = in(a->vmax + i), v = own(a->v + i);
+        return held ? before : if_less(v, before, before, if_equal(v, before, before, v));
     }
     const struct num ema = in(a->ema + i);
     if (held || !averages) return ema;

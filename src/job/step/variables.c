@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-const char *const tr_arena_names[TR_ARENAS] = {"parameters", "m", "v", "ema"};
+const char *const tr_arena_names[TR_ARENAS] = {"parameters", "m", "v", "vmax", "ema"};
 
 static tr_status allocate(tr_variables *variables, size_t bytes, void *out)
 {
@@ -63,7 +63,7 @@ static unsigned states_of(const struct tr_optimizer *optimizer)
 
 int tr_variables_arenas(const struct tr_optimizer *optimizer)
 {
-    return 1 + __builtin_popcount(states_of(optimizer) & (TR_STATE_M | TR_STATE_V | TR_STATE_EMA));
+    return 1 + __builtin_popcount(states_of(optimizer) & TR_STATE_ANY);
 }
 
 static tr_status allocate_optimizer(tr_variables *variables)
@@ -71,7 +71,10 @@ static tr_status allocate_optimizer(tr_variables *variables)
     static const struct {
         unsigned bit;
         enum tr_arena arena;
-    } kept[] = {{TR_STATE_M, TR_ARENA_M}, {TR_STATE_V, TR_ARENA_V}, {TR_STATE_EMA, TR_ARENA_EMA}};
+    } kept[] = {{TR_STATE_M, TR_ARENA_M},
+                {TR_STATE_V, TR_ARENA_V},
+                {TR_STATE_VMAX, TR_ARENA_VMAX},
+                {TR_STATE_EMA, TR_ARENA_EMA}};
     unsigned states = states_of(variables->optimizer);
     float *window = variables->shared;
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {

@@ -13,9 +13,9 @@
 #include "nn/model.h"
 #include "optim/optimizer.h"
 
-enum tr_arena { TR_ARENA_PARAMETERS, TR_ARENA_M, TR_ARENA_V, TR_ARENA_EMA, TR_ARENAS };
+enum tr_arena { TR_ARENA_PARAMETERS, TR_ARENA_M, TR_ARENA_V, TR_ARENA_VMAX, TR_ARENA_EMA, TR_ARENAS };
 
-/* "parameters", "m", "v", "ema". */
+/* "parameters", "m", "v", "vmax", "ema". */
 extern const char *const tr_arena_names[TR_ARENAS];
 
 typedef struct tr_variables tr_variables;
@@ -91,8 +91,8 @@ tr_status tr_variables_store(tr_variables *variables, enum tr_arena arena, float
 /* Enqueues the scalars of a step; before its forward pass. */
 tr_status tr_variables_begin_step(tr_variables *variables, int64_t step);
 /* The same while the step before is under way, but no earlier one, and nobody has judged it: with
-   tr_variables_hold(), updates of this step change nothing either if those of that one were held, unless it is
-   just skipped then, or made a parameter NaN or infinite. */
+   tr_variables_hold(), updates of this step change nothing either if those of that one were held, unless it
+   is just skipped then, or made a parameter NaN or infinite. */
 tr_status tr_variables_begin_behind(tr_variables *variables, int64_t step, bool skips);
 /* Enqueues the norm of a whole gradient, whether or not the optimizer clips by it; read with
  * tr_variables_norm().

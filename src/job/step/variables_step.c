@@ -54,6 +54,8 @@ tr_status variables_make_groups(tr_variables *variables)
                 states & TR_STATE_M ? variables->arena[TR_ARENA_M].data + parameter->offset : NULL;
             group->update.v =
                 states & TR_STATE_V ? variables->arena[TR_ARENA_V].data + parameter->offset : NULL;
+            group->update.vmax =
+                states & TR_STATE_VMAX ? variables->arena[TR_ARENA_VMAX].data + parameter->offset : NULL;
             group->update.ema =
                 states & TR_STATE_EMA ? variables->arena[TR_ARENA_EMA].data + parameter->offset : NULL;
             group->update.scalars = variables->scalars;
@@ -156,6 +158,7 @@ static struct tr_op_update part_of(const struct variables_group *group, int64_t 
     update.w = behind(update.w, from);
     update.m = behind(update.m, from);
     update.v = behind(update.v, from);
+    update.vmax = behind(update.vmax, from);
     update.ema = behind(update.ema, from);
     return update;
 }

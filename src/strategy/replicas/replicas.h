@@ -41,7 +41,7 @@ tr_status tr_replicas_copy(tr_strategy *strategy);
    arenas of all replicas are the strategy's own, of which the class names those of TR_REPLICAS_ARENAS. Local.
    TR_ENOMEM. */
 tr_status tr_replicas_keep_apart(tr_strategy *strategy);
-#define TR_REPLICAS_ARENAS "replica#.parameters", "replica#.m", "replica#.v", "replica#.ema"
+#define TR_REPLICAS_ARENAS "replica#.parameters", "replica#.m", "replica#.v", "replica#.vmax", "replica#.ema"
 /* Narrows the floats [*begin, *end) to those of parameter `index`; false if none is left, or if the parameter
    is not learned: running statistics. */
 bool tr_replicas_narrow(const tr_strategy *strategy, int index, int64_t *begin, int64_t *end);

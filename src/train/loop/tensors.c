@@ -41,7 +41,7 @@ static float *arena_values(const tr_trainer *trainer, int arena)
 /* Whether the run keeps this arena for this parameter, on some rank. */
 static bool keeps(const tr_trainer *trainer, int arena, const struct tr_parameter *parameter)
 {
-    static const unsigned bits[TR_ARENAS] = {0, TR_STATE_M, TR_STATE_V, TR_STATE_EMA};
+    static const unsigned bits[TR_ARENAS] = {0, TR_STATE_M, TR_STATE_V, TR_STATE_VMAX, TR_STATE_EMA};
     const struct tr_strategy_arena *own = own_arena(trainer, arena);
     int like = own ? (int)own->like : arena;
     if (like == TR_ARENAS) return parameter->kind != TR_PARAMETER_STATISTIC;

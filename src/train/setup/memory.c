@@ -26,7 +26,7 @@ static int state_arenas(const struct tr_job *job)
     unsigned states = 0;
     for (int i = 0; i < job->model->parameter_count; i++)
         states |= tr_optimizer_states(&job->optimizer, job->model->parameters[i].kind);
-    return __builtin_popcount(states & (TR_STATE_M | TR_STATE_V | TR_STATE_EMA));
+    return __builtin_popcount(states & TR_STATE_ANY);
 }
 
 /* Slots and pass of a rank that computes its part of the microbatches, of sequences as short as can be. */

@@ -294,11 +294,14 @@ struct tr_op_update case_update_options(enum tr_rule rule, int options, int64_t 
 
 void case_update_name(struct scene *s, const struct tr_op_update *a, int options, const char *before)
 {
-    static const char *const rules[CASE_RULES] = {"sgd",     "momentum", "adam",     "adamw",
-                                                  "rmsprop", "adagrad",  "statistic"};
+    static const char *const rules[CASE_RULES] = {"sgd",  "momentum", "adam",    "adamw",
+                                                  "lion", "rmsprop",  "adagrad", "statistic"};
     scene_name(s, "%s%s of %d%s%s%s%s%s%s", before, rules[a->rule], (int)a->count,
                options & CASE_HELD ? ", held" : "",
-               a->nesterov ? a->rule == TR_RULE_RMSPROP ? ", momentum" : ", nesterov" : "",
+               a->nesterov ? a->rule == TR_RULE_RMSPROP                            ? ", momentum"
+                             : a->rule == TR_RULE_ADAM || a->rule == TR_RULE_ADAMW ? ", amsgrad"
+                                                                                   : ", nesterov"
+                           : "",
                a->clip_norm ? ", clip_norm" : "", a->l2 > 0 ? ", l2" : "",
                a->clip_value > 0 ? ", clip_value" : "", options & 16 ? ", ema" : "");
 }
@@ -308,10 +311,12 @@ void case_update_state(struct scene *s, int options, struct tr_op_update *a)
     static const struct tr_step_scalars holds = {.rate = 1, .adam_rate = 1, .adam_correction = 1, .held = 1};
     const bool moments = a->rule == TR_RULE_ADAM || a->rule == TR_RULE_ADAMW;
     const bool second = moments || a->rule == TR_RULE_RMSPROP || a->rule == TR_RULE_ADAGRAD;
-    const bool first = moments || a->rule == TR_RULE_MOMENTUM || (a->rule == TR_RULE_RMSPROP && options & 1);
+    const bool first = moments || a->rule == TR_RULE_LION || a->rule == TR_RULE_MOMENTUM ||
+                       (a->rule == TR_RULE_RMSPROP && options & 1);
     a->w = scene_in(s, "w", a->count);
     a->m = first ? scene_in(s, "m", a->count) : NULL;
     a->v = second ? scene_positive(s, "v", a->count) : NULL;
+    a->vmax = moments && options & 1 ? scene_positive(s, "vmax", a->count) : NULL;
     a->ema = options & 16 ? scene_in(s, "ema", a->count) : NULL;
     a->scalars = options & CASE_HELD ? scene_data(s, "scalars", sizeof holds, sizeof(uint32_t), &holds)
                                      : scene_scalars(s);

@@ -187,7 +187,10 @@ static float adam_step(const struct tr_op_update *a, int64_t i, float g, float w
 {
     a->m[i] = flushed(fused(a->beta1, a->m[i], (1 - a->beta1) * g));
     a->v[i] = flushed(fused(a->beta2, a->v[i], (1 - a->beta2) * (g * g)));
-    const float divisor = fused(sqrtf(a->v[i]), a->scalars->adam_correction, a->epsilon);
+    float v = a->v[i];
+    if (a->vmax && (v < a->vmax[i] || v == a->vmax[i])) v = a->vmax[i];
+    if (a->vmax) a->vmax[i] = v;
+    const float divisor = fused(sqrtf(v), a->scalars->adam_correction, a->epsilon);
     return fused(-(a->scalars->adam_rate * a->rate_factor), a->m[i] / divisor, w);
 }
 
@@ -209,6 +212,10 @@ static float new_weight(const struct tr_op_update *a, int64_t i)
         return adam_step(a, i, g, w);
     case TR_RULE_ADAMW:
         return adam_step(a, i, g, fused(-(rate * a->decay), w, w));
+    case TR_RULE_LION:
+        q = fused(a->beta1, a->m[i], (1 - a->beta1) * g);
+        a->m[i] = flushed(fused(a->beta2, a->m[i], (1 - a->beta2) * g));
+        return fused(-rate, fused(a->decay, w, q == 0 || isnan(q) ? q : copysignf(1, q)), w);
     case TR_RULE_RMSPROP:
         a->v[i] = flushed(fused(a->beta2, a->v[i], (1 - a->beta2) * (g * g)));
         q = g / (sqrtf(a->v[i]) + a->epsilon);

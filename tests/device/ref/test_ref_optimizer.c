@@ -25,7 +25,7 @@
 
 /* One element through STEPS steps, by the book. */
 struct element {
-    double w, m, v, ema;
+    double w, m, v, vmax, ema;
 };
 
 static double clamp(double x, double limit)
@@ -53,8 +53,15 @@ static void step_by_the_book(const struct tr_op_update *op, double g, int t, dou
         if (op->rule == TR_RULE_ADAMW) e->w -= rate * DECAY * e->w;
         e->m = BETA1 * e->m + (1 - BETA1) * g;
         e->v = BETA2 * e->v + (1 - BETA2) * g * g;
-        double m_hat = e->m / (1 - pow(BETA1, t)), v_hat = e->v / (1 - pow(BETA2, t));
+        double m_hat = e->m / (1 - pow(BETA1, t)), v_hat;
+        e->vmax = fmax(e->vmax, e->v);
+        v_hat = (op->vmax ? e->vmax : e->v) / (1 - pow(BETA2, t));
         e->w -= rate * m_hat / (sqrt(v_hat) + EPSILON);
+    }
+    if (op->rule == TR_RULE_LION) {
+        double u = BETA1 * e->m + (1 - BETA1) * g;
+        e->w -= rate * ((u > 0) - (u < 0) + DECAY * e->w);
+        e->m = BETA2 * e->m + (1 - BETA2) * g;
     }
     if (op->rule == TR_RULE_RMSPROP) {
         e->v = BETA2 * e->v + (1 - BETA2) * g * g;
@@ -78,13 +85,15 @@ static void check_rule(struct tr_op_update op)
 {
     struct tr_step_scalars scalars = {.rate = (float)RATE, .ema_decay = (float)AVERAGE, .clip_scale = 0.5f};
     float *w = differences_numbers(COUNT, 1), *m = differences_zeros(COUNT), *v = differences_zeros(COUNT);
+    float *vmax = differences_zeros(COUNT);
     float *ema = differences_numbers(COUNT, 1);
     struct element e[COUNT];
-    for (int i = 0; i < COUNT; i++) e[i] = (struct element){(double)w[i], 0, 0, (double)ema[i]};
+    for (int i = 0; i < COUNT; i++) e[i] = (struct element){(double)w[i], 0, 0, 0, (double)ema[i]};
     op.count = COUNT;
     op.w = w;
     op.m = op.rule == TR_RULE_RMSPROP && !op.nesterov ? NULL : m;
     op.v = v;
+    op.vmax = op.nesterov ? vmax : NULL;
     op.ema = ema;
     op.scalars = &scalars;
     for (int t = 1; t <= STEPS; t++) {
@@ -102,7 +111,7 @@ static void check_rule(struct tr_op_update op)
         differences_release(1, &grad);
     }
     assert_int_equal(scalars.nonfinite, 0);
-    differences_release(4, (float *[]){w, m, v, ema});
+    differences_release(5, (float *[]){w, m, v, vmax, ema});
 }
 
 static void test_rules(void **state)

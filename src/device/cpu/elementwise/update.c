@@ -11,8 +11,8 @@
 
 /* The scalars of a call on all lanes. */
 struct constants {
-    vf rate, adam_rate, correction, shrink; /* shrink: rate * decay */
-    vf beta1, beta2, rest1, rest2, epsilon; /* rest: 1 - beta */
+    vf rate, adam_rate, correction, decay, shrink; /* shrink: rate * decay */
+    vf beta1, beta2, rest1, rest2, epsilon;        /* rest: 1 - beta */
     vf clip_scale, clip_most, clip_least, l2, average;
 };
 
@@ -24,6 +24,7 @@ static struct constants constants_of(const struct tr_op_update *a)
         .rate = v_set1(rate),
         .adam_rate = v_set1(s->adam_rate * a->rate_factor),
         .correction = v_set1(s->adam_correction),
+        .decay = v_set1(a->decay),
         .shrink = v_set1(rate * a->decay),
         .beta1 = v_set1(a->beta1),
         .beta2 = v_set1(a->beta2),
@@ -79,6 +80,15 @@ V_INLINE vf rooted(const struct tr_op_update *a, const struct constants *c, enum
     return v_fnma(c->rate, q, w);
 }
 
+V_INLINE vf lion(const struct tr_op_update *a, const struct constants *c, vf g, vf w, int64_t i, int64_t n,
+                 bool whole)
+{
+    const vf m = load(a->m + i, n, whole), u = v_fma(c->beta1, m, v_mul(c->rest1, g));
+    const vf sign = v_select(v_gt(u, v_zero()), v_set1(1), v_select(v_lt(u, v_zero()), v_set1(-1), u));
+    store(a->m + i, v_flush(v_fma(c->beta2, m, v_mul(c->rest2, g))), n, whole);
+    return v_fnma(c->rate, v_fma(c->decay, w, sign), w);
+}
+
 V_INLINE vf ruled(const struct tr_op_update *a, const struct constants *c, enum tr_rule rule, vf g, int64_t i,
                   int64_t n, bool whole)
 {
@@ -87,6 +97,7 @@ V_INLINE vf ruled(const struct tr_op_update *a, const struct constants *c, enum 
     g = prepared_gradient(a, c, g, w);
     if (rule == TR_RULE_SGD) return v_fnma(c->rate, g, w);
     if (rule == TR_RULE_RMSPROP || rule == TR_RULE_ADAGRAD) return rooted(a, c, rule, g, w, i, n, whole);
+    if (rule == TR_RULE_LION) return lion(a, c, g, w, i, n, whole);
     vf m = load(a->m + i, n, whole);
     if (rule == TR_RULE_MOMENTUM) {
         m = v_flush(v_fma(c->beta1, m, g));
@@ -99,6 +110,11 @@ V_INLINE vf ruled(const struct tr_op_update *a, const struct constants *c, enum 
     v = v_flush(v_fma(c->beta2, v, v_mul(c->rest2, v_mul(g, g))));
     store(a->m + i, m, n, whole);
     store(a->v + i, v, n, whole);
+    if (a->vmax) { /* the greater one, NaN above all: v unless v <= before */
+        const vf before = load(a->vmax + i, n, whole);
+        v = v_select(v_ge(before, v), before, v);
+        store(a->vmax + i, v, n, whole);
+    }
     return v_fnma(c->adam_rate, v_div(m, v_fma(v_sqrt(v), c->correction, c->epsilon)), w);
 }
 
@@ -156,6 +172,9 @@ void update_rows(const struct tr_op_update *a, int64_t first, int64_t step, int6
         break;
     case TR_RULE_ADAMW:
         bad = update_by(a, TR_RULE_ADAMW, &rows);
+        break;
+    case TR_RULE_LION:
+        bad = update_by(a, TR_RULE_LION, &rows);
         break;
     case TR_RULE_RMSPROP:
         bad = update_by(a, TR_RULE_RMSPROP, &rows);

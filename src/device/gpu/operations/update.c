@@ -21,6 +21,7 @@ tr_status gpu_update(tr_device *device, const struct tr_op_update *a)
     gpu_array(&call, a->w);
     gpu_array(&call, a->m);
     gpu_array(&call, a->v);
+    gpu_array(&call, a->vmax);
     gpu_array(&call, a->ema);
     gpu_memory(&call, a->scalars, sizeof(uint32_t));
     return gpu_run_each(&call, a->count);
