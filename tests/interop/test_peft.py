@@ -47,7 +47,7 @@ def tokenizer(name):
 
 def network(name, kind, settings):
     torch.manual_seed(3)
-    config = getattr(transformers, f"{kind}Config")(**settings, attn_implementation="eager")
+    config = getattr(transformers, f"{kind}Config")(**settings, attn_implementation="eager" if kind == "GPT2" else "sdpa")
     causal = {"GPT2": "GPT2LMHeadModel"}.get(kind, f"{kind}ForCausalLM")
     net = getattr(transformers, causal)(config).eval()
     net.save_pretrained(place(name))
@@ -72,7 +72,7 @@ def in_and_out(name, net, kind, targets):
         for key, value in theirs.named_parameters():
             if "lora_" in key:
                 value.copy_(torch.randn_like(value) * 0.3)
-    theirs.eval().save_pretrained(place(f"{name}-peft"))
+    theirs.eval().save_pretrained(place(f"{name}-peft"), save_embedding_layers=False)
     trireme("import", f"{name}-peft", "--base", f"{name}-run", "--out", f"{name}-adapted")
     trireme("export", f"{name}-adapted", "--merge", "--c", f"{name}-merged.c", "--name", "net")
     ours = Ours(f"{name}-merged")
@@ -92,11 +92,31 @@ def in_and_out(name, net, kind, targets):
     assert (config["r"], config["lora_alpha"], config["lora_dropout"]) == (3, 6.0, 0.25), config
 
 
+def in_its_numbers(model):
+    """transformers takes norms and the angles of positions in float32, whatever the numbers are, so that a network in float64 is
+    none. Angles are those of float64 here, as ours are."""
+    for module in model.modules():
+        if hasattr(module, "variance_epsilon"):
+            norm = lambda x, at=module: at.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + at.variance_epsilon))
+            module.forward = norm
+        if not hasattr(module, "inv_freq"):
+            continue
+        half = module.inv_freq.shape[0]
+        speed = 10000.0 ** (-torch.arange(half, dtype=torch.float64) / half)
+
+        def forward(x, position_ids, *_, speed=speed, **__):
+            angles = position_ids[..., None].double() * speed
+            both = torch.cat([angles, angles], -1)
+            return both.cos().to(x.dtype), both.sin().to(x.dtype)
+
+        module.forward = forward
+
+
 def train(name, net, kind, targets, rule, make):
     """From the same adapters, over the same windows: as near to PEFT in float64 as twice PEFT in float32."""
     text = np.random.default_rng(8).integers(0, VOCABULARY, WINDOW * BATCH * 10 + 1)
     np.save(place("train.npy"), text)
-    adapted(net, kind, targets).save_pretrained(place(f"{name}-first"))
+    adapted(net, kind, targets).save_pretrained(place(f"{name}-first"), save_embedding_layers=False)
     first = load_file(place(f"{name}-first/adapter_model.safetensors"))
     corpus = f"{{corpus: {{path: {place('train.npy')}, unit: ids, ids: {VOCABULARY}, window: {WINDOW}}}}}"
     changes = [f"data.train={corpus}", f"optimizer={rule}",
@@ -109,6 +129,7 @@ def train(name, net, kind, targets, rule, make):
 
     def theirs(number):
         model = PeftModel.from_pretrained(copy.deepcopy(net).to(number), place(f"{name}-first"), is_trainable=True).to(number)
+        in_its_numbers(model)
         learned = [value for value in model.parameters() if value.requires_grad]
         optimizer = make(learned)
         for step in range(STEPS):
@@ -129,6 +150,7 @@ def train(name, net, kind, targets, rule, make):
     # Apart: an evaluation computes the products beside the weights.
     x, y = (torch.tensor(text[begin : begin + WINDOW * BATCH * 10]) for begin in (0, 1))
     model = PeftModel.from_pretrained(copy.deepcopy(net).float(), place(f"{name}-last")).double().eval()
+    in_its_numbers(model)
     with torch.no_grad():
         loss = torch.nn.functional.cross_entropy(model(x.reshape(-1, WINDOW)).logits.flatten(0, 1), y)
     said = trireme("eval", f"{name}-trained", "--json", "--set-name", "train")
@@ -161,7 +183,7 @@ refused("peft_type", {"peft_type": "IA3"})
 refused("an adapter of rank 4 has", {"r": 4})
 refused("none of an adapter", None, lambda t: t | {"base_model.model.transformer.h.0.ln_1.lora_A.weight": torch.zeros(3, 24)})
 refused("attention0.input_lora_a", None, lambda t: {k: v for k, v in list(t.items())[1:]})
-refused("as `base`", None, None, "--partial")
+refused("as `--base`", None, None, "--partial")
 refused("the network wants", None, None, "--base", "llama-run")
 said = trireme("export", "gpt2-adapted", "--onnx", "no.onnx", code=2)
 assert "merge" in said, said
