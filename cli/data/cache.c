@@ -161,7 +161,7 @@ static tr_status run_cache(const void *options_)
 
 const struct cli_command cli_data_cache = {
     .name = "data cache",
-    .summary = "list or clear what runs keep of unpacked data",
+    .summary = "list or clear the cache of unpacked data",
     .about = "Lists the entries of the data cache: state, size, last use, and content. A run finds there the "
              "unpacked data of an earlier one, if the files are the same. Entries may be removed at any "
              "time. With --json an object a line.",

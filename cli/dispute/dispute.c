@@ -32,35 +32,35 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(a),
      .fallback = "",
-     .help = "a receipt, or the directory of a run, which is run again here; or, after \"|\", a command that "
-             "answers for one: \"|ssh host trireme dispute --answer runs/a\"",
+     .help = "a receipt, or the directory of a run, to be repeated here; or, after \"|\", a command that "
+             "answers for a receipt elsewhere: \"|ssh host trireme dispute --answer runs/a\"",
      .flags = TR_OPTION_POSITIONAL},
     {.key = "b",
      .type = TR_OPTION_STRING,
      .offset = AT(b),
      .fallback = "",
-     .help = "the other one",
+     .help = "the other party, likewise",
      .flags = TR_OPTION_POSITIONAL},
     {.key = "answer",
      .type = TR_OPTION_STRING,
      .offset = AT(answer),
      .fallback = "",
-     .help = "be a party: answer for this receipt, or the run in this directory, the questions on standard "
-             "input, a line each, on standard output",
+     .help = "act as a party for this receipt or the run in this directory: read questions from standard "
+             "input, one a line, and answer on standard output",
      .value_name = "RECEIPT|RUN"},
     {.key = "output",
      .type = TR_OPTION_STRING,
      .offset = AT(output),
      .fallback = "",
-     .help = "directory for the case of the number in which they differ, and the referee, a program of one "
-             "file that settles it",
+     .help = "directory for the case (the differing number with its inputs) and the referee (one C file "
+             "that decides it)",
      .letter = 'o',
      .value_name = "DIR"},
     {.key = "model",
      .type = TR_OPTION_STRING,
      .offset = AT(model),
      .fallback = "",
-     .help = "model file in the place of those in the receipts",
+     .help = "model file to use instead of those in the receipts",
      .letter = 'm',
      .value_name = "FILE"},
     CLI_OPTION_SET(struct options),
@@ -68,13 +68,13 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(from),
      .fallback = "",
-     .help = "the checkpoint with whose parameters the runs began, where they were given one",
+     .help = "the checkpoint that the runs started from (train --from), if there was one",
      .value_name = "DIR"},
     {.key = "memory_check",
      .type = TR_OPTION_BOOL,
      .offset = AT(memory_check),
      .fallback = "true",
-     .help = "refuse what will take more memory than the machine has free; variable TRIREME_MEMORY_CHECK",
+     .help = "refuse a run that needs more memory than the machine has free; variable TRIREME_MEMORY_CHECK",
      .flags = TR_OPTION_ENVIRONMENT},
     CLI_OPTION_JSON(struct options),
     CLI_OPTION_DEVICE(struct options),
@@ -241,7 +241,7 @@ static tr_status run(const void *options_)
 }
 
 static const struct tr_option_group groups[] = {
-    {"Who differs", "answer model set from"},
+    {"Parties", "answer model set from"},
     {"Output", "output json"},
     {"For experts", NULL},
     {NULL, NULL},
@@ -249,12 +249,13 @@ static const struct tr_option_group groups[] = {
 
 const struct cli_command cli_dispute = {
     .name = "dispute",
-    .summary = "find the first number in which two runs differ, and say who is right",
+    .summary = "find the first number in which two runs differ, and which run is right",
     .about =
-        "Asks two parties, each of which runs its own receipt again, by halves: for the first boundary "
-        "that differs, then the step, the operation, the number. That is computed out of the inputs on "
-        "which both agree. The last line says who is right; the exit code is 0 where the runs are equal, "
-        "6 where they are not, 7 where it cannot be told.",
+        "Finds the first number in which two runs differ. Each party repeats its own run and answers "
+        "questions about it. Bisection leads to the first boundary that differs, then the step, the "
+        "operation and the number, which is computed from the inputs on which both agree. The last line "
+        "names the party that is right. The exit code is 0 if the runs are equal, 6 if they differ, 7 if "
+        "no decision is possible.",
     CLI_OPTIONS(table, struct options),
     .groups = groups,
     .run = run,

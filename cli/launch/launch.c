@@ -29,8 +29,8 @@
 enum { TRANSPORT_AUTO, TRANSPORT_LOCAL, TRANSPORT_MPI };
 
 static const struct tr_choice transports[] = {
-    {"auto", TRANSPORT_AUTO, "local, but mpi with --hosts or --hostfile"},
-    {"local", TRANSPORT_LOCAL, "processes of this host, which share memory; needs nothing"},
+    {"auto", TRANSPORT_AUTO, "local; mpi with --hosts or --hostfile"},
+    {"local", TRANSPORT_LOCAL, "processes of this host, which share memory; needs no other software"},
     {"mpi", TRANSPORT_MPI, "by Open MPI's mpirun"},
     {NULL, 0, NULL},
 };
@@ -38,7 +38,7 @@ static const struct tr_choice transports[] = {
 enum { LOSS_STOP, LOSS_SHRINK };
 
 static const struct tr_choice losses[] = {
-    {"stop", LOSS_STOP, "the job ends, and starts again where --restarts says so"},
+    {"stop", LOSS_STOP, "the job ends; --restarts starts it again"},
     {"shrink", LOSS_SHRINK,
      "the others go on from the last step, to the same weights; with --restarts all are started again once a "
      "checkpoint is written; for the strategy allreduce, with several hosts and train --replicas-of-state 1"},
@@ -68,7 +68,8 @@ static const struct tr_option table[] = {
      .most = 1024,
      .help = "processes that share the job; at most as many as microbatches",
      .letter = 'n'},
-    CLI_OPTION_THREADS(struct options, "threads of each; 0: the processors of each host, divided evenly"),
+    CLI_OPTION_THREADS(struct options, "threads of each process; 0: the processors of each host, divided "
+                                       "evenly"),
     {.key = "transport",
      .type = TR_OPTION_CHOICE,
      .offset = AT(transport),
@@ -241,7 +242,7 @@ static tr_status choose_launcher(struct launch *launch)
     return launch->launcher->check(&launch->orders);
 }
 
-/* What `train` is told by its options about the transport is the launcher's to say. */
+/* The launcher alone gives `train` its options about the transport. */
 static tr_status check_transport(const struct launch *launch)
 {
     const struct tr_string_list *command = &launch->options->command;
@@ -285,7 +286,7 @@ static tr_status check_train(struct launch *launch, const struct cli_train_optio
     return check_directory(launch, train);
 }
 
-/* What stands behind the launcher's options, but `train`. */
+/* What stands after the launcher's options, but `train`. */
 static tr_status refuse_command(const struct launch *launch, const char *word)
 {
     for (int i = 0; cli_commands[i]; i++)

@@ -35,7 +35,7 @@ static tr_status run(const void *options_)
 
 const struct cli_command cli_devices = {
     .name = "devices",
-    .summary = "list what can compute on this machine",
+    .summary = "list the processors and GPUs that can compute here",
     .about =
         "Lists the devices of this machine, the instruction sets of the cpu device, and the caches of "
         "the processors with the number of processors that share them. All devices and instruction sets "

@@ -43,7 +43,7 @@ static tr_status run(const void *options_)
 
 const struct cli_command cli_diff = {
     .name = "diff",
-    .summary = "say whether two runs are equal, and where they part",
+    .summary = "compare two runs and name the first difference",
     .about = "Compares settings, hashes and, if both runs kept them (train --record-digests), digests of "
              "steps: names the first step, microbatch and tensor that differ. The exit code is 0 if the runs "
              "are equal, 1 if not or if one has not ended.",

@@ -40,12 +40,12 @@ static tr_status help_overview(char **out)
 {
     struct tr_text text = TR_TEXT_INIT;
     tr_text_add(&text, "Usage: trireme COMMAND [options]\n\n"
-                       "Trains neural networks with the same bits on any number of threads.\n\n"
+                       "Trains neural networks; equal jobs end with equal weights, bit for bit.\n\n"
                        "Commands:\n");
     cli_help_add_list(&text, cli_commands);
     tr_text_add(&text,
                 "\n`trireme help COMMAND` or `trireme COMMAND --help` lists the options of a command,\n"
-                "`trireme help cheatsheet` shows what to type for what one wants to do.\n\n"
+                "`trireme help cheatsheet` lists commands by task.\n\n"
                 "To begin with:\n"
                 "  trireme train mnist-quick\n"
                 "  trireme predict runs/mnist-quick --set-name test --index 0 --show\n\n"

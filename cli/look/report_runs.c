@@ -70,7 +70,7 @@ static tr_status run(const void *options_)
 
 const struct cli_command cli_report_runs = {
     .name = "report",
-    .summary = "make a page of what runs did",
+    .summary = "write an HTML report about runs",
     .about = "Writes one HTML file that needs nothing else: curves, a table of the runs, waiting times of "
              "each process, staleness, a timeline, the confusion matrix, misread images, and the commands "
              "that repeat the runs.",

@@ -318,7 +318,7 @@ out:
 
 const struct cli_command cli_plan = {
     .name = "plan",
-    .summary = "say what a job would take on a cluster, before it is run there",
+    .summary = "predict time, memory and messages of a job on a cluster",
     .about = "Measures the operations of a job on this machine and simulates the strategies' steps on any "
              "number of processes over a network that a file describes: time of a step, examples per second, "
              "memory, bytes, waiting, and what limits each strategy. --verify runs some and prints the error "

@@ -56,7 +56,8 @@ static const struct tr_option table[] = {
      .fallback = "-1",
      .least = -1,
      .most = TR_OPTION_WHOLE,
-     .help = "the first seed, which also decides draws; -1: 1, or the model file's if there is one seed"},
+     .help = "the first seed, which also decides the draws of --random; -1: 1, or the model file's if "
+             "--seeds is 1"},
     {.key = "random",
      .type = TR_OPTION_INT64,
      .offset = AT(random),
@@ -86,16 +87,15 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_BOOL,
      .offset = AT(rate_test),
      .fallback = "false",
-     .help = "in the place of points one short run whose learning rate rises from 1e-6 to 10 in 100 steps: "
-             "proposes a "
-             "rate, and draws the loss over it (rate-test.html)"},
+     .help = "make one short run whose learning rate rises from 1e-6 to 10 in 100 steps, instead of a "
+             "sweep; proposes a rate, and draws the loss over the rate (rate-test.html)"},
     {.key = "by",
      .type = TR_OPTION_STRING,
      .offset = AT(by),
      .fallback = "",
-     .help = "figure of the best point: loss, accuracy, or a metric as f1 or rmse, in its best evaluation on "
-             "validation data, or without those in the last one on test data; default: train.monitor of the "
-             "model file, else loss",
+     .help = "figure by which points are ranked: loss, accuracy, or a metric such as f1 or rmse; taken "
+             "from the best evaluation on validation data, else from the last one on test data; default: "
+             "train.monitor of the model file, else loss",
      .value_name = "FIGURE"},
     {.key = "out",
      .type = TR_OPTION_STRING,
@@ -332,14 +332,15 @@ done:
 const struct cli_command cli_sweep = {
     .name = "sweep",
     .summary = "run a job with many settings and seeds, and say which is best",
-    .about = "Trains the network of a model file with every combination of the values of --set, or with some "
-             "that are drawn, each with --seeds seeds. --workers runs at a time share the processors. Prints "
-             "the result of each and the best, with means over seeds, a table (sweep.csv) and a page "
-             "(report.html). A run that fails is reported; the others go on. Ctrl-C saves the current runs; "
-             "the same command continues them, and with more values or seeds it runs the new ones. "
-             "Validation data (data.validation_split) are evaluated every train.evaluate_every steps; all "
-             "points have the same validation rows, whatever their seed. With --folds each is run with every "
-             "part of the training data as validation data; the table then has the means over folds.",
+    .about = "Trains the network of a model file with every combination of the values of --set (a point), "
+             "or with random ones, each with --seeds seeds. --workers runs at a time share the processors. "
+             "Prints the result of each point, the means over seeds and the best point, and writes a table "
+             "(sweep.csv) and a page (report.html). A run that fails is reported; the others go on. Ctrl-C "
+             "saves the current runs; the same command continues them, and with more values or seeds it "
+             "runs the new ones. Validation data (data.validation_split) are evaluated every "
+             "train.evaluate_every steps; all points and seeds have the same validation rows. With --folds "
+             "each point is run with every part of the training data as validation data; the table then "
+             "has the means over folds.",
     CLI_OPTIONS(table, struct options),
     .model = offsetof(struct options, model),
     .run = run,

@@ -19,7 +19,7 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(model),
      .fallback = "",
-     .help = CLI_MODEL_HELP "; with --resume that of the checkpoint, if not given",
+     .help = CLI_MODEL_HELP "; may be left out with --resume, since checkpoints have it",
      .flags = TR_OPTION_POSITIONAL},
     CLI_OPTION_SET(struct cli_train_options),
     {.key = "out",
@@ -55,17 +55,15 @@ static const struct tr_option table[] = {
      .offset = AT(replay),
      .fallback = "",
      .help =
-         "compute the asynchronous run of this directory again by its log of updates, to the same weights, "
-         "in one "
-         "process or shared by several; without a model file the run's own. By default --out is DIR-replay",
+         "repeat the asynchronous run of this directory by its log of updates, to the same weights, in one "
+         "or several processes; MODEL defaults to the run's, --out to DIR-replay",
      .value_name = "DIR"},
     {.key = "schedule",
      .type = TR_OPTION_STRING,
      .offset = AT(schedule),
      .fallback = "",
-     .help = "train in the order of updates that this file gives as text, as `trireme log` prints it: which "
-             "worker's "
-             "gradient of which batch, computed with which version",
+     .help = "train with the updates listed in this file, in the format of `trireme log`: the worker, the "
+             "batch and the version of the parameters of each gradient",
      .value_name = "FILE"},
     {.key = "simulate_delays",
      .type = TR_OPTION_INT64,
@@ -73,9 +71,8 @@ static const struct tr_option table[] = {
      .fallback = "0",
      .least = 0,
      .most = TR_OPTION_WHOLE,
-     .help = "compute an asynchronous run of simulated workers in this process, with random delays that "
-             "follow from "
-             "this seed and --slow: the same run each time; 0: none",
+     .help = "simulate the workers of an asynchronous run in this process, with random delays by this seed "
+             "and --slow; the same run each time; 0: none",
      .value_name = "SEED"},
     {.key = "simulate_workers",
      .type = TR_OPTION_INT32,
@@ -83,7 +80,7 @@ static const struct tr_option table[] = {
      .fallback = "4",
      .least = 1,
      .most = 4095,
-     .help = "workers that --simulate-delays simulates"},
+     .help = "number of simulated workers"},
     {.key = "transport",
      .type = TR_OPTION_STRING,
      .offset = AT(transport),
@@ -180,7 +177,7 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_BOOL,
      .offset = AT(placement),
      .fallback = "false",
-     .help = "print first what each process computes, holds and updates"},
+     .help = "print first the layers, microbatches and parameters of each process"},
     {.key = "continue",
      .type = TR_OPTION_BOOL,
      .offset = AT(continues),
@@ -242,8 +239,7 @@ static const struct tr_option table[] = {
      .offset = AT(receipt),
      .fallback = "false",
      .help =
-         "keep a receipt of the run, run.receipt in its directory, by which `trireme verify` runs it again "
-         "(train.receipt of the model file)"},
+         "write run.receipt, by which `trireme verify` can check the run (train.receipt of the model file)"},
     {.key = "overwrite",
      .type = TR_OPTION_BOOL,
      .offset = AT(overwrite),
@@ -264,7 +260,7 @@ static const struct tr_option table[] = {
      .fallback = "0",
      .least = 0,
      .most = TR_OPTION_WHOLE,
-     .help = "epochs to train in all, likewise"},
+     .help = "epochs to train in all, instead of the model file's steps or epochs; 0: as the file says"},
     CLI_OPTION_DEVICE(struct cli_train_options),
     CLI_OPTION_DATA_CACHE(struct cli_train_options),
     {.key = "log",
@@ -272,7 +268,7 @@ static const struct tr_option table[] = {
      .offset = AT(log),
      .fallback = "text",
      .choices = logs,
-     .help = "what is printed while it runs",
+     .help = "output during the run",
      .value_name = "KIND"},
     {.key = "quiet",
      .type = TR_OPTION_BOOL,
@@ -293,8 +289,8 @@ static const struct tr_option table[] = {
 #undef AT
 
 static const struct tr_option_group groups[] = {
-    {"The eight to begin with", "out steps epochs set overwrite resume threads help"},
-    {"What is trained, and from where", "seed from continue resume_changed replay"},
+    {"Basic options", "out steps epochs set overwrite resume threads help"},
+    {"Start of the run", "seed from continue resume_changed replay"},
     {"Stale gradients in one process", "schedule simulate_delays simulate_workers"},
     {"Several processes (see also `trireme launch`)",
      "strategy shares bind transport timeout patience outlives replicas_of_state placement"},

@@ -151,7 +151,7 @@ static tr_status run(const void *options_)
 
 const struct cli_command cli_import = {
     .name = "import",
-    .summary = "begin with the parameters of a file of another program",
+    .summary = "make a checkpoint from the weights of another program",
     .about =
         "Makes a checkpoint of step 0 from the tensors of a safetensors file and a model file, or from a "
         "directory of Hugging Face, whose model file is written to the run's directory. It can "
