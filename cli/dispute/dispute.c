@@ -171,7 +171,7 @@ static tr_status write_file(const char *directory, const char *name, const char 
 static tr_status write_case(const char *directory, const struct tr_dispute_result *result)
 {
     if (!result->referee) {
-        cli_message("there is no case to write: the dispute came to no number that a referee computes");
+        cli_message("no case was written: the dispute did not end at a number that a referee can compute");
         return TR_OK;
     }
     TR_TRY(tr_file_make_directories(NULL, directory));

@@ -175,7 +175,7 @@ static bool prepare_restart(const struct launch *launch, int restart, double pau
     cli_message("restart %d of %d in %g s, from %s", restart, launch->options->restarts, pause, from);
     int number = cli_job_pause(pause);
     if (number) *code = saved >= 0 ? CLI_EXIT_INTERRUPTED : stopped_code(number);
-    if (number && saved >= 0) cli_message("stopped; what was saved last is there to go on from");
+    if (number && saved >= 0) cli_message("stopped; the last checkpoint can be resumed");
     if (begun) setenv("TRIREME_CONTINUE", "true", 1);
     return number == 0;
 }
@@ -293,9 +293,10 @@ static tr_status refuse_command(const struct launch *launch, const char *word)
         if (strcmp(cli_commands[i]->name, word) == 0)
             return tr_fail(TR_EINVAL,
                            "only `train` shares its work among processes; `trireme %s` runs by itself", word);
-    return tr_fail(TR_EINVAL,
-                   "\"%s\" is no command; say what the processes do, as in `trireme launch -n %d train %s`",
-                   word, launch->options->processes, tr_file_exists(word) ? word : "MODEL");
+    return tr_fail(
+        TR_EINVAL,
+        "\"%s\" is not a command; name the work of the processes, as in `trireme launch -n %d train %s`",
+        word, launch->options->processes, tr_file_exists(word) ? word : "MODEL");
 }
 
 /* Whether it is what `trireme plan --hosts` starts. */

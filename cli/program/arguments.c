@@ -30,7 +30,7 @@ static int end_options(const struct cli_command *command, int argc, const char *
     return count;
 }
 
-/* The first word that is no option of the command may be one of the command behind it. Returns `status`, with
+/* The first word that is no option of the command may be one of the command after it. Returns `status`, with
    a message that says so where it is. */
 static tr_status find_misplaced(const struct cli_command *command, const struct cli_command *passed, int argc,
                                 const char *const *argv, tr_status status)
@@ -40,7 +40,7 @@ static tr_status find_misplaced(const struct cli_command *command, const struct 
     const char *word = argv[at];
     int length = (int)strcspn(word, "=");
     return tr_fail(status,
-                   "%.*s is an option of `%s` and goes behind that word: `trireme %s %s ... %.*s` (see "
+                   "%.*s is an option of `%s`; write it after that word: `trireme %s %s ... %.*s` (see "
                    "`trireme %s --help`)",
                    length, word, passed->name, command->name, passed->name, length, word, passed->name);
 }

@@ -164,7 +164,9 @@ tr_status cli_run_check_writable(const char *directory)
     if (!trial)
         status = TR_ENOMEM;
     else if (!tr_file_is_directory(there))
-        status = tr_fail(TR_EINVAL, "nothing can be written to the output directory %s: %s is no directory",
+        status = tr_fail(TR_EINVAL,
+                         "nothing can be written to the output directory %s: %s is not a directory; choose "
+                         "another with --out",
                          directory, there);
     else if (tr_file_replace_check(trial) != TR_OK)
         status = tr_fail(TR_EINVAL, "nothing can be written to the output directory %s: %s", directory,

@@ -73,7 +73,8 @@ static tr_status open_tensors(const tr_checkpoint *checkpoint, const char *path,
 static tr_status demand_directory(const char *path)
 {
     if (tr_file_is_directory(path)) return TR_OK;
-    return tr_fail(TR_EINVAL, "\"%s\" is no directory, as a run and a checkpoint are; check the path", path);
+    return tr_fail(TR_EINVAL,
+                   "\"%s\" is not a directory; a run and a checkpoint are directories; check the path", path);
 }
 
 tr_status tr_checkpoint_latest(const char *run, int64_t *step)

@@ -4,7 +4,7 @@
 
 enum verdict { ALLOWED, NOTHING_BEFORE, NOTHING_BEHIND, CROSSED, SHARED_RELU, IMAGE_TOKENS };
 
-/* `taker` is the layer behind the cut that is in the way, `taken` what it takes. */
+/* `taker` is the layer after the cut that is in the way, `taken` what it takes. */
 static enum verdict judge(const struct tr_model *model, int cut, int *taker, int *taken)
 {
     int crossing = tr_model_source(model, cut - 1);
@@ -33,14 +33,14 @@ tr_status tr_model_check_cut(const struct tr_model *model, int cut)
     const char *of = taken < 0 ? "" : model->layers[taken].name;
     switch (verdict) {
     case NOTHING_BEFORE:
-        return tr_fail(TR_EINVAL, "nothing is computed in front of layer \"%s\"", name);
+        return tr_fail(TR_EINVAL, "nothing is computed before layer \"%s\"", name);
     case NOTHING_BEHIND:
-        return tr_fail(TR_EINVAL, "nothing is computed from layer \"%s\" on", name);
+        return tr_fail(TR_EINVAL, "nothing is computed from layer \"%s\" onwards", name);
     case CROSSED:
         if (taken < 0)
-            return tr_fail(TR_EINVAL, "layer \"%s\" behind \"%s\" takes the network's input", by, name);
-        return tr_fail(TR_EINVAL, "layer \"%s\" also takes the output of \"%s\" in front of layer \"%s\"", by,
-                       of, name);
+            return tr_fail(TR_EINVAL, "layer \"%s\" after \"%s\" takes the network's input", by, name);
+        return tr_fail(TR_EINVAL, "layer \"%s\" also takes the output of \"%s\" before layer \"%s\"", by, of,
+                       name);
     case SHARED_RELU:
         return tr_fail(TR_EINVAL, "layer \"%s\" applies the gradient of the relu of \"%s\" and stays with it",
                        by, of);

@@ -64,7 +64,7 @@ const struct tr_option tr_schedule_options[] = {
      .least = 1,
      .most = 1000,
      .only = BIT(RESTARTS),
-     .help = "steps of a period over those of the period in front of it"},
+     .help = "length of a period, divided by the length of the previous one"},
     {.key = "staircase",
      .type = TR_OPTION_BOOL,
      .offset = FIELD(staircase),
@@ -205,7 +205,7 @@ static double ease(double x)
     return x <= 0 ? 0 : x >= 1 ? 1 : (1 - tr_cos(PI * x)) / 2;
 }
 
-/* The part of its period that is over at `step` steps behind the warm-up. */
+/* The part of its period that is over at `step` steps after the warm-up. */
 static double part_of_period(const struct tr_schedule *schedule, int64_t step)
 {
     int64_t period = schedule->every, at = step;

@@ -15,7 +15,7 @@
 
 /* ---- lines by event ---- */
 
-/* A run goes on behind `step`: what was recorded of later steps will come again. */
+/* A run goes on after `step`: what was recorded of later steps will come again. */
 static void rewind_to(struct tr_run *run, int64_t step)
 {
     while (run->points > 0 && run->point[run->points - 1].step > step) run->points--;
@@ -244,10 +244,12 @@ static tr_status fail_no_run(const char *directory)
     }
     tr_file_names_free(&names);
     if (within)
-        tr_fail(TR_ENOTFOUND, "\"%s\" is no directory of a run, but has some in it, as \"%s\"; name these",
+        tr_fail(TR_ENOTFOUND,
+                "\"%s\" is not the directory of a run, but contains some, such as \"%s\"; name these",
                 directory, within);
     else
-        tr_fail(TR_ENOTFOUND, "\"%s\" is no directory of a run: it has no %s", directory, TR_JOURNAL_FILE);
+        tr_fail(TR_ENOTFOUND, "\"%s\" is not the directory of a run: it has no %s", directory,
+                TR_JOURNAL_FILE);
     tr_free(within);
     return TR_ENOTFOUND;
 }

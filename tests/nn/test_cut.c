@@ -201,7 +201,7 @@ static void places_are_those_where_one_tensor_crosses(void **state)
         {"relu before a pool and another",
          {1, 3, 4},
          2,
-         "layer \"add1\" also takes the output of \"a\" in front of layer \"add1\""},
+         "layer \"add1\" also takes the output of \"a\" before layer \"add1\""},
         {"residual", {1, 8}, 3, "also takes the output of \"a\""},
         {"a layer with itself alone", {1, 2, 3}, 0, NULL},
         {"last output of an LSTM", {1, 2, 3, 4}, 0, NULL},

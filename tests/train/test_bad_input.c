@@ -115,7 +115,7 @@ static const struct mistake mistakes[] = {
     {8, "input: {shape: [2, 2, 2, 2]}", TR_EINVAL, {"job.yaml:8", "4 sizes"}},
     {8, "input: {shape: [2], vocabulary: 9}", TR_EINVAL, {"job.yaml:8", "shape", "vocabulary"}},
     {6, "  - lstm: 4", TR_EINVAL, {"job.yaml:6", "lstm1", "sequence", "2"}},
-    {6, "  - conv: {filters: 2, kernel: 1}", TR_EINVAL, {"job.yaml:6", "conv1", "wants images", "2"}},
+    {6, "  - conv: {filters: 2, kernel: 1}", TR_EINVAL, {"job.yaml:6", "conv1", "needs images", "2"}},
     {8, "loss: {kind: hinge}", TR_EINVAL, {"job.yaml:8", "hinge", "softmax_cross_entropy"}},
     /* the optimizer */
     {9, "optimizer: {rule: adma, rate: 0.1}", TR_EINVAL, {"job.yaml:9", "\"adma\"", "adam"}},

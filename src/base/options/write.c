@@ -232,7 +232,7 @@ void tr_options_add_usage(struct tr_text *text, const char *command, const struc
     }
 }
 
-/* The words of `keys` one by one: *at moves behind the word whose length is returned; 0 at the end. */
+/* The words of `keys` one by one: *at moves after the word whose length is returned; 0 at the end. */
 static size_t next_key(const char **at, const char **word)
 {
     *word = *at + strspn(*at, " ");
@@ -317,6 +317,30 @@ static void add_cell(struct tr_text *text, const char *string)
     for (; *string; string++) tr_text_addf(text, *string == '|' ? "\\%c" : "%c", *string);
 }
 
+/* Choices with longer explanations than this have a table of their own below that of the options. */
+#define CELL_MOST 200
+
+static bool is_long(const struct tr_option *option)
+{
+    size_t length = 0;
+    struct tr_choice choice;
+    if (option->type != TR_OPTION_CHOICE) return false;
+    for (int32_t i = 0; (choice = tr_option_choice(option, i)).name; i++)
+        length += choice.help ? strlen(choice.help) : 0;
+    return length > CELL_MOST;
+}
+
+static void add_choices_table(struct tr_text *text, const struct tr_option *option)
+{
+    struct tr_choice choice;
+    tr_text_addf(text, "\n| `%s` | meaning |\n|---|---|\n", option->key);
+    for (int32_t i = 0; (choice = tr_option_choice(option, i)).name; i++) {
+        tr_text_addf(text, "| `%s` | ", choice.name);
+        if (choice.help) add_cell(text, choice.help);
+        tr_text_add(text, " |\n");
+    }
+}
+
 static void add_row(struct tr_text *text, const struct tr_option *table, const struct tr_option *option)
 {
     char range[OPTION_RANGE_SIZE];
@@ -341,7 +365,9 @@ static void add_row(struct tr_text *text, const struct tr_option *table, const s
         tr_text_add(text, ": ");
     }
     add_cell(text, option->help);
-    if (option->type == TR_OPTION_CHOICE) {
+    if (is_long(option)) {
+        tr_text_add(text, "; see below");
+    } else if (option->type == TR_OPTION_CHOICE) {
         const char *between = ". ";
         struct tr_choice choice;
         for (int32_t i = 0; (choice = tr_option_choice(option, i)).name; i++) {
@@ -361,5 +387,7 @@ tr_status tr_options_markdown(const char *title, const struct tr_option *table, 
     if (count == 0) tr_text_add(&text, "No options.\n");
     if (count > 0) tr_text_add(&text, "| key | value | default | meaning |\n|---|---|---|---|\n");
     for (int32_t i = 0; i < count; i++) add_row(&text, table, &table[i]);
+    for (int32_t i = 0; i < count; i++)
+        if (is_long(&table[i])) add_choices_table(&text, &table[i]);
     return tr_text_finish(&text, out);
 }

@@ -191,7 +191,7 @@ tr_status tr_data_set_open(const char *name, const char *part, const char *direc
     tr_status status = tr_source_open(description, directory, state, out);
     tr_free(description);
     if (status == TR_ENOTFOUND)
-        tr_fail_in(status, "data set %s is not there (trireme data fetch %s)", name, name);
+        tr_fail_in(status, "data set %s is missing; download it: trireme data fetch %s", name, name);
     return status;
 }
 

@@ -61,7 +61,7 @@ extern const struct tr_choice tr_bad_actions[];
 #define TR_OPTION_CLASSES(object, limit)                                                                     \
     {                                                                                                        \
         .key = "classes", .type = TR_OPTION_INT32, .offset = offsetof(object, classes), .fallback = "0",     \
-        .most = limit, .help = "number of classes, above every label; 0 takes the largest label plus one"    \
+        .most = limit, .help = "number of classes, greater than every label; 0: the largest label plus one"  \
     }
 
 /* The option of formats whose labels may be of pixels. */

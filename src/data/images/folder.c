@@ -66,19 +66,19 @@ static const struct tr_option folder_options[] = {
      FIELD(height),
      .fallback = "0",
      .most = UINT16_MAX,
-     .help = "height of the images; 0 takes that of the first"},
+     .help = "height of the images; 0: as the first image"},
     {.key = "width",
      .type = TR_OPTION_INT32,
      FIELD(width),
      .fallback = "0",
      .most = UINT16_MAX,
-     .help = "width of the images; 0 takes that of the first"},
+     .help = "width of the images; 0: as the first image"},
     {.key = "channels",
      .type = TR_OPTION_INT32,
      FIELD(channels),
      .fallback = "0",
      .most = 3,
-     .help = "1 for grey, 3 for colour; 0 takes that of the first; the others are converted"},
+     .help = "1 for grey, 3 for colour; 0: as the first image; the others are converted"},
     {.key = "fit",
      .type = TR_OPTION_CHOICE,
      FIELD(fit),
@@ -288,8 +288,8 @@ static tr_status fill(struct folder_source *source, const struct folder_options 
     TR_TRY(find_files(source, options, state));
     info->count = source->first[source->folders];
     if (info->count == 0) {
-        return tr_fail(TR_EFORMAT, "%s: no PNG or JPEG files in %s: the set is empty", source->path,
-                       source->masks ? "the folder itself" : "the folders of its classes");
+        return tr_fail(TR_EFORMAT, "%s: the set is empty: no PNG or JPEG files in %s", source->path,
+                       source->masks ? "the folder" : "a folder for each class, as in photos/cat/1.jpg");
     }
     source->size = tr_alloc((size_t)info->count, sizeof *source->size);
     if (source->masks) source->mask_size = tr_alloc((size_t)info->count, sizeof *source->mask_size);

@@ -216,8 +216,7 @@ static tr_status fill(struct view *view, const struct tr_memory_options *options
         view->changes = view->kept->gaps || !tr_scaling_is_plain(&view->scaling);
     } else {
         if (options->standardize || options->missing != TR_MISSING_STOP)
-            return tr_fail(TR_EINVAL,
-                           "the data \"%s\" are no numbers: standardize and missing mean nothing for them",
+            return tr_fail(TR_EINVAL, "the data \"%s\" are not numbers; leave out standardize and missing",
                            options->name);
         TR_TRY(tr_state_read_classes(state, &classes));
     }

@@ -139,7 +139,8 @@ static tr_status place_parts(struct whole *whole, const struct tr_split *split)
                        "validation_split and folds out, and name data.validation by time, with "
                        "part: [0.8, 1] there and part: [0, 0.8] in data.train");
     if (split->folds > count)
-        return tr_fail(TR_EINVAL, "%" PRId64 " examples cannot be cut into %" PRId32 " folds", count,
+        return tr_fail(TR_EINVAL,
+                       "%" PRId64 " examples cannot be cut into %" PRId32 " folds; set fewer folds", count,
                        split->folds);
     if (second < 1) second = 1;
     if (second > count - 1) second = count - 1;

@@ -82,8 +82,8 @@ static const struct tr_option csv_options[] = {
      FIELD(missing),
      .fallback = "stop",
      .choices = gaps,
-     .help = "replacement of a missing feature: a field that is empty, ?, NA, N/A, NaN, null or None; of "
-             "`categories` mean and constant say none of the names"},
+     .help = "replacement of a missing feature: a field that is empty, ?, NA, N/A, NaN, null or None; in "
+             "a column of `categories`, mean and constant stand for none of its names"},
     TR_OPTION_MISSING_VALUE(struct tr_csv_options),
     {.key = "standardize",
      .type = TR_OPTION_BOOL,
@@ -222,7 +222,7 @@ static tr_status survey(struct tr_csv_table *table, struct tr_bad *bad, int64_t 
     }
     if (bad->records == 0)
         return tr_fail(TR_EFORMAT,
-                       "%s: no row behind the first line, which is taken for the names of columns; add "
+                       "%s: no row after the first line, which has the names of the columns; add "
                        "rows, or set header: no if it is one",
                        table->path);
     TR_TRY(tr_bad_finish(bad, table->path));

@@ -76,7 +76,7 @@ static tr_status read_rows(struct tr_lines *lines, const char *column, struct tr
         TR_TRY(add(out, lines, fields[number]));
         TR_TRY(next(lines, separator, fields, &count, &more));
     }
-    if (out->count == 0) return tr_fail(TR_EFORMAT, "%s: no row behind the first line", lines->path);
+    if (out->count == 0) return tr_fail(TR_EFORMAT, "%s: no row after the first line", lines->path);
     return TR_OK;
 }
 

@@ -36,10 +36,11 @@ static tr_status check_name(const tr_config *node, const char *name)
     if (strlen(name) > 0 && strlen(name) < TR_NAMED_SHAPE_NAME && !name[strcspn(name, "./ \t\n\"")] &&
         strcmp(name, "input") != 0)
         return TR_OK;
-    return tr_config_fail_key(TR_EINVAL, node,
-                              "\"%s\" is no name for a source: give one of fewer than %d characters, none of "
-                              "them . / or blank, and not \"input\"",
-                              name, TR_NAMED_SHAPE_NAME);
+    return tr_config_fail_key(
+        TR_EINVAL, node,
+        "\"%s\" cannot be the name of a source: give one of fewer than %d characters, none of "
+        "them . / or blank, and not \"input\"",
+        name, TR_NAMED_SHAPE_NAME);
 }
 
 /* Whether there are sources, with names. */

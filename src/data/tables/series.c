@@ -70,13 +70,13 @@ static const struct tr_option series_options[] = {
      .type = TR_OPTION_BOOL,
      FIELD(every_step),
      .fallback = "false",
-     .help = "predict the targets of all rows up to the horizon, the next one first, not of that at the "
-             "horizon alone"},
+     .help = "predict the targets of every row up to the horizon, the next row first, not only of the row "
+             "at the horizon"},
     {.key = "inputs",
      .type = TR_OPTION_STRING_LIST,
      FIELD(inputs),
      .fallback = "",
-     .help = "columns that windows have, by name or number from 0; default: all but `series`, `time` and "
+     .help = "columns of the windows, by name or number from 0; default: all but `series`, `time` and "
              "`skip_columns`"},
     {.key = "targets",
      .type = TR_OPTION_STRING_LIST,
@@ -87,24 +87,22 @@ static const struct tr_option series_options[] = {
      .type = TR_OPTION_STRING,
      FIELD(series),
      .fallback = "",
-     .help = "column with the name of the series that a row is of; rows of a series stand together. Default: "
-             "all rows "
-             "are of one"},
+     .help = "column with the name of each row's series; the rows of a series are contiguous. Default: one "
+             "series"},
     {.key = "time",
      .type = TR_OPTION_STRING,
      FIELD(time),
      .fallback = "",
-     .help = "column that must ascend within a series: numbers, or texts in the order of their bytes as "
-             "2024-01-31"},
+     .help = "column that must ascend within a series: numbers, or texts such as 2024-01-31, compared by "
+             "their bytes"},
     {.key = "part",
      .type = TR_OPTION_FLOAT_LIST,
      FIELD(part),
      .fallback = "0, 1",
      .least = 0,
      .most = 1,
-     .help = "part of each series that is taken, by time: [0, 0.8] for training and [0.8, 1] for validation "
-             "share no "
-             "row"},
+     .help = "part of each series, by time: [0, 0.8] for training and [0.8, 1] for validation have no row "
+             "in common"},
     TR_CSV_OPTION_SKIP_COLUMNS(struct series_options),
     TR_CSV_OPTION_SEPARATOR(struct series_options),
     TR_CSV_OPTION_HEADER(struct series_options),
@@ -335,7 +333,7 @@ static tr_status follow(struct reading *reading, const struct tr_lines *lines)
         if (!ascends)
             return tr_lines_fail(
                 lines, field.at,
-                "time \"%.*s\" does not come behind \"%.40s\" of the row before; sort the rows of each "
+                "time \"%.*s\" does not come after \"%.40s\" of the row before; sort the rows of each "
                 "series by time",
                 (int)(field.length < 40 ? field.length : 40), field.at, reading->then);
     }
@@ -373,8 +371,7 @@ static tr_status read_rows(struct reading *reading)
         source->rows++;
     }
     if (source->rows == 0)
-        return tr_fail(TR_EFORMAT,
-                       "%s: no row behind the first line, which is taken for the names of columns",
+        return tr_fail(TR_EFORMAT, "%s: no row after the first line, which has the names of the columns",
                        reading->table.path);
     reading->first[reading->series_count] = source->rows;
     return TR_OK;

@@ -62,7 +62,7 @@ static const struct tr_option text_options[] = {
      FIELD(max_tokens),
      .fallback = "0",
      .most = 1 << 20,
-     .help = "longer texts are cut to this many words; 0 cuts nothing"},
+     .help = "longer texts are cut to this many words; 0: no text is cut"},
     {.key = "layout",
      .type = TR_OPTION_CHOICE,
      FIELD(form.layout),
@@ -226,7 +226,7 @@ static tr_status survey(struct reading *reading, struct tr_text_records *records
     }
 }
 
-/* Makes room for `length` more numbers behind `count`. */
+/* Makes room for `length` more numbers after `count`. */
 static bool make_room(int32_t **array, int64_t count, int64_t length, int64_t *room)
 {
     if (count + length <= *room) return true;

@@ -29,7 +29,7 @@ struct tr_words_options {
     {                                                                                                        \
         .key = "max_words", .type = TR_OPTION_INT32, .offset = offsetof(object, words.max_words),            \
         .fallback = "0", .most = TR_VOCABULARY_MAX,                                                          \
-        .help = "size of the vocabulary, the unknown word included; the rarest are left out; 0 keeps all"    \
+        .help = "size of the vocabulary, including the unknown word; the rarest are left out; 0: all words"  \
     }
 
 /* The head of such a source; begins as zeros. */

@@ -117,7 +117,7 @@ tr_status tr_job_columns_fill(const struct tr_job *job, const struct tr_job_colu
         if (!columns->fill)
             return tr_fail(TR_EINVAL,
                            "example %" PRId64 ": value %" PRId64 " of %" PRId64
-                           " is missing, and nothing stands for it: the network of \"%s\" was not trained "
+                           " is missing, and has no replacement: the network of \"%s\" was not trained "
                            "on a table with missing: mean or constant; give a number",
                            i / floats + 1, i % floats + 1, floats, job->file.name);
         values[i] = columns->fill[i % floats];

@@ -69,8 +69,7 @@ const struct tr_option tr_train_option_table[] = {
     {"receipt", TR_OPTION_BOOL, AT(receipt), "false", 0, 0, NULL,
      "keep a receipt, run.receipt, with which others can verify the run. Does not change results"},
     {"receipt_every", TR_OPTION_INT64, AT(receipt_every), "1000", 0, TR_OPTION_WHOLE, NULL,
-     "steps between digests of the state in a receipt, which has one for each checkpoint, too; 0: only "
-     "those"},
+     "steps between digests of the state in a receipt; each checkpoint adds one, too; 0: only these"},
     {"keep_best", TR_OPTION_CHOICE, AT(keep_best), "auto", 0, 0, keep_bests,
      "whether the checkpoint of the best evaluation is kept as `checkpoint-best`: by `monitor` where it is "
      "given, the highest accuracy with `until_accuracy`, else the lowest loss"},
@@ -87,9 +86,8 @@ const struct tr_option tr_train_option_table[] = {
     {"patience", TR_OPTION_INT64, AT(patience), "0", 0, TR_OPTION_WHOLE, NULL,
      "stop after this number of evaluations without a better loss, or figure of `monitor`; 0: never"},
     {"monitor", TR_OPTION_STRING, AT(monitor), "", 0, 0, NULL,
-     "figure of evaluations that says which is better, for `patience`, `keep_best` and the schedule "
-     "`plateau`: "
-     "a metric, as f1 (or macro_f1), roc_auc or rmse; default: the loss"},
+     "figure by which `patience`, `keep_best` and the schedule `plateau` compare evaluations: a metric, "
+     "such as f1 (or macro_f1), roc_auc or rmse; default: the loss"},
     {"top_k", TR_OPTION_INT32, AT(top_k), "5", 1, 1 << 24, NULL,
      "evaluations count how often the right class is among this number of highest scores"},
     {"sampling", TR_OPTION_CHOICE, AT(sampling), "once", 0, 0, samplings,
@@ -105,9 +103,7 @@ const struct tr_option tr_input_option_table[] = {
     {"shape", TR_OPTION_INT_LIST, AT(shape), "", 1, 1 << 24, NULL,
      "shape of an example: height, width, channels, or a number of values; default: from the data"},
     {"steps", TR_OPTION_INT64, AT(steps), "0", 0, 1 << 24, NULL,
-     "vectors that the numbers of an example are, one after the other: layers take a sequence then; 0: as "
-     "the data "
-     "say",
+     "divides the numbers of an example into so many vectors, a sequence for the layers; 0: as the data say",
      .flags = TR_OPTION_QUIET},
     {"vocabulary", TR_OPTION_INT64, AT(vocabulary), "0", 0, 1 << 28, NULL,
      "number of different tokens; 0: from the data"},

@@ -86,7 +86,7 @@ tr_status tr_layer_wants_sequence(const struct tr_layer *layer)
 {
     char text[TR_SHAPE_TEXT];
     if (layer->in[0].sequence) return TR_OK;
-    return tr_fail(TR_EINVAL, "wants a sequence, its input is %s; put an embedding in front",
+    return tr_fail(TR_EINVAL, "needs a sequence, its input is %s; put an embedding in front",
                    tr_shape_text(&layer->in[0], text));
 }
 

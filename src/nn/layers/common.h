@@ -66,8 +66,8 @@ tr_status tr_affine_activation_backward(const struct tr_layer_call *call,
 #define TR_GROUPS_OPTION(type)                                                                               \
     {                                                                                                        \
         "groups", TR_OPTION_INT64, offsetof(type, groups), "1", 1, 1 << 20, NULL,                            \
-            "groups of channels, of which outputs see the inputs of their own alone; as many as channels: "  \
-            "depthwise"                                                                                      \
+            "groups of channels; an output reads the channels of its own group only; as many groups as "     \
+            "channels: depthwise"                                                                            \
     }
 
 /* TR_EINVAL unless `groups` divides both. */

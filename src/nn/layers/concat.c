@@ -7,7 +7,7 @@ struct options {
 
 static const struct tr_option table[] = {
     TR_LAYER_WITH_OPTION(struct options,
-                         "layers whose outputs follow the previous layer's output; or give `from`"),
+                         "layers whose outputs are appended to the previous layer's output; or give `from`"),
 };
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)

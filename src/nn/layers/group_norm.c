@@ -26,7 +26,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     layer->flops = 8 * tr_shape_count(&layer->out);
     if (tr_layer_channels(layer) % options->groups)
         return tr_fail(TR_EINVAL,
-                       "%" PRId64 " channels are no multiple of %" PRId64 " groups; choose a divisor",
+                       "%" PRId64 " channels are not a multiple of %" PRId64 " groups; choose a divisor",
                        tr_layer_channels(layer), options->groups);
     for (int i = 0; i < 2; i++) /* mean, inv */
         tr_layer_buffer(layer,

@@ -19,7 +19,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     const int64_t channels = in->rank == 3 ? in->size[2] : 0;
     char text[TR_SHAPE_TEXT];
     if (in->sequence || in->rank != 3)
-        return tr_fail(TR_EINVAL, "wants images (height x width x channels), its input is %s; use layer_norm",
+        return tr_fail(TR_EINVAL, "needs images (height x width x channels), its input is %s; use layer_norm",
                        tr_shape_text(in, text));
     if (in->size[0] * in->size[1] == 1)
         return tr_fail(TR_EINVAL,

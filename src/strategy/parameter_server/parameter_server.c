@@ -1,4 +1,4 @@
-/* Options and class; and what workers and servers have in common. */
+/* Options, the class, and the common part of workers and servers. */
 #include "strategy/parameter_server/parameter_server.h"
 
 #include "strategy/parameter_server/schedule.h"
@@ -51,8 +51,8 @@ static const struct tr_option options[] = {
      .least = -1,
      .most = 1000000000,
      .help =
-         "updates that a gradient may miss; a worker that would exceed it waits before it begins. Below the "
-         "number of workers less one they wait for each other all the time. -1: twice the number of workers",
+         "updates that a gradient may miss; a worker that would exceed this waits before it begins. Below "
+         "workers - 1 all workers wait in every step. -1: twice the number of workers",
      .only = 1u << PS_BOUNDED},
     {.key = "backup",
      .type = TR_OPTION_INT32,
@@ -69,8 +69,8 @@ static const struct tr_option options[] = {
      .fallback = "4",
      .least = 1,
      .most = TR_STRATEGY_RANKS - 1,
-     .help = "messages with gradients that a server has room for, and as many with parameters; further "
-             "workers take turns",
+     .help = "gradients, and as many copies of parameters, that a server can hold in messages; further "
+             "workers wait their turn",
      .only = 1u << PS_ASYNC | 1u << PS_BOUNDED | 1u << PS_BACKUP},
 };
 #undef AT

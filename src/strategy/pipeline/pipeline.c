@@ -31,7 +31,7 @@ static tr_status check(const struct tr_job *job, const void *options, int ranks)
 {
     int stages = pipeline_stages(options, ranks);
     if (ranks % stages)
-        return tr_fail(TR_EINVAL, "%d ranks are no multiple of %d stages; start %d or %d", ranks, stages,
+        return tr_fail(TR_EINVAL, "%d ranks are not a multiple of %d stages; start %d or %d", ranks, stages,
                        ranks < stages ? stages : ranks / stages * stages, (ranks / stages + 1) * stages);
     TR_TRY(tr_shares_suffice(job->train.microbatches, ranks / stages, "replicas of the pipeline"));
     return ranks == 1 ? TR_OK : pipeline_check_cuts(job->model, options, stages);
@@ -256,7 +256,7 @@ static tr_status reduce(struct pipeline *self)
     return tr_staging_to_device(&self->gradient, begin, end + TR_PASS_SUMS);
 }
 
-/* The last rank has the sums, in host memory behind the gradient. */
+/* The last rank has the sums, in host memory after the gradient. */
 static tr_status share_sums(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;

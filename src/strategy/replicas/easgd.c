@@ -93,7 +93,7 @@ static float *centre_of(tr_strategy *strategy)
     return tr_variables_arena(strategy->state, TR_ARENA_PARAMETERS);
 }
 
-/* The replicas of this rank, and its shard of the centre in the place of the mean; sums of the old replicas
+/* The replicas of this rank, and its shard of the centre in place of the mean; sums of the old replicas
    are made, and nobody has a new centre yet. */
 static tr_status pull_all(tr_strategy *strategy, enum tr_arena arena)
 {
@@ -154,8 +154,8 @@ static const struct tr_option options[] = {
      .least = 0,
      .most = 1,
      .flags = TR_OPTION_ABOVE_LEAST,
-     .help = "fraction of the way that the centre moves to the mean of the replicas; each replica moves beta "
-             "/ replicas of its way to the centre"},
+     .help = "fraction of the distance to the replicas' mean that the centre moves; each replica moves "
+             "beta / replicas of its distance to the centre"},
 };
 #undef AT
 

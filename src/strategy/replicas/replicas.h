@@ -21,9 +21,8 @@ struct tr_replicas_options {
         .key = "replicas", .type = TR_OPTION_INT32,                                                          \
         .offset = offsetof(struct tr_replicas_options, replicas), .fallback = "2", .least = 1,               \
         .most = TR_STRATEGY_RANKS,                                                                           \
-        .help =                                                                                              \
-            "replicas of the network, at most as many as microbatches; ranks, at most as many, share them "  \
-            "out; the hash depends on the replicas and not on the ranks"                                     \
+        .help = "replicas of the network, at most as many as microbatches; up to as many ranks share them. " \
+                "The hash depends on the replicas, not on the ranks"                                         \
     }
 
 /* Slots of a class. `check`: TR_EINVAL where so many replicas, or ranks, cannot share the job. Local. */

@@ -41,7 +41,7 @@ static tr_status read_prompt(tr_predictor *predictor, const char *prompt, int32_
 
 static tr_status check_generate(const struct tr_generate_settings *settings)
 {
-    if (!settings->prompt) return tr_fail(TR_EINVAL, "no prompt is given to go on from");
+    if (!settings->prompt) return tr_fail(TR_EINVAL, "no prompt is given");
     if (settings->tokens < 1 || settings->tokens > 1 << 30)
         return tr_fail(TR_EINVAL, "%lld tokens are wanted; give 1 to %d", (long long)settings->tokens,
                        1 << 30);

@@ -266,9 +266,8 @@ tr_status trainer_set_up(tr_trainer *trainer, const struct tr_train_settings *se
         return tr_fail(TR_EINVAL,
                        "both `from` and `from_state` are given; give the path or the state in memory");
     if (has_from && (settings->resume || has_state))
-        return tr_fail(TR_EINVAL,
-                       "a run goes on from a checkpoint of its own (`resume`, `state`), or begins with "
-                       "parameters of another (`from`); give one of them");
+        return tr_fail(TR_EINVAL, "a run resumes a checkpoint of its own (`resume`, `state`), or begins with "
+                                  "parameters of another (`from`); give one of them");
     TR_TRY(tr_stop_check(settings->stop, CREATING));
     TR_TRY(take_paths(trainer, settings));
     TR_TRY(trainer_observe(trainer, settings));

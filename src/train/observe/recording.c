@@ -18,7 +18,9 @@ static tr_status take_path(struct tr_recording *recording, const char *path)
     if (!recording->path || !parent)
         status = TR_ENOMEM;
     else if (!tr_file_is_directory(parent))
-        status = tr_fail(TR_ENOTFOUND, "the trace cannot be written to \"%s\": there is no directory \"%s\"",
+        status = tr_fail(TR_ENOTFOUND,
+                         "the trace cannot be written to \"%s\": there is no directory \"%s\"; create it, or "
+                         "choose another path",
                          path, parent);
     tr_free(parent);
     return status;

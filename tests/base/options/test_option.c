@@ -514,6 +514,36 @@ static void manuals_are_tables(void **state)
     assert_int_equal(tr_options_markdown("Kinds", kinds_table, 3, &text), TR_OK);
     assert_non_null(strstr(text, "| `corners` | an integer | `4` | `square`, `flat`: number of corners |\n"));
     tr_free(text);
+    /* Long explanations of choices have a table below. */
+    static const struct tr_choice wordy[] = {
+        {"a", 0,
+         "a meaning that takes many words, more than a cell of a table can hold and still be read at a "
+         "glance"},
+        {"b", 1, NULL},
+        {"c", 2,
+         "another one that takes as many, so that both | together are longer than two hundred characters, as "
+         "they are"},
+        {NULL, 0, NULL},
+    };
+    static const struct tr_option which[] = {
+        {.key = "which", .type = TR_OPTION_CHOICE, .fallback = "a", .choices = wordy, .help = "which one"},
+        {.key = "fast", .type = TR_OPTION_BOOL, .fallback = "false", .help = "go"}};
+    assert_int_equal(tr_options_markdown("Words", which, 2, &text), TR_OK);
+    assert_string_equal(
+        text,
+        "### Words\n\n"
+        "| key | value | default | meaning |\n"
+        "|---|---|---|---|\n"
+        "| `which` | `a`, `b`, `c` | `a` | which one; see below |\n"
+        "| `fast` | true or false | `false` | go |\n"
+        "\n| `which` | meaning |\n"
+        "|---|---|\n"
+        "| `a` | a meaning that takes many words, more than a cell of a table can hold and still be read "
+        "at a glance |\n"
+        "| `b` |  |\n"
+        "| `c` | another one that takes as many, so that both \\| together are longer than two hundred "
+        "characters, as they are |\n");
+    tr_free(text);
     assert_int_equal(tr_options_markdown("None", NULL, 0, &text), TR_OK);
     assert_string_equal(text, "### None\n\nNo options.\n");
     tr_free(text);

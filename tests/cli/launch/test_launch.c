@@ -138,7 +138,7 @@ static void test_wrong_commands_are_refused_first(void **state)
         {{"train", "tiny.yaml", "--timeout", "0"}, "--timeout"},
         {{"train"}, "nothing to train"},
         {{"--strategy", "gossip", "train", "tiny.yaml"},
-         "--strategy is an option of `train` and goes behind that word: `trireme launch train ... "
+         "--strategy is an option of `train`; write it after that word: `trireme launch train ... "
          "--strategy`"},
         {{"--no-quiet", "train", "tiny.yaml"}, "--no-quiet is an option of `train`"},
         {{"-s", "name=x", "train", "tiny.yaml"}, "-s is an option of `train`"},

@@ -172,7 +172,7 @@ static const struct line {
     {{"train", "--resume", "good.yaml"}, {"--resume: \"good.yaml\" is a file", "directory of a run"}},
     {{"train", "--resume", "nowhere"}, {"\"nowhere\" does not exist"}},
     {{"train", "good.yaml", "--out", "done"}, {"--resume done goes on", "--overwrite"}},
-    {{"eval", "good.yaml"}, {"\"good.yaml\" is no directory, as a run and a checkpoint are"}},
+    {{"eval", "good.yaml"}, {"\"good.yaml\" is not a directory; a run and a checkpoint are directories"}},
     {{"eval", "nowhere"}, {"\"nowhere\" does not exist"}},
     {{"report", "nowhere"}, {"\"nowhere\""}},
     {{"diff", "done", "nowhere"}, {"\"nowhere\" is no directory of a run"}},
@@ -232,12 +232,12 @@ static const struct line {
     /* several processes */
     {{"launch", "-n", "2", "train", "good.yaml", "--out=none", "--set=train.microbatches=1"},
      {"2 ranks share 1 microbatch; choose fewer, or set train.microbatches=2"}},
-    {{"launch", "-n", "2", "tran", "good.yaml"}, {"\"tran\" is no command", "train MODEL"}},
+    {{"launch", "-n", "2", "tran", "good.yaml"}, {"\"tran\" is not a command", "train MODEL"}},
     {{"launch", "-n", "2", "good.yaml"},
      {"say what the processes do, as in `trireme launch -n 2 train good.yaml`"}},
     {{"launch", "-n", "2", "eval", "done"}, {"only `train` shares its work"}},
     {{"launch", "--steps", "3", "train", "good.yaml"},
-     {"--steps is an option of `train` and goes behind that word"}},
+     {"--steps is an option of `train`; write it after that word"}},
     {{"launch", "-n", "two", "train", "good.yaml"}, {"-n: \"two\" is not an integer"}},
     /* commands */
     {{"tran", "good.yaml"}, {"did you mean `trireme train`?"}},

@@ -248,7 +248,7 @@ static void test_refusals(void **state)
         {"takes numbers", {"predict", "runs/animals", "--text", "the"}},
         {"--values:1:1: field 0 \"a\" is not a number", {"predict", "runs/animals", "--values", "a,b"}},
         {"takes texts", {"predict", "runs/tags", "--values", "1"}},
-        {"is missing, and nothing stands for it", {"predict", "runs/heads", "--values", "NA"}},
+        {"is missing, and has no replacement", {"predict", "runs/heads", "--values", "NA"}},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
         expect_refusal(mistakes[i].part, mistakes[i].arguments);

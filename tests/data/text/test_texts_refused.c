@@ -83,7 +83,7 @@ static void empty_tables_say_so(void **state)
     (void)state;
     refuse("", "bad: the file is empty; a table has a line for each example");
     refuse("\n\n", "bad: the file is empty");
-    refuse("a,b,label\n", "bad: no row behind the first line, which is taken for the names of columns");
+    refuse("a,b,label\n", "bad: no row after the first line, which has the names of the columns");
 }
 
 /* 3 GiB without a line feed, of which the disk has a page: refused when 64 MiB were seen. */

@@ -274,8 +274,9 @@ static void what_cannot_be_cut_is_refused(void **state)
 {
     (void)state;
     const char *places = "may begin with: conv2, dense1, dropout1, dense2";
-    refused("mnist-cnn", "pipeline,stages=2", NULL, 3, "3 ranks are no multiple of 2 stages", "start 2 or 4");
-    refused("mnist-cnn", "pipeline,stages=4", NULL, 2, "2 ranks are no multiple of 4 stages", "start 4");
+    refused("mnist-cnn", "pipeline,stages=2", NULL, 3, "3 ranks are not a multiple of 2 stages",
+            "start 2 or 4");
+    refused("mnist-cnn", "pipeline,stages=4", NULL, 2, "2 ranks are not a multiple of 4 stages", "start 4");
     refused("mnist-cnn", "pipeline,stages=6", NULL, 6, "5 stages at most, here are 6", places);
     refused("mnist-cnn", "pipeline,cut=[dense3]", NULL, 2, "layer \"dense3\", which there is not", places);
     refused("mnist-cnn", "pipeline,cut=[conv1]", NULL, 2, "with which the first stage begins", places);

@@ -6,7 +6,9 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     (void)builder;
     char text[TR_SHAPE_TEXT];
     if (!layer->in[0].sequence)
-        return tr_fail(TR_EINVAL, "wants a sequence, its input is %s", tr_shape_text(&layer->in[0], text));
+        return tr_fail(TR_EINVAL,
+                       "needs a sequence, its input is %s; use it after layers over tokens or steps",
+                       tr_shape_text(&layer->in[0], text));
     layer->out = layer->in[0];
     layer->out.sequence = false;
     return TR_OK;

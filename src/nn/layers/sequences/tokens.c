@@ -8,7 +8,8 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     const struct tr_shape *in = &layer->in[0];
     char text[TR_SHAPE_TEXT];
     if (in->rank != 3 || in->sequence)
-        return tr_fail(TR_EINVAL, "wants an image, its input is %s", tr_shape_text(in, text));
+        return tr_fail(TR_EINVAL, "needs an image, its input is %s; use it on images, or after reshape",
+                       tr_shape_text(in, text));
     layer->out = (struct tr_shape){1, {in->size[2]}, true};
     layer->alias = true;
     return tr_builder_image_tokens(builder, in->size[0] * in->size[1]);

@@ -42,7 +42,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     const struct options *options = layer->options;
     char text[TR_SHAPE_TEXT];
     if (!layer->in[0].sequence)
-        return tr_fail(TR_EINVAL, "wants a sequence, its input is %s; use conv for images",
+        return tr_fail(TR_EINVAL, "needs a sequence, its input is %s; use conv for images",
                        tr_shape_text(&layer->in[0], text));
     const int64_t in = in_of(layer), unfolded = options->kernel * in;
     TR_TRY(tr_layer_groups(options->groups, in, options->filters));

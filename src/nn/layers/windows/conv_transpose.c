@@ -46,7 +46,8 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     char text[TR_SHAPE_TEXT];
     if (!window) return TR_ENOMEM;
     if (in->rank != 3 || in->sequence)
-        return tr_fail(TR_EINVAL, "wants images (height x width x channels), its input is %s",
+        return tr_fail(TR_EINVAL,
+                       "needs images (height x width x channels), its input is %s; reshape makes them",
                        tr_shape_text(in, text));
     if (in->size[2] > INT32_MAX / 4)
         return tr_fail(TR_EINVAL, "image %s is too large", tr_shape_text(in, text));

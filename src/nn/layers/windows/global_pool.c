@@ -8,7 +8,7 @@ static tr_status build(struct tr_layer *layer)
     char text[TR_SHAPE_TEXT];
     bool image = in->rank == 3 && !in->sequence, vectors = in->rank == 1 && in->sequence;
     if (!image && !vectors)
-        return tr_fail(TR_EINVAL, "wants an image or a sequence of vectors, its input is %s",
+        return tr_fail(TR_EINVAL, "needs an image or a sequence of vectors, its input is %s",
                        tr_shape_text(in, text));
     layer->out = (struct tr_shape){1, {in->size[in->rank - 1]}, false};
     layer->flops = tr_shape_count(in);

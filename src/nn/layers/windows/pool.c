@@ -22,7 +22,7 @@ static const struct tr_option table[] = {
      .offset = offsetof(struct options, count_border),
      .fallback = "false",
      .flags = TR_OPTION_QUIET,
-     .help = "the border counts as zeros: every mean is over the whole window, as PyTorch's "
+     .help = "count the border as zeros: every mean is over the whole window, as with PyTorch's "
              "`count_include_pad`; otherwise over the part inside the image"},
 };
 enum { MAX_OPTIONS = TR_OPTION_COUNT(table) - 1 }; /* without the last */

@@ -28,7 +28,8 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     char text[TR_SHAPE_TEXT];
     (void)builder;
     if (in->rank != 3 || in->sequence)
-        return tr_fail(TR_EINVAL, "wants images (height x width x channels), its input is %s",
+        return tr_fail(TR_EINVAL,
+                       "needs images (height x width x channels), its input is %s; reshape makes them",
                        tr_shape_text(in, text));
     if (options->size[0] == 1 && options->size[1] == 1)
         return tr_fail(TR_EINVAL, "repeats nothing; give a size above 1, or leave the layer out");

@@ -39,7 +39,7 @@ tr_status tr_window_make(const struct tr_window_options *options, const struct t
 {
     char text[TR_SHAPE_TEXT];
     if (in->rank != 3 || in->sequence)
-        return tr_fail(TR_EINVAL, "wants images (height x width x channels), its input is %s",
+        return tr_fail(TR_EINVAL, "needs images (height x width x channels), its input is %s",
                        tr_shape_text(in, text));
     if (in->size[0] > INT32_MAX / 4 || in->size[1] > INT32_MAX / 4 || in->size[2] > INT32_MAX / 4)
         return tr_fail(TR_EINVAL, "image %s is too large", tr_shape_text(in, text));
