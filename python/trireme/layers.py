@@ -164,7 +164,7 @@ def attention(
         heads of keys and values, each shared by `heads` / `kv_heads` neighbouring heads of queries (grouped-query
         attention, Ainslie et al. 2023); 0: `heads`
     window : int, >= 0, default 0
-        a token sees tokens less than so many places away, itself among them; 0: as far as there are any
+        a token sees tokens less than so many places away, itself included; 0: all
     rotary_style : {"halves", "pairs"}, default halves
         which numbers of a head turn together. `halves`: number k of a head turns with number k + half of its size, as
         in Llama and GPT-NeoX; `pairs`: number 2k turns with number 2k + 1, as in the paper and in GPT-J
@@ -227,7 +227,7 @@ def average_pool(
     pad : int or sequence of two int, -1 .. 15, default -1
         rows and columns on every side, instead of padding
     count_border : bool, default False
-        the border counts as zeros: every mean is over the whole window, as PyTorch's `count_include_pad`; otherwise
+        count the border as zeros: every mean is over the whole window, as with PyTorch's `count_include_pad`; otherwise
         over the part inside the image
     name : str
         name of the layer; default: the kind and a number (`conv1`)
@@ -346,7 +346,7 @@ def concat(
     Parameters
     ----------
     with_ : str or sequence of str
-        layers whose outputs follow the previous layer's output; or give `from`
+        layers whose outputs are appended to the previous layer's output; or give `from`
     name : str
         name of the layer; default: the kind and a number (`conv1`)
     from_ : str or sequence of str
@@ -404,7 +404,7 @@ def conv(
     pad : int or sequence of two int, -1 .. 1024, default -1
         rows and columns on every side, instead of padding
     groups : int, 1 .. 1048576, default 1
-        groups of channels, of which outputs see the inputs of their own alone; as many as channels: depthwise
+        groups of channels; an output reads the channels of its own group only; as many groups as channels: depthwise
     algorithm : {"auto", "direct", "winograd"}, default auto
         algorithm, which changes rounding: winograd has a quarter of the products; auto takes it if kernel, channels and
         outputs suit it, else direct
@@ -466,7 +466,7 @@ def conv1d(
     causal : bool, default False
         the token and earlier ones, instead of as many before as after it
     groups : int, 1 .. 1048576, default 1
-        groups of channels, of which outputs see the inputs of their own alone; as many as channels: depthwise
+        groups of channels; an output reads the channels of its own group only; as many groups as channels: depthwise
     activation : {"none", "relu", "leaky_relu", "tanh", "sigmoid"}, default none
         applied to the output
     slope : float, > 0 and <= 1, default 0.01
@@ -528,7 +528,7 @@ def conv_transpose(
     pad : int or sequence of two int, -1 .. 1024, default -1
         rows and columns removed on every side of the valid output, instead of padding
     groups : int, 1 .. 1048576, default 1
-        groups of channels, of which outputs see the inputs of their own alone; as many as channels: depthwise
+        groups of channels; an output reads the channels of its own group only; as many groups as channels: depthwise
     weights : initializer, default glorot_uniform
         initializer of the weights
     name : str
