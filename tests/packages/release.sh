@@ -27,9 +27,11 @@ echo /dist/ >.gitignore
 cat >tools/package <<'END'
 #!/bin/sh
 cd "$(dirname "$0")/.."
-mkdir -p "$2" trireme-1.2.3/share/doc/trireme
+sources=$PWD
+mkdir -p "$2" "$2.tree" && cd "$2.tree" && mkdir -p trireme-1.2.3/share/doc/trireme
 printf 'zlib\t1.2\tlibz\tZlib\n' >trireme-1.2.3/share/doc/trireme/libraries.tsv
 tar -c --mtime="@$SOURCE_DATE_EPOCH" --sort=name trireme-1.2.3 | zstd -q -o "$2/trireme-1.2.3.tar.zst"
+[ -z "$(git -C "$sources" status --porcelain)" ] || { echo "what was made lies among the sources" && exit 1; }
 END
 chmod +x tools/package
 echo 'exit 0' >tools/abi

@@ -22,6 +22,9 @@ for wanted in ("trireme/py.typed", "trireme/layers.py", "trireme/_native/bin/tri
 libraries = [name.rsplit("/", 1)[1] for name in names if ".so" in name]
 assert any(name.startswith("libtrireme") for name in libraries), libraries
 assert not any(name.startswith(("libmpi", "libcurl", "libc.", "libc-")) for name in libraries), libraries
+# Each wheel is made for a folder with a random name, which nothing in it may name.
+for name in names:
+    assert b"/wheel/platlib" not in files.read(name), name
 meta = files.read(next(name for name in names if name.endswith("METADATA"))).decode()
 for wanted in ("Requires-Python: >=3.9", "Programming Language :: Python :: 3.14", "Requires-Dist: numpy"):
     assert wanted in meta, wanted
