@@ -34,11 +34,13 @@ static const struct {
     {690, 5, 2400},
 };
 
-/* Gradients of more rows, and of more outputs that wait for their partner, than fit into a block. */
+/* Gradients of more rows, and of more outputs that wait for their partner, than fit into a block; and of
+   biases that end after each half of a panel, with one panel before or none. */
 static const struct {
     int microbatches, rows; /* rows of each */
     int in, out;
-} tall_shapes[] = {{3, 124, 33, 70}, {16, 17, 545, 485}};
+} tall_shapes[] = {{3, 124, 33, 70}, {16, 17, 545, 485}, {2, 25, 9, 26},
+                   {3, 20, 5, 50},   {2, 6, 9, 58},      {2, 9, 3, 29}};
 
 static struct tr_cut tall_cut(struct scene *s, int index)
 {

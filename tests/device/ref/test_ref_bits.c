@@ -13,7 +13,7 @@
 static const uint64_t bits[CASE_LISTS] = {
     [TR_OPERATION_dense_forward] = 0xf21138417035d52au,
     [TR_OPERATION_dense_backward_data] = 0x11efdfe704e00bd7u,
-    [TR_OPERATION_dense_backward_weights] = 0x6d33ded4a9647aa0u,
+    [TR_OPERATION_dense_backward_weights] = 0x9613d23cee779fddu,
     [TR_OPERATION_conv_forward] = 0x3460a3189a5edbd9u,
     [TR_OPERATION_conv_backward_data] = 0x44c6e4ee923217bcu,
     [TR_OPERATION_conv_backward_weights] = 0xbd2b66d476635d9du,
@@ -57,7 +57,7 @@ static const uint64_t bits[CASE_LISTS] = {
     [TR_OPERATION_conv_pool_backward_weights] = 0x22e60572935938a5u,
     [TR_OPERATION_dense_gelu_forward] = 0x8fa1255ef52d39eau,
     [TR_OPERATION_dense_gelu_backward_data] = 0xd528df047b169cebu,
-    [TR_OPERATION_dense_backward_update] = 0x8eb3e5bea2b796e3u,
+    [TR_OPERATION_dense_backward_update] = 0xd29a7a1414cf4e1fu,
     [TR_OPERATION_embedding_forward] = 0x05204ad31964c7e4u,
     [TR_OPERATION_embedding_backward] = 0x3a84929f18590da9u,
     [TR_OPERATION_lstm_forward] = 0x0b36f3ece2058633u,

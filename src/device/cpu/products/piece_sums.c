@@ -41,9 +41,6 @@ void piece_sums_compute(const struct piece_sums *s)
     for (; j + PANELS * TILE_COLUMNS <= s->columns; j += PANELS * TILE_COLUMNS)
         sum_panels(PANELS, TILE_VECTORS, s, j);
     for (; j + 2 * TILE_COLUMNS <= s->columns; j += 2 * TILE_COLUMNS) sum_panels(2, TILE_VECTORS, s, j);
-    if (j + TILE_COLUMNS / 2 < s->columns) {
-        sum_panels(1, TILE_VECTORS, s, j);
-        j += TILE_COLUMNS;
-    }
+    for (; j + TILE_COLUMNS / 2 < s->columns; j += TILE_COLUMNS) sum_panels(1, TILE_VECTORS, s, j);
     if (j < s->columns) sum_panels(1, TILE_VECTORS / 2, s, j);
 }
