@@ -419,7 +419,7 @@ static void bad_requests_are_refused(void **state)
     assert_message_has("checkpoint of step 1 not saved");
     assert_message_has("Not a directory");
     assert_int_equal(tr_checkpoint_open(path, &checkpoint), TR_EINVAL);
-    assert_message_has("is no directory");
+    assert_message_has("is not a directory");
     assert_null(checkpoint);
 }
 

@@ -174,7 +174,7 @@ static void a_directory_of_runs_names_one(void **state)
     snprintf(journal, sizeof journal, "%s/%s", run, TR_JOURNAL_FILE);
     assert_int_equal(tr_file_write_atomic(NULL, journal, START("0"), strlen(START("0"))), TR_OK);
     assert_int_equal(tr_run_read(place, &read), TR_ENOTFOUND);
-    snprintf(said, sizeof said, "has some in it, as \"%s\"", run);
+    snprintf(said, sizeof said, "contains some, such as \"%s\"", run);
     assert_non_null(strstr(tr_error_message(), said));
     assert_int_equal(tr_file_remove(NULL, run), TR_OK);
     assert_int_equal(tr_file_remove(NULL, empty), TR_OK);

@@ -116,7 +116,7 @@ static void test_outputs_that_cannot_be_written_are_refused_first(void **state)
     }
     struct session session;
     int code = run(&session, "launch", "-n", "2", "train", "tiny.yaml", "-o", "tiny.yaml", NULL);
-    expect_error(2, "trireme launch: \"tiny.yaml\" is no directory", &session, code);
+    expect_error(2, "trireme launch: \"tiny.yaml\" is not a directory", &session, code);
     session_release(&session);
     /* What was tried leaves nothing. */
     expect_exit(2, "launch", "-n", "2", "train", "tiny.yaml", "-o", "new/place", "--strategy", "none-such");

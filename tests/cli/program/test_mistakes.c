@@ -175,7 +175,7 @@ static const struct line {
     {{"eval", "good.yaml"}, {"\"good.yaml\" is not a directory; a run and a checkpoint are directories"}},
     {{"eval", "nowhere"}, {"\"nowhere\" does not exist"}},
     {{"report", "nowhere"}, {"\"nowhere\""}},
-    {{"diff", "done", "nowhere"}, {"\"nowhere\" is no directory of a run"}},
+    {{"diff", "done", "nowhere"}, {"\"nowhere\" is not the directory of a run"}},
     /* values of the model file */
     {{"train", "good.yaml", "--set", "optimizer.lr=1"},
      {"train: `--set` optimizer.lr: unknown key \"lr\"; did you mean \"rate\"?"}},

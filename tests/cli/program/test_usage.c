@@ -101,8 +101,8 @@ static void test_mistakes_are_named(void **state)
         {{"eval"}, "trireme eval: "},
         {{"eval", "nowhere"}, "nowhere"},
         /* The wrong kind of thing is a mistake, not bad luck that may pass. */
-        {{"eval", "tiny.yaml"}, "\"tiny.yaml\" is no directory"},
-        {{"train", "tiny.yaml", "--out", "images.idx"}, "\"images.idx\" is no directory"},
+        {{"eval", "tiny.yaml"}, "\"tiny.yaml\" is not a directory"},
+        {{"train", "tiny.yaml", "--out", "images.idx"}, "\"images.idx\" is not a directory"},
         {{"train", "."}, "is a directory"},
         {{"train", "tiny.yaml/x"}, "Not a directory"},
         {{"train", "tiny.yaml", "--trace", "none/x.json"}, "there is no directory \"none\""},

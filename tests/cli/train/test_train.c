@@ -603,7 +603,7 @@ static void test_a_directory_that_cannot_be_written(void **state)
     struct session session;
     write_text("file", "in the way");
     int code = run(&session, "train", "tiny.yaml", "--out", "file/run", "-q", NULL);
-    expect_error(2, "nothing can be written to the output directory file/run: file is no directory", &session,
+    expect_error(2, "nothing can be written to the output directory file/run: file is not a directory", &session,
                  code);
     session_release(&session);
 }
