@@ -234,7 +234,7 @@ static const struct line {
      {"2 ranks share 1 microbatch; choose fewer, or set train.microbatches=2"}},
     {{"launch", "-n", "2", "tran", "good.yaml"}, {"\"tran\" is not a command", "train MODEL"}},
     {{"launch", "-n", "2", "good.yaml"},
-     {"say what the processes do, as in `trireme launch -n 2 train good.yaml`"}},
+     {"name the work of the processes, as in `trireme launch -n 2 train good.yaml`"}},
     {{"launch", "-n", "2", "eval", "done"}, {"only `train` shares its work"}},
     {{"launch", "--steps", "3", "train", "good.yaml"},
      {"--steps is an option of `train`; write it after that word"}},
