@@ -211,9 +211,8 @@ static void test_quantiles(void **state)
     expect_one_hash("quantiles", SET(SPLIT, ONE_VALUE, QUANTILES));
     begin(&job, SET(ONE_VALUE, QUANTILES, "optimizer={rule: adam, rate: 0.02}", "train.steps=600"));
     job.settings.out = in_place("quantiles");
-    tr_trainer *trainer = job_trainer(&job);
     struct outcome outcome;
-    trainer_outcome(trainer, &outcome);
+    job_outcome(&job, &outcome);
     must_train(outcome.status);
     struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
     tr_predictor *predictor;
