@@ -15,6 +15,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- reading ---- */
@@ -198,22 +199,34 @@ static void hub_release(struct hub *hub)
     tr_free(hub->model);
 }
 
+/* The path from the root, since the model file is also used from where it is written. NULL without memory. */
+static char *absolute(const char *path)
+{
+    char *there = realpath(path, NULL);
+    char *copy = tr_strdup(there ? there : path);
+    free(there);
+    return copy;
+}
+
 /* Without a text to train on, config.json stands for one: it is there, and is a text. */
 static tr_status hub_take(struct hub *hub, struct tr_import_settings *settings)
 {
     const char *directory = settings->file;
     struct tr_hub_config config;
     TR_TRY(tr_hub_read_config(directory, &config));
-    hub->text = settings->text ? tr_strdup(settings->text) : tr_path_join(directory, "config.json");
-    char *plain = tr_strdup(directory);
-    if (!hub->text || !plain) {
-        tr_free(plain);
+    char *from = absolute(directory);
+    if (settings->text)
+        hub->text = settings->directory ? tr_strdup(settings->text) : absolute(settings->text);
+    else if (from)
+        hub->text = tr_path_join(from, "config.json");
+    if (!hub->text || !from) {
+        tr_free(from);
         return TR_ENOMEM;
     }
-    for (size_t n = strlen(plain); n > 1 && plain[n - 1] == '/'; n--) plain[n - 1] = 0;
-    tr_status status = tr_hub_model(&config, tr_path_name(plain), hub->text, directory,
-                                    settings->text ? 128 : 16, &hub->model);
-    tr_free(plain);
+    for (size_t n = strlen(from); n > 1 && from[n - 1] == '/'; n--) from[n - 1] = 0;
+    tr_status status =
+        tr_hub_model(&config, tr_path_name(from), hub->text, from, settings->text ? 128 : 16, &hub->model);
+    tr_free(from);
     if (status == TR_OK) status = tr_hub_weights(&config, directory, &hub->bytes, &settings->bytes_size);
     settings->bytes = hub->bytes;
     settings->model_text = hub->model;

@@ -72,7 +72,7 @@ def main():
 
     names = {}
     torch.manual_seed(0)
-    back = page["Back again"]
+    back = page["From PyTorch"]
     run(back[:2], names)
     run([("console", back[2][1].splitlines()[0])], names)
     with torch.no_grad():
