@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -112,12 +114,45 @@ static void test_mistakes(void **state)
     assert_false(tr_file_exists("x.npz"));
 }
 
+/* The model file of an imported directory serves from any directory, whatever names led there. */
+static void test_directories(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "the ship sails and the ship sails and the sea is wide and the ship sails on\n";
+    static const char tale[] =
+        "name: tale\n"
+        "data: {train: {corpus: {path: tale.txt, unit: bpe, tokenizer: tokenizer.json, window: 9}}}\n"
+        "layers: [{embedding: {width: 6, name: t}}, {position: {length: 9, name: p}}, layer_norm,\n"
+        "  {attention: {heads: 2, causal: true}}, {add: {with: p, name: a}}, layer_norm, {dense: 8},\n"
+        "  {gelu: {approximate: tanh}}, {dense: 6}, {add: a}, layer_norm, {unembedding: t}]\n"
+        "optimizer: {rule: sgd, rate: 0.1}\n"
+        "train: {batch: 2, steps: 1}\n";
+    struct tr_file_content content;
+    char *here = realpath(".", NULL), expected[4096];
+    assert_non_null(here);
+    assert_int_equal(tr_file_write_atomic(NULL, "tale.txt", text, strlen(text)), TR_OK);
+    assert_int_equal(tr_file_write_atomic(NULL, "tale.yaml", tale, strlen(tale)), TR_OK);
+    expect_exit(0, "data", "tokenizer", "tale.txt", "--tokens=260");
+    expect_exit(0, "train", "tale.yaml", "--quiet");
+    expect_exit(0, "export", "runs/tale", "--hub", "hub");
+    expect_exit(0, "import", "./hub/", "--text=tale.txt", "--out=runs/back");
+    assert_int_equal(tr_file_read("runs/back/model.yaml", 1 << 20, &content), TR_OK);
+    snprintf(expected, sizeof expected, "{path: \"%s/tale.txt\", unit: bpe, tokenizer: \"%s/hub\", ", here,
+             here);
+    assert_non_null(strstr(content.data, expected));
+    tr_file_content_free(&content);
+    expect_exit(0, "train", "runs/back/model.yaml", "--from=runs/back", "--quiet");
+    free(here);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_several_formats),
         cmocka_unit_test(test_import),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_directories),
     };
     return cmocka_run_group_tests(tests, make_network, place_remove);
 }
