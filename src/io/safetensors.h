@@ -107,6 +107,12 @@ tr_status tr_safetensors_give(const struct tr_stored_sink *sink, const struct tr
                               const struct tr_stored_metadata *metadata, int64_t metadata_count,
                               uint32_t *crcs, struct tr_safetensors_summary *summary);
 
+/* The same bytes into memory, of tensors whose data lie there: *bytes, returned, free with tr_free(); NULL
+   after a failure. */
+tr_status tr_safetensors_to_memory(const struct tr_stored_tensor *tensors, int64_t count,
+                                   const struct tr_stored_metadata *metadata, int64_t metadata_count,
+                                   void **bytes, size_t *size);
+
 /* The same for a file that takes the place of `path` once it is complete: see tr_file_replace_begin(). */
 tr_status tr_safetensors_replace(const tr_file_system *files, const char *path,
                                  const struct tr_stored_tensor *tensors, int64_t count,

@@ -220,6 +220,47 @@ tr_status tr_safetensors_give(const struct tr_stored_sink *sink, const struct tr
     return status;
 }
 
+/* Memory that is filled from its beginning. */
+struct memory {
+    char *bytes;
+    size_t used, size;
+};
+
+static tr_status write_to_memory(void *user, const void *data, size_t size)
+{
+    struct memory *memory = user;
+    if (size > memory->size - memory->used)
+        return tr_fail(TR_EIO, "a file in memory is larger than it was said to be");
+    memcpy(memory->bytes + memory->used, data, size);
+    memory->used += size;
+    return TR_OK;
+}
+
+tr_status tr_safetensors_to_memory(const struct tr_stored_tensor *tensors, int64_t count,
+                                   const struct tr_stored_metadata *metadata, int64_t metadata_count,
+                                   void **bytes, size_t *size)
+{
+    struct memory memory = {0};
+    const struct tr_stored_sink sink = {write_to_memory, &memory};
+    struct tr_safetensors_summary summary;
+    uint64_t needed;
+    *bytes = NULL;
+    *size = 0;
+    TR_TRY(tr_safetensors_size(tensors, count, metadata, metadata_count, &needed));
+    memory.size = (size_t)needed;
+    memory.bytes = tr_alloc(memory.size, 1);
+    if (!memory.bytes) return TR_ENOMEM;
+    tr_status status =
+        tr_safetensors_give(&sink, tensors, count, NULL, metadata, metadata_count, NULL, &summary);
+    if (status != TR_OK) {
+        tr_free(memory.bytes);
+        return status;
+    }
+    *bytes = memory.bytes;
+    *size = memory.used;
+    return TR_OK;
+}
+
 tr_status tr_safetensors_write(const tr_file_system *files, const char *path,
                                const struct tr_stored_tensor *tensors, int64_t count,
                                const struct tr_stored_giver *giver, const struct tr_stored_metadata *metadata,

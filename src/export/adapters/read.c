@@ -206,44 +206,18 @@ static tr_status read_weights(struct reading *reading)
 
 /* ---- ours ---- */
 
-struct memory {
-    char *bytes;
-    size_t used, size;
-};
-
-static tr_status write_bytes(void *user, const void *data, size_t size)
-{
-    struct memory *memory = user;
-    if (size > memory->size - memory->used)
-        return tr_fail(TR_EIO, "a file in memory is larger than it was said to be");
-    memcpy(memory->bytes + memory->used, data, size);
-    memory->used += size;
-    return TR_OK;
-}
-
 static tr_status give(const struct reading *reading, void **bytes, size_t *size)
 {
     static const struct tr_stored_metadata metadata[] = {{"format", "trireme"}};
     struct tr_stored_tensor *tensors = tr_alloc((size_t)reading->count, sizeof *tensors);
-    struct memory memory = {0};
-    const struct tr_stored_sink sink = {write_bytes, &memory};
-    struct tr_safetensors_summary summary;
-    uint64_t needed;
     if (!tensors) return TR_ENOMEM;
     for (int64_t i = 0; i < reading->count; i++) {
         const struct made *made = &reading->made[i];
         tensors[i] = (struct tr_stored_tensor){
             made->name, TR_DTYPE_F32, 2, {made->shape[0], made->shape[1]}, made->values};
     }
-    tr_status status = tr_safetensors_size(tensors, reading->count, metadata, 1, &needed);
-    if (status == TR_OK && !(memory.bytes = tr_alloc((size_t)needed, 1))) status = TR_ENOMEM;
-    memory.size = status == TR_OK ? (size_t)needed : 0;
-    if (status == TR_OK)
-        status = tr_safetensors_give(&sink, tensors, reading->count, NULL, metadata, 1, NULL, &summary);
+    tr_status status = tr_safetensors_to_memory(tensors, reading->count, metadata, 1, bytes, size);
     tr_free(tensors);
-    if (status != TR_OK) tr_free(memory.bytes);
-    *bytes = status == TR_OK ? memory.bytes : NULL;
-    *size = memory.used;
     return status;
 }
 

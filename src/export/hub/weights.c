@@ -115,45 +115,16 @@ static tr_status take(void *user, const struct tr_hub_piece *piece)
 
 /* ---- writing ---- */
 
-struct memory {
-    char *bytes;
-    size_t used, size;
-};
-
-static tr_status write_bytes(void *user, const void *data, size_t size)
-{
-    struct memory *memory = user;
-    if (size > memory->size - memory->used)
-        return tr_fail(TR_EIO, "a file in memory is larger than it was said to be");
-    memcpy(memory->bytes + memory->used, data, size);
-    memory->used += size;
-    return TR_OK;
-}
-
 static tr_status give(const struct work *work, void **bytes, size_t *size)
 {
     struct tr_stored_tensor *tensors = tr_alloc((size_t)work->count, sizeof *tensors);
-    struct memory memory = {0};
-    const struct tr_stored_sink sink = {write_bytes, &memory};
-    uint64_t needed;
-    tr_status status = tensors ? TR_OK : TR_ENOMEM;
-    for (int64_t i = 0; status == TR_OK && i < work->count; i++) {
+    if (!tensors) return TR_ENOMEM;
+    for (int64_t i = 0; i < work->count; i++) {
         tensors[i] = work->made[i].tensor;
         tensors[i].name = work->made[i].name;
     }
-    if (status == TR_OK) status = tr_safetensors_size(tensors, work->count, NULL, 0, &needed);
-    if (status == TR_OK && !(memory.bytes = tr_alloc((size_t)needed, 1))) status = TR_ENOMEM;
-    memory.size = status == TR_OK ? (size_t)needed : 0;
-    struct tr_safetensors_summary summary;
-    if (status == TR_OK)
-        status = tr_safetensors_give(&sink, tensors, work->count, NULL, NULL, 0, NULL, &summary);
+    tr_status status = tr_safetensors_to_memory(tensors, work->count, NULL, 0, bytes, size);
     tr_free(tensors);
-    if (status == TR_OK) {
-        *bytes = memory.bytes;
-        *size = memory.used;
-    } else {
-        tr_free(memory.bytes);
-    }
     return status;
 }
 
