@@ -61,10 +61,7 @@ static tr_status run(const struct tr_loss *loss, int64_t width, const struct tr_
         .dx = call->gradient,
     };
     TR_TRY(tr_device_softmax_cross_entropy(call->device, &op));
-    if (!call->training || !call->weight) return TR_OK;
-    struct tr_op_weigh_rows weigh = {call->rows,  width,      call->weight,
-                                     call->label, call->loss, call->gradient};
-    return tr_device_weigh_rows(call->device, &weigh);
+    return tr_loss_weigh_classes(call, width);
 }
 
 const struct tr_loss_class tr_loss_softmax_cross_entropy = {

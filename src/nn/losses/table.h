@@ -27,4 +27,14 @@ enum { TR_LOSS_TABLE(TR_LOSS_PLACE) };
 TR_LOSS_TABLE(TR_LOSS_DECLARE)
 #undef TR_LOSS_DECLARE
 
+/* Multiplies the losses and the gradient of rows of `width` scores by the weights of their classes: in
+   training, and where there are weights. Enqueued. */
+static inline tr_status tr_loss_weigh_classes(const struct tr_loss_call *call, int64_t width)
+{
+    if (!call->training || !call->weight) return TR_OK;
+    const struct tr_op_weigh_rows weigh = {call->rows,  width,      call->weight,
+                                           call->label, call->loss, call->gradient};
+    return tr_device_weigh_rows(call->device, &weigh);
+}
+
 #endif
