@@ -5,6 +5,7 @@
 #include "job/job.h"
 #include "train/loop/trainer.h"
 #include "train/receipt/keeper.h"
+#include "train/receipt/batches.h"
 #include "train/receipt/state_root.h"
 #include "trireme/trireme.h"
 

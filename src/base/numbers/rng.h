@@ -2,10 +2,12 @@
  * SC 2011).
  *
  * There is no state: a number is a pure function of a key (seed and purpose) and a counter (what it is for),
- * so any worker computes any number on its own. All functions are pure. Any thread.
+ * so any worker computes any number on its own. Functions of keys and counters are pure. Any thread.
  */
 #ifndef TR_BASE_RNG_H
 #define TR_BASE_RNG_H
+
+#include "trireme/status.h"
 
 #include <stdint.h>
 
@@ -61,5 +63,30 @@ static inline float tr_rng_unit(uint32_t bits)
 /* The number at `position` of a keyed permutation of [0, count): a Feistel network over the next even power
    of two with cycle walking. O(1) memory. count >= 1, position < count. */
 uint64_t tr_rng_permute(tr_rng_key key, uint32_t epoch, uint64_t count, uint64_t position);
+
+/* The permutation of one epoch with the values of its rounds in a table: a round depends on one half of the
+   position, so 6 * sqrt(4 * count) Philox blocks at most serve all of them. For many positions of one epoch;
+   one user at a time. */
+struct tr_permutation {
+    tr_rng_key key;
+    uint32_t epoch;
+    uint64_t count;
+    uint32_t *round; /* [6][2^half]; NULL where count is too large for a table */
+    unsigned half;
+};
+
+#define TR_PERMUTATION_INIT                                                                                  \
+    {                                                                                                        \
+        .count = 0                                                                                           \
+    }
+
+/* Makes `permutation` that of an epoch; nothing is done where it is that already, and nothing allocated where
+   it is of as many. TR_ENOMEM, and it is as it was. To be released by tr_permutation_release(). */
+tr_status tr_permutation_set(struct tr_permutation *permutation, tr_rng_key key, uint32_t epoch,
+                             uint64_t count);
+void tr_permutation_release(struct tr_permutation *permutation);
+
+/* tr_rng_permute() of what was set. */
+uint64_t tr_permutation_at(const struct tr_permutation *permutation, uint64_t position);
 
 #endif

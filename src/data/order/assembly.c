@@ -78,15 +78,18 @@ void tr_assembly_free(struct tr_batch *batch)
 #define FETCH_AHEAD 3
 
 /* The labels of tokens in a whole global batch, whoever reads it. */
-static int64_t count_labels(const struct tr_assembly *assembly, const struct tr_order_step *at)
+static int64_t count_labels(struct tr_assembly *assembly, const struct tr_order_step *at)
 {
+    enum { BLOCK = 256 };
     const tr_source *source = assembly->source;
-    int64_t labels = 0;
+    int64_t labels = 0, index[BLOCK];
     if (source->info.labels != TR_LABEL_TOKENS) return at->rows;
     if (source->stream) return at->rows * source->window;
-    for (int64_t row = 0; row < at->rows; row++)
-        labels +=
-            source->class->labelled(source, tr_order_example(&assembly->order, at->epoch, at->first + row));
+    for (int64_t row = 0, count; row < at->rows; row += count) {
+        count = at->rows - row < BLOCK ? at->rows - row : BLOCK;
+        tr_order_read(&assembly->order, at->epoch, at->first + row, count, index);
+        for (int64_t i = 0; i < count; i++) labels += source->class->labelled(source, index[i]);
+    }
     return labels;
 }
 
@@ -100,16 +103,17 @@ static tr_status read_parts(const tr_source *source, const struct tr_batch *batc
     return source->class->read_parts(source, index, image, batch->floats + row * floats_of(source), label);
 }
 
-void tr_assembly_begin(const struct tr_assembly *assembly, int64_t step, struct tr_batch *batch)
+void tr_assembly_begin(struct tr_assembly *assembly, int64_t step, struct tr_batch *batch)
 {
     const struct tr_loader_options *options = &assembly->options;
-    const struct tr_order_step at = tr_order_at(&assembly->order, step);
+    const struct tr_order_step at = tr_order_at(&assembly->order.order, step);
     batch->step = step;
     batch->epoch = at.epoch;
     batch->global_rows = at.rows;
     batch->global_labels = count_labels(assembly, &at);
     batch->first = tr_cut(at.rows, options->microbatches, options->first_microbatch);
     batch->rows = tr_cut(at.rows, options->microbatches, options->end_microbatch) - batch->first;
+    tr_order_read(&assembly->order, at.epoch, at.first + batch->first, batch->rows, batch->index);
     if (batch->offset) batch->offset[0] = 0;
 }
 
@@ -150,10 +154,7 @@ tr_status tr_assembly_read(const struct tr_assembly *assembly, int64_t begin, in
                            struct tr_batch *batch)
 {
     const tr_source *source = assembly->source;
-    const int64_t first = tr_order_at(&assembly->order, batch->step).first + batch->first;
     int64_t fetched = begin;
-    for (int64_t row = begin; row < end; row++)
-        batch->index[row] = tr_order_example(&assembly->order, batch->epoch, first + row);
     for (int64_t row = begin, run; row < end; row += run) {
         run = run_of(source, batch->index, row, end);
         for (; source->class->fetch && fetched < end && fetched <= row + FETCH_AHEAD; fetched++)

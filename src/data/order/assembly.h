@@ -10,7 +10,7 @@
 
 struct tr_assembly {
     const tr_source *source;
-    struct tr_order order;
+    struct tr_order_reader order;
     struct tr_loader_options options;
     int64_t capacity; /* rows of the largest batch */
     int64_t tokens;   /* tokens of the largest batch */
@@ -20,8 +20,8 @@ struct tr_assembly {
 tr_status tr_assembly_alloc(const struct tr_assembly *assembly, struct tr_batch *batch);
 void tr_assembly_free(struct tr_batch *batch);
 
-/* Begins the batch of `step`: all but its rows. Any thread. */
-void tr_assembly_begin(const struct tr_assembly *assembly, int64_t step, struct tr_batch *batch);
+/* Begins the batch of `step`: all but its rows. One thread at a time. */
+void tr_assembly_begin(struct tr_assembly *assembly, int64_t step, struct tr_batch *batch);
 /* Reads rows [begin, end) of a batch that was begun. Any thread, and several at a time on other rows. */
 tr_status tr_assembly_read(const struct tr_assembly *assembly, int64_t begin, int64_t end,
                            struct tr_batch *batch);

@@ -248,9 +248,9 @@ static tr_status check_options(const struct tr_assembly *assembly)
     if (options->prefetch < 0 || options->prefetch > TR_PREFETCH_MAX) {
         return tr_fail(TR_EINVAL, "prefetch is %d; give 0 to %d", options->prefetch, TR_PREFETCH_MAX);
     }
-    if (assembly->order.count > assembly->source->info.count) {
+    if (assembly->order.order.count > assembly->source->info.count) {
         return tr_fail(TR_EINVAL, "the order is over %" PRId64 " examples, the source has %" PRId64,
-                       assembly->order.count, assembly->source->info.count);
+                       assembly->order.order.count, assembly->source->info.count);
     }
     return TR_OK;
 }
@@ -262,10 +262,11 @@ tr_status tr_loader_create(const tr_source *source, const struct tr_order *order
     tr_loader *loader = tr_alloc_zero(1, sizeof *loader);
     if (!loader) return TR_ENOMEM;
     struct tr_assembly *assembly = &loader->assembly;
-    *assembly = (struct tr_assembly){.source = source, .order = *order, .options = *options};
+    *assembly = (struct tr_assembly){.source = source, .options = *options};
     loader->current = -1;
     loader->pause = PAUSE_FIRST;
     if (options->prefetch == TR_PREFETCH_AUTO) assembly->options.prefetch = source->info.slow ? 2 : 0;
+    TR_TRY_GOTO(tr_order_reader_make(order, &assembly->order), fail);
     TR_TRY_GOTO(check_options(assembly), fail);
     /* Of images in memory only numbers and labels are read, which takes less than waking a thread. */
     if (source->resident) assembly->options.prefetch = 0;
@@ -316,6 +317,7 @@ void tr_loader_destroy(tr_loader **handle)
         pthread_mutex_destroy(&loader->lock);
     }
     for (int i = 0; loader->slot && i < loader->slots; i++) tr_assembly_free(&loader->slot[i].batch);
+    tr_order_reader_release(&loader->assembly.order);
     tr_free(loader->slot);
     tr_free(loader);
     *handle = NULL;

@@ -49,3 +49,40 @@ int64_t tr_order_example(const struct tr_order *order, int64_t epoch, int64_t po
     if (!order->shuffle) return position;
     return (int64_t)tr_rng_permute(order->key, (uint32_t)epoch, (uint64_t)order->count, (uint64_t)position);
 }
+
+/* ---- many examples of an epoch ---- */
+
+/* Whether examples are those of a permutation. */
+static bool permutes(const struct tr_order *order)
+{
+    return !order->sampler && order->shuffle;
+}
+
+static tr_status set_epoch(struct tr_order_reader *reader, int64_t epoch)
+{
+    const struct tr_order *order = &reader->order;
+    return tr_permutation_set(&reader->permutation, order->key, (uint32_t)epoch, (uint64_t)order->count);
+}
+
+tr_status tr_order_reader_make(const struct tr_order *order, struct tr_order_reader *out)
+{
+    *out = (struct tr_order_reader){.order = *order};
+    return permutes(order) ? set_epoch(out, 0) : TR_OK;
+}
+
+void tr_order_reader_release(struct tr_order_reader *reader)
+{
+    tr_permutation_release(&reader->permutation);
+}
+
+void tr_order_read(struct tr_order_reader *reader, int64_t epoch, int64_t first, int64_t count,
+                   int64_t *index)
+{
+    if (!permutes(&reader->order)) {
+        for (int64_t i = 0; i < count; i++) index[i] = tr_order_example(&reader->order, epoch, first + i);
+        return;
+    }
+    (void)set_epoch(reader, epoch); /* of as many as in tr_order_reader_make(), which allocated */
+    for (int64_t i = 0; i < count; i++)
+        index[i] = (int64_t)tr_permutation_at(&reader->permutation, (uint64_t)(first + i));
+}

@@ -7,6 +7,7 @@
 #ifndef TR_DATA_ORDER_H
 #define TR_DATA_ORDER_H
 
+#include "base/numbers/rng.h"
 #include "data/order/sampler.h"
 #include "trireme/status.h"
 
@@ -49,5 +50,20 @@ struct tr_order_step tr_order_at(const struct tr_order *order, int64_t step);
 
 /* The example at `position` (below count) of `epoch`. Pure. */
 int64_t tr_order_example(const struct tr_order *order, int64_t epoch, int64_t position);
+
+/* An order for whoever asks for many examples of one epoch after another. One thread at a time. */
+struct tr_order_reader {
+    struct tr_order order;
+    struct tr_permutation permutation;
+};
+
+/* Copies the order. TR_ENOMEM. Release with tr_order_reader_release(), also after a failure. */
+tr_status tr_order_reader_make(const struct tr_order *order, struct tr_order_reader *out);
+void tr_order_reader_release(struct tr_order_reader *reader);
+
+/* The examples at positions [first, first + count) of `epoch`, those of tr_order_example(), to index[count].
+ */
+void tr_order_read(struct tr_order_reader *reader, int64_t epoch, int64_t first, int64_t count,
+                   int64_t *index);
 
 #endif

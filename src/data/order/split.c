@@ -10,10 +10,10 @@
 /* What both parts share. */
 struct whole {
     tr_source *source;
-    tr_rng_key key;
-    int64_t begin, end; /* positions of the second part; the first one has all others */
-    int64_t *example;   /* [count] of each position, the second part's in a row; NULL: by the key */
-    int users;          /* parts that are open */
+    struct tr_permutation order; /* of all examples */
+    int64_t begin, end;          /* positions of the second part; the first one has all others */
+    int64_t *example; /* [count] of each position, the second part's in a row; NULL: by the order */
+    int users;        /* parts that are open */
 };
 
 struct part {
@@ -31,7 +31,7 @@ static int64_t index_of(const tr_source *base, int64_t index)
                        : index < whole->begin ? index
                                               : index + whole->end - whole->begin;
     if (whole->example) return whole->example[position];
-    return (int64_t)tr_rng_permute(whole->key, 0, (uint64_t)whole->source->info.count, (uint64_t)position);
+    return (int64_t)tr_permutation_at(&whole->order, (uint64_t)position);
 }
 
 static tr_status part_read(const tr_source *base, int64_t index, void *features, int64_t *length, void *label)
@@ -85,6 +85,7 @@ static void release(struct whole *whole)
 {
     if (__atomic_sub_fetch(&whole->users, 1, __ATOMIC_ACQ_REL) > 0) return;
     tr_source_close(&whole->source);
+    tr_permutation_release(&whole->order);
     tr_free(whole->example);
     tr_free(whole);
 }
@@ -155,7 +156,7 @@ static tr_status read_classes(const struct whole *whole, int32_t *label, int64_t
     const tr_source *source = whole->source;
     int64_t count = source->info.count, length, sum = 0;
     for (int64_t p = 0; p < count; p++) {
-        int64_t example = (int64_t)tr_rng_permute(whole->key, 0, (uint64_t)count, (uint64_t)p);
+        int64_t example = (int64_t)tr_permutation_at(&whole->order, (uint64_t)p);
         TR_TRY(source->class->read(source, example, NULL, &length, &label[p]));
         lower[label[p]]++;
     }
@@ -190,7 +191,7 @@ static tr_status stratify(struct whole *whole, const struct tr_split *split)
     for (int64_t p = 0; p < info->count && status == TR_OK; p++) {
         bool second = is_in_second(whole, split, number[label[p]]++);
         int64_t at = second ? info->count - ++seconds : firsts++;
-        whole->example[at] = (int64_t)tr_rng_permute(whole->key, 0, (uint64_t)info->count, (uint64_t)p);
+        whole->example[at] = (int64_t)tr_permutation_at(&whole->order, (uint64_t)p);
     }
     /* The second part was listed from its end. */
     for (int64_t low = firsts, high = info->count - 1; low < high && status == TR_OK; low++, high--) {
@@ -212,8 +213,11 @@ tr_status tr_split_first(tr_source *source, const struct tr_split *split, tr_sou
         tr_source_close(&source);
         return TR_ENOMEM;
     }
-    *whole = (struct whole){.source = source, .key = tr_rng_key_make(split->seed, TR_RNG_SPLIT), .users = 1};
+    *whole = (struct whole){.source = source, .users = 1};
     tr_status status = place_parts(whole, split);
+    if (status == TR_OK)
+        status = tr_permutation_set(&whole->order, tr_rng_key_make(split->seed, TR_RNG_SPLIT), 0,
+                                    (uint64_t)source->info.count);
     if (status == TR_OK && split->stratified) status = stratify(whole, split);
     if (status == TR_OK) status = make_part(whole, false, out);
     release(whole); /* the part is its user */

@@ -6,6 +6,7 @@
 #include "base/text/text.h"
 #include "job/file/settings.h"
 #include "train/loop/internal.h"
+#include "train/receipt/batches.h"
 #include "train/receipt/state_root.h"
 #include "trireme/receipt.h"
 #include "trireme/trireme.h"
@@ -17,6 +18,7 @@
 void trainer_receipt_release(struct trainer_receipt *receipt)
 {
     tr_receipt_release(&receipt->content);
+    tr_order_reader_release(&receipt->order);
     tr_free(receipt->link);
     *receipt = (struct trainer_receipt){0};
 }

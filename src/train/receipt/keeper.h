@@ -12,6 +12,7 @@
 #ifndef TR_TRAIN_RECEIPT_KEEPER_H
 #define TR_TRAIN_RECEIPT_KEEPER_H
 
+#include "data/order/order.h"
 #include "receipt/receipt.h"
 #include "strategy/strategy.h"
 #include "trireme/train.h"
@@ -25,8 +26,9 @@ struct trainer_receipt {
     bool
         opened; /* the last boundary of `content` has been held against the state that the run goes on from */
     bool fresh; /* the last boundary is of the present state */
-    struct tr_chain_link *link; /* [links] steps since the last boundary, without their batches' digests */
-    int64_t links, taken;       /* taken: that led to the last boundary; they stay until the next step */
+    struct tr_chain_link *link;   /* [links] steps since the last boundary, without their batches' digests */
+    int64_t links, taken;         /* taken: that led to the last boundary; they stay until the next step */
+    struct tr_order_reader order; /* of the batches; made for the first */
     /* Of whoever follows the run: */
     const int64_t *at; /* [at_count] steps done at boundaries that it wants, ascending; borrowed */
     int64_t at_count;
@@ -72,9 +74,9 @@ tr_status trainer_receipt_take(tr_trainer *trainer);
 /* The text, with the hash of the parameters ("": not known). Returned, free with tr_free(). TR_ENOMEM. Local.
  */
 tr_status trainer_receipt_text(tr_trainer *trainer, const char *parameters, char **text);
-/* SHA-256 over all that decides a state but the data: what decides the weights, when the run is evaluated, and
-   the strategy where it has an arithmetic of its own, which of a run that replays a log the log says. Local.
-   TR_ENOMEM. */
+/* SHA-256 over all that decides a state but the data: what decides the weights, when the run is evaluated,
+   and the strategy where it has an arithmetic of its own, which of a run that replays a log the log says.
+   Local. TR_ENOMEM. */
 tr_status trainer_receipt_settings(const struct tr_job *job, bool replays, struct tr_sha256_sum *out);
 
 #endif

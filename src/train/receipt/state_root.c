@@ -59,43 +59,6 @@ static tr_status do_all(const tr_trainer *trainer, struct work *work, int64_t by
     return status == TR_OK ? TR_OK : tr_fail(status, "hashing for the receipt failed");
 }
 
-/* ---- batches ---- */
-
-struct batches {
-    struct tr_order order;
-    struct tr_chain_link *link;
-};
-
-static tr_status digest_batch(const struct work *work, tr_sha256 *hash, int64_t item)
-{
-    enum { BLOCK = 512 };
-    const struct batches *batches = work->user;
-    struct tr_chain_link *link = &batches->link[item];
-    int64_t block[BLOCK];
-    int filled = 0;
-    for (int64_t step = link->step - link->steps; step < link->step; step++) {
-        struct tr_order_step at = tr_order_at(&batches->order, step);
-        for (int64_t row = 0; row < at.rows; row++) {
-            block[filled++] = tr_order_example(&batches->order, at.epoch, at.first + row);
-            if (filled < BLOCK) continue;
-            tr_sha256_add(hash, block, sizeof block);
-            filled = 0;
-        }
-    }
-    tr_sha256_add(hash, block, (size_t)filled * sizeof *block);
-    return tr_sha256_take(hash, &link->batch);
-}
-
-tr_status trainer_digest_batches(tr_trainer *trainer, struct tr_chain_link *link, int64_t count)
-{
-    struct batches batches = {.link = link};
-    struct work work = {.make = digest_batch, .user = &batches, .end = count};
-    if (count == 0) return TR_OK;
-    TR_TRY(tr_job_order(trainer->job, &batches.order));
-    /* An index takes about as long as a hundred bytes. */
-    return do_all(trainer, &work, count * batches.order.batch * 100);
-}
-
 /* ---- leaves ---- */
 
 struct leaves {
@@ -215,9 +178,9 @@ static tr_status tell_leaf(tr_trainer *trainer, const struct trainer_tensors *te
     if (at.tensor) {
         const struct trainer_origin *origin = &tensors->origin[at.tensor->group][at.tensor->index];
         const char *data = tensors->tensor[at.tensor->group][at.tensor->index].data;
-        const float *arena = origin->arena < TR_ARENAS ? tr_variables_arena(trainer->variables.arenas,
-                                                                            (enum tr_arena)origin->arena)
-                                                       : NULL;
+        const float *arena = origin->arena < TR_ARENAS
+                                 ? tr_variables_arena(trainer->variables.arenas, (enum tr_arena)origin->arena)
+                                 : NULL;
         if (!data || !arena)
             return tr_fail(TR_EUNSUPPORTED, "the state of tensor \"%s\" is kept by the strategy alone",
                            at.tensor->name);

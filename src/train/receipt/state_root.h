@@ -1,8 +1,8 @@
-/* The root of the present state, by all ranks together, and the digests of batches. */
+/* The root of the present state, by all ranks together. */
 #ifndef TR_TRAIN_RECEIPT_STATE_ROOT_H
 #define TR_TRAIN_RECEIPT_STATE_ROOT_H
 
-#include "receipt/chain.h"
+#include "base/numbers/hash.h"
 #include "trireme/train.h"
 
 /* The root over the canonical bytes of what a checkpoint would keep now (receipt/canonical.h). Collective. */
@@ -18,8 +18,5 @@ struct trainer_leaf {
 /* Tells of all leaves of the present state, in order. Of a process alone that has the whole state. */
 typedef tr_status (*trainer_leaf_listener)(void *user, const struct trainer_leaf *leaf);
 tr_status trainer_state_tell(tr_trainer *trainer, trainer_leaf_listener listener, void *user);
-
-/* Fills in the batches of `count` links. Local. */
-tr_status trainer_digest_batches(tr_trainer *trainer, struct tr_chain_link *link, int64_t count);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "base/numbers/rng.h"
 
 #include <string.h>
@@ -97,6 +98,51 @@ static void test_permutation_of_many(void **state)
     }
 }
 
+/* The rounds from a table lead where the rounds themselves do, from one epoch, key and count to the next. */
+static void test_table(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {
+        1, 2, 5, 300, 300, 60000, 64, (uint64_t)1 << 24, ((uint64_t)1 << 24) + 1, 7};
+    struct tr_permutation permutation = TR_PERMUTATION_INIT;
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        for (uint32_t epoch = 0; epoch < 3; epoch++) {
+            tr_rng_key key = tr_rng_key_make(7 + epoch / 2, TR_RNG_ORDER);
+            assert_int_equal(tr_permutation_set(&permutation, key, epoch, counts[c]), TR_OK);
+            for (uint64_t i = 0; i < 500 && i < counts[c]; i++)
+                assert_int_equal(tr_permutation_at(&permutation, counts[c] - 1 - i),
+                                 tr_rng_permute(key, epoch, counts[c], counts[c] - 1 - i));
+        }
+    }
+    tr_permutation_release(&permutation);
+}
+
+/* Once it is made for as many, no epoch takes memory; without memory it is as it was. */
+static int refuse(size_t size, void *user)
+{
+    (void)size;
+    ++*(int *)user;
+    return 1;
+}
+
+static void test_table_memory(void **state)
+{
+    (void)state;
+    struct tr_permutation permutation = TR_PERMUTATION_INIT;
+    tr_rng_key key = tr_rng_key_make(7, TR_RNG_ORDER);
+    int asked = 0;
+    assert_int_equal(tr_permutation_set(&permutation, key, 0, 1000), TR_OK);
+    tr_alloc_set_hook(refuse, &asked);
+    assert_int_equal(tr_permutation_set(&permutation, key, 1, 1000), TR_OK);
+    assert_int_equal(asked, 0);
+    assert_int_equal(tr_permutation_set(&permutation, key, 1, 100000), TR_ENOMEM);
+    tr_alloc_set_hook(NULL, NULL);
+    assert_int_equal(asked, 1);
+    assert_int_equal(tr_permutation_at(&permutation, 3), tr_rng_permute(key, 1, 1000, 3));
+    tr_permutation_release(&permutation);
+    assert_int_equal(tr_alloc_live(), 0);
+}
+
 /* Places of a permutation of `count` that epochs 0 and 1 (or seeds) have in common. */
 static int common(tr_rng_key a, uint32_t epoch_a, tr_rng_key b, uint32_t epoch_b, uint64_t count)
 {
@@ -138,6 +184,8 @@ int main(void)
         cmocka_unit_test(test_unit),
         cmocka_unit_test(test_permutation_is_a_bijection),
         cmocka_unit_test(test_permutation_of_many),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_table_memory),
         cmocka_unit_test(test_epochs_and_seeds_differ),
         cmocka_unit_test(test_permutation_is_even),
     };
