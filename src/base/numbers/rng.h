@@ -86,7 +86,10 @@ tr_status tr_permutation_set(struct tr_permutation *permutation, tr_rng_key key,
                              uint64_t count);
 void tr_permutation_release(struct tr_permutation *permutation);
 
-/* tr_rng_permute() of what was set. */
+/* tr_rng_permute() of what was set, at `position`, and at [first, first + count), to out[count], which takes
+   a fraction of the time of one after another. Any thread while none sets it. */
 uint64_t tr_permutation_at(const struct tr_permutation *permutation, uint64_t position);
+void tr_permutation_run(const struct tr_permutation *permutation, uint64_t first, int64_t count,
+                        int64_t *out);
 
 #endif

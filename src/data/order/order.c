@@ -83,6 +83,5 @@ void tr_order_read(struct tr_order_reader *reader, int64_t epoch, int64_t first,
         return;
     }
     (void)set_epoch(reader, epoch); /* of as many as in tr_order_reader_make(), which allocated */
-    for (int64_t i = 0; i < count; i++)
-        index[i] = (int64_t)tr_permutation_at(&reader->permutation, (uint64_t)(first + i));
+    tr_permutation_run(&reader->permutation, (uint64_t)first, count, index);
 }

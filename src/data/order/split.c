@@ -206,6 +206,20 @@ static tr_status stratify(struct whole *whole, const struct tr_split *split)
     return status;
 }
 
+/* Examples up to which a list of all is worth its memory, 512 KiB. */
+#define LISTED ((int64_t)1 << 16)
+
+/* The examples in the order of the split. */
+static tr_status list(struct whole *whole)
+{
+    const int64_t count = whole->source->info.count;
+    if (count > LISTED) return TR_OK;
+    whole->example = tr_alloc((size_t)count, sizeof *whole->example);
+    if (!whole->example) return TR_ENOMEM;
+    tr_permutation_run(&whole->order, 0, count, whole->example);
+    return TR_OK;
+}
+
 tr_status tr_split_first(tr_source *source, const struct tr_split *split, tr_source **out)
 {
     struct whole *whole = tr_alloc_zero(1, sizeof *whole);
@@ -218,7 +232,7 @@ tr_status tr_split_first(tr_source *source, const struct tr_split *split, tr_sou
     if (status == TR_OK)
         status = tr_permutation_set(&whole->order, tr_rng_key_make(split->seed, TR_RNG_SPLIT), 0,
                                     (uint64_t)source->info.count);
-    if (status == TR_OK && split->stratified) status = stratify(whole, split);
+    if (status == TR_OK) status = split->stratified ? stratify(whole, split) : list(whole);
     if (status == TR_OK) status = make_part(whole, false, out);
     release(whole); /* the part is its user */
     if (status != TR_OK) return status;

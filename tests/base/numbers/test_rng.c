@@ -112,6 +112,16 @@ static void test_table(void **state)
             for (uint64_t i = 0; i < 500 && i < counts[c]; i++)
                 assert_int_equal(tr_permutation_at(&permutation, counts[c] - 1 - i),
                                  tr_rng_permute(key, epoch, counts[c], counts[c] - 1 - i));
+            for (int64_t many = 0; many < 40; many++) {
+                int64_t run[41];
+                uint64_t first = many % 3;
+                if (first + (uint64_t)many > counts[c]) break;
+                run[many] = -1; /* nothing is written behind the last one */
+                tr_permutation_run(&permutation, first, many, run);
+                for (int64_t i = 0; i < many; i++)
+                    assert_int_equal(run[i], tr_rng_permute(key, epoch, counts[c], first + (uint64_t)i));
+                assert_int_equal(run[many], -1);
+            }
         }
     }
     tr_permutation_release(&permutation);
