@@ -31,8 +31,9 @@ typedef struct tr_local_group tr_local_group;
 /* Returned, destroy with tr_local_group_destroy(). TR_EINVAL (1 to TR_LOCAL_RANKS_MOST ranks), TR_ENOMEM,
    TR_EUNSUPPORTED where the system cannot share memory in this way. */
 TR_API tr_status tr_local_group_create(int size, tr_local_group **out);
-/* The descriptor that the processes inherit under the same number. Close-on-exec is set, so that nobody else
-   gets it: the child clears that between fork and exec (fcntl(), which a signal handler may call, too). */
+/* The descriptor that the processes inherit under the same number. Close-on-exec is set, so that no other
+   program gets it: the child clears that between fork and exec (fcntl(), which a signal handler may call,
+   too). */
 TR_API int tr_local_group_descriptor(const tr_local_group *group);
 /* Writes the `transport` of the process of a rank, from 0 to size - 1: "local:DESCRIPTOR:RANK:SIZE".
    `descriptor` is the number under which that process has the group's; -1: the same. The process takes it

@@ -1,7 +1,7 @@
 /* Receipts: the digests that a run commits to, and their verification (docs/how-to/receipts.md).
  *
  * A run with `train.receipt: true` keeps one, run.receipt in its directory: digests of what it is of, and of
- * its whole state at boundaries between steps. Equal jobs have equal states on any machine, so whoever has
+ * its whole state at boundaries between steps. Equal jobs have equal states on any machine, so anybody with
  * the program, the model file and the data can run all of it, or some of it, again and compare.
  */
 #ifndef TRIREME_RECEIPT_H

@@ -119,7 +119,7 @@ struct tr_train_settings {
                            is measured while the run goes on; or a speed for each of them, "3,1,1". Changes no
                            bit. NULL: "equal" */
     int replicas_of_state;  /* with `outlives`, where processes share no memory: 1 for a copy of the moments
-                               and averages of each with another one, without which nobody goes on; 0: none */
+                               and averages of each with another one, for which both wait; 0: none */
     const char *model_text; /* the model file itself, instead of `model`: YAML; NULL: `model` */
     size_t model_length;    /* its bytes; 0: up to its NUL */
     const char *model_name; /* its name in messages, as in "NAME:3:5"; NULL: "model" */

@@ -1,6 +1,6 @@
 /* A directory of this process's own for files that others on the host are to open: in memory where there is
  * room, else on disk. Nothing removes it when the process is killed; but it is locked as long as the process
- * lives, so that a later process of the same user finds what nobody holds.
+ * lives, so that a later process of the same user finds those that no process holds.
  */
 #ifndef TR_BASE_SCRATCH_DIR_H
 #define TR_BASE_SCRATCH_DIR_H
@@ -21,12 +21,13 @@ struct tr_scratch_dir {
     }
 
 /* Makes "trireme-KIND-XXXXXX" where `room` bytes are free, in /dev/shm or else in /tmp, for this user alone.
-   First removes those of the kind that nobody holds. TR_EIO, whose message names the room of both. */
+   First removes those of the kind that no process holds. TR_EIO, whose message names the room of both. */
 tr_status tr_scratch_dir_make(const char *kind, int64_t room, struct tr_scratch_dir *dir);
 /* Removes it with all that is there; what is open stays readable. Accepts one that is empty, and empties it;
    changes no message. */
 void tr_scratch_dir_remove(struct tr_scratch_dir *dir);
-/* Removes the directories of a kind that nobody holds, as far as they are this user's; changes no message. */
+/* Removes the directories of a kind that no process holds, as far as they are this user's; changes no
+ * message. */
 void tr_scratch_dir_sweep(const char *kind);
 /* Free bytes where `path` is, as far as this user may take them; INT64_MAX where nothing limits them, -1
    where that is not known. */

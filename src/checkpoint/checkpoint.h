@@ -22,7 +22,7 @@
  *   - The marked checkpoint is not removed; the mark goes from one to the next in one step.
  *   - What tr_checkpoint_open() returns has been read to the last byte and agrees with the manifest.
  *
- * So at any moment, also for whoever looks after a power cut, the previous checkpoint or the new one loads.
+ * So at any moment, also after a power cut, the previous checkpoint or the new one loads.
  * Equal content gives equal files. One process saves to a run directory at a time; any number may read.
  */
 #ifndef TR_CHECKPOINT_CHECKPOINT_H

@@ -83,10 +83,10 @@ struct tr_comm_class {
        up. TR_COMM_SILENT is not for it to say. */
     enum tr_comm_life (*life)(tr_comm *comm, int rank, double *silence, char *why, size_t size);
     /* Grows whenever `life` may have another answer for some rank than before, silence excepted, so that
-       whoever waits need not ask for each. NULL: nobody knows. */
+       a waiting rank need not ask for each. NULL: not known. */
     uint64_t (*changes)(tr_comm *comm);
     /* The rank that gave up before all others, whose reason is the cause of theirs; -1 if none did. NULL:
-       nobody knows. */
+       not known. */
     int (*first_to_give_up)(tr_comm *comm);
     /* Tells all other ranks that this one gave up. */
     void (*give_up)(tr_comm *comm, const char *why);
@@ -165,7 +165,7 @@ struct tr_comm {
     bool tolerant, dissolved;   /* see tr_comm_tolerate(), tr_comm_dissolve() */
     bool outlives, lost_member; /* a subgroup of tr_comm_survivors(); that a rank of it died */
     /* The thread of tr_comm_use_progress_thread(), or NULL; that it is at work now; what it found wrong and
-       nobody was told yet. */
+       no rank has been told. */
     struct tr_progress_thread *progress;
     bool moves;
     tr_status verdict;

@@ -3,21 +3,22 @@
  * A communicator is one rank's handle on a group of `size` ranks: threads of one process or processes on one
  * or many hosts (comm/transport.h). Ranks are numbered from 0; rank 0 is the root.
  *
- * Operations are started, give a ticket, and move on whenever somebody calls tr_comm_progress(),
- * tr_comm_test() or tr_comm_wait() on the communicator, and by themselves with tr_comm_use_progress_thread().
- * What they read is "borrowed until done": not to be changed before, what they write is not to be touched
- * before. A ticket is done once test or wait said so, which also frees and nulls it.
+ * A function that starts an operation returns a ticket. Operations make progress in calls of
+ * tr_comm_progress(), tr_comm_test() or tr_comm_wait() on the communicator, and on their own with
+ * tr_comm_use_progress_thread(). Until an operation is done, its input must not be changed ("borrowed until
+ * done") and its output not be touched. A ticket is done once test or wait said so, which also frees and
+ * nulls it.
  *
  * Collective functions must be called by all ranks, in the same order, with arguments that agree. If one
- * fails for lack of memory, the communicator is dead, since the others are about to wait.
+ * fails for lack of memory, the communicator is dead, since the other ranks would wait for it.
  *
- * Failures. Only a wait decides that somebody is missing: a rank that died, left, gave up, or has not been
- * heard of for `timeout` seconds (hung: its process is stopped, its host or network is down), or that lives
- * and still does not send for `patience` seconds. A rank that is merely slow is reported to the log once and
- * waited for. The wait then returns TR_EPEER, names rank, host and operation, and tells the other ranks. From
- * then on the communicator is dead: every call fails with the same message, only tr_comm_destroy() is
- * allowed, and memory of unfinished operations must neither be used nor freed until the process ends, since
- * a message may still arrive there.
+ * Failures. Only a wait decides that a rank is missing: it died, left, gave up, gave no sign of life for
+ * `timeout` seconds (hung: its process is stopped, its host or network is down), or lives and does not send
+ * for `patience` seconds. A rank that is merely slow is reported to the log once and waited for. The wait
+ * then returns TR_EPEER, names rank, host and operation, and tells the other ranks. From then on the
+ * communicator is dead: every call fails with the same message, only tr_comm_destroy() is allowed, and memory
+ * of unfinished operations must neither be used nor freed until the process ends, since a message may still
+ * arrive there.
  *
  * Any thread may call any function of one communicator, also several at once, except tr_comm_destroy().
  */
@@ -57,7 +58,7 @@ struct tr_comm_settings {
 
 int tr_comm_rank(const tr_comm *comm);
 int tr_comm_size(const tr_comm *comm);
-/* The number by which people know a rank: of a subgroup (tr_comm_split()) that of the job, else the rank
+/* The number of a rank for messages: in a subgroup (tr_comm_split()) its rank in the job, else the rank
  * itself.
  */
 int tr_comm_number(const tr_comm *comm, int rank);
@@ -81,25 +82,26 @@ enum tr_comm_life {
     TR_COMM_GAVE_UP, /* called tr_comm_abort(), or a wait of it failed */
     TR_COMM_DEAD     /* its process is gone */
 };
-/* What is known about a rank; never blocks and changes nothing. `why`, of `size` bytes, gets a text for
-   people ("gave up: disk full"); it may be NULL with size 0. Local. */
+/* The known state of a rank; never blocks and changes nothing. `why`, of `size` bytes, gets a text for
+   messages
+   ("gave up: disk full"); it may be NULL with size 0. Local. */
 enum tr_comm_life tr_comm_life(tr_comm *comm, int rank, char *why, size_t size);
 
-/* TR_OK while all these ranks live; else TR_EPEER, naming one of them, its host and what became of it: the
-   lowest one that is lost for a reason of its own before those who gave up because of it. Who is gone may
-   have sent something just before. Local; the communicator stays usable. */
+/* TR_OK while all these ranks live; else TR_EPEER, naming one of them, its host and how it was lost: the
+   lowest one that failed first, before those that gave up because of it. A lost rank may have sent messages
+   just before. Local; the communicator stays usable. */
 tr_status tr_comm_require(tr_comm *comm, const int *ranks, int count);
 
 /* From now on no stop ends a wait of this communicator and of its subgroups: ranks that work in step agree on
-   an end instead. While nobody waits. Local. */
+   an end instead. Not during a wait. Local. */
 void tr_comm_ignore_stop(tr_comm *comm);
 
 /* From now on the loss of a rank ends only what waits for it, for jobs that can go on without some ranks: a
    message to or from a rank that cannot be reached stays undone and is to be cancelled once tr_comm_life()
    says that the rank is lost. Collective functions and tr_comm_wait() still fail without it. Local. */
 void tr_comm_tolerate(tr_comm *comm);
-/* The ranks have agreed to part, each on its own, since some are lost: tr_comm_destroy() neither waits for
-   anybody nor tells that this rank gave up. Leave the process by _exit() as after a failure. Local. */
+/* The ranks have agreed to end the communicator since some are lost: tr_comm_destroy() neither waits for
+   other ranks nor reports that this rank gave up. Leave the process by _exit() as after a failure. Local. */
 void tr_comm_dissolve(tr_comm *comm);
 bool tr_comm_is_dissolved(tr_comm *comm);
 
@@ -116,37 +118,36 @@ tr_status tr_comm_send(tr_comm *comm, int to, int tag, const void *data, size_t 
  * communicator. */
 tr_status tr_comm_receive(tr_comm *comm, int from, int tag, void *data, size_t bytes, const char *name,
                           tr_ticket **out);
-/* As tr_comm_send(), of numbers of tensors, by which no rank decides: a simulation may leave their contents
- * out.
+/* As tr_comm_send(), for elements of tensors, on which no decision of a rank depends: a simulation may leave
+ * their contents out.
  */
 tr_status tr_comm_send_numbers(tr_comm *comm, int to, int tag, const void *data, size_t bytes,
                                const char *name, tr_ticket **out);
-/* Gives up a message, for senders and receivers who can live without it. True: its memory is free again.
+/* Cancels a message, for senders and receivers that can go on without it. True: its memory is free again.
    False: the message was on its way, and its memory must stay as it is until the process ends. Accepts a NULL
    ticket, nulls it. Local. */
 bool tr_comm_cancel(tr_comm *comm, tr_ticket **ticket);
 
 /* ---- moving on ---- */
 
-/* Lets operations move on, without blocking. Call it between pieces of other work. */
+/* Makes operations progress, without blocking. Call it between pieces of other work. */
 tr_status tr_comm_progress(tr_comm *comm);
-/* Progress, then *done = whether the ticket is; NULL tickets are done. Declares nobody missing. */
+/* Progress, then *done = whether the ticket is; NULL tickets are done. Declares no rank missing. */
 tr_status tr_comm_test(tr_comm *comm, tr_ticket **ticket, bool *done);
 /* Returns when the ticket is done, at once for a NULL ticket. TR_EPEER: see above. */
 tr_status tr_comm_wait(tr_comm *comm, tr_ticket **ticket);
-/* Whether the ticket is done, as tr_comm_test() but without moving on; for whoever has many tickets and calls
-   tr_comm_progress() once for all. Never on a dead communicator. Local. */
+/* Whether the ticket is done, as tr_comm_test() but without moving on; for callers with many tickets, which
+   call tr_comm_progress() once for all. Never on a dead communicator. Local. */
 bool tr_comm_is_done(tr_comm *comm, tr_ticket **ticket);
 /* Sleeps until an operation of this rank may have moved on, at most `seconds`; for loops over tr_comm_test().
  */
 void tr_comm_idle(tr_comm *comm, double seconds);
 
-/* From now on, or no longer, a thread of the communicator's own moves the operations of this rank on while
-   its other threads compute, so that no message waits for their next call. It looks a few thousand times a
-   second while something is under way that nobody else looks at, and sleeps otherwise. What it finds wrong,
-   the next call returns. A subgroup has a progress thread of its own. Changes no result; calls that change
-   nothing are allowed, but only one thread at a time may call this. tr_comm_destroy() ends it, too. Local.
-   TR_ENOMEM. */
+/* Starts or ends a thread that makes the operations of this rank progress while its other threads compute, so
+   that no message waits for their next call. It polls a few thousand times a second while an operation is
+   under way that no other thread waits for, and sleeps otherwise. The next call returns its failures. A
+   subgroup has a progress thread of its own. Changes no result; calls that change nothing are allowed, but
+   only one thread at a time may call this. tr_comm_destroy() ends it, too. Local. TR_ENOMEM. */
 tr_status tr_comm_use_progress_thread(tr_comm *comm, bool on);
 
 /* ---- collectives ---- */
@@ -251,7 +252,7 @@ tr_status tr_comm_agree(tr_comm *comm, const char *key, const char *value, const
    count by key and, where keys are equal, by their present ranks. A rank with a negative color gets NULL.
    Everything works on a subgroup as it does here, and messages of the two do not mix. A failure that ends one
    ends the other: a rank has one life. Calls on a subgroup also move on the operations of the whole, but not
-   the other way: whoever waits here while others need its operation on a subgroup to move on waits for ever.
+   the other way: a rank that waits here while others need its operation on a subgroup waits for ever.
    Collective, waits. Returned, destroy with tr_comm_destroy() before `comm`, at once and locally once its
    operations are done. TR_EINVAL on every rank when one belongs to TR_COMM_SUBGROUPS already. */
 tr_status tr_comm_split(tr_comm *comm, int color, int key, tr_comm **out);
@@ -277,7 +278,7 @@ bool tr_comm_lost_member(tr_comm *comm);
    it fails on one, which is named; then work without. Returned, destroy with tr_window_destroy(). */
 tr_status tr_window_create(tr_comm *comm, size_t bytes, tr_window **out);
 /* The same, with room for the bytes [begin, end) only: the others are mere addresses, without contents, which
-   take memory once somebody writes there. */
+   take memory once written. */
 tr_status tr_window_create_sparse(tr_comm *comm, size_t bytes, size_t begin, size_t end, tr_window **out);
 /* The segment of a rank of this host. Borrowed until destroy. `bytes` may be NULL. Local. */
 void *tr_window_segment(const tr_window *window, int rank, size_t *bytes);
@@ -288,7 +289,7 @@ void tr_window_destroy(tr_window **window);
 
 /* ---- the end ---- */
 
-/* For whoever releases memory that operations of this rank may still use, after a failure: ends those that
+/* For releasing memory that operations of this rank may still use, after a failure: ends those that
    are under way, and with them the communicator as by tr_comm_abort(); nothing happens if there are none.
    True: the memory is free again. False: messages may still use it, so it must stay until the process ends.
    All their tickets are void, and the progress thread has ended. Local. */

@@ -32,7 +32,7 @@ struct tr_ticket {
     bool collective;         /* all ranks take part: the death of any ends it */
     int tag;                 /* of its messages */
     int phase, last;
-    int looked; /* transfers before this one are nothing that the phase waits for any more */
+    int looked; /* the phase waits for no transfer before this one */
     bool done;
     /* The phase that is not entered before the caller has released the ticket, and whether all before it is
        over; 0: there is none. In between, what the ticket gathered is the caller's to read. */
@@ -47,8 +47,8 @@ struct tr_ticket {
     const struct tr_reduction *reduction;
     const struct tr_route *route; /* of sums */
     bool everything, gathers; /* of reductions: every shard is the whole; shards are gathered in the end */
-    /* The first phase after those in which offsets are told; in which sums are formed; shards go to all; the
-       island tells each other that it is over. */
+    /* The first phase after offsets are exchanged; in which sums are formed; in which shards go to all; in
+       which the ranks of the island confirm the end. */
     int sending, summing, spreading, notifying;
     int64_t came, formed; /* floats of what comes; of sums that are to be sent, so far */
     struct tr_spread spread;

@@ -33,9 +33,9 @@ void tr_program_run(const tr_program *program, const float *const *input, int64_
                     float *const *output);
 
 /* From now on the calling thread's programs over TR_PROGRAM_REHEARSED elements or more compute nothing, and
-   `listener` is told how many floats they would read and write, and so it is of others, which are computed:
-   for runs whose numbers do not matter (src/plan). NULL: all are computed again. `user` is borrowed until
-   then. */
+   `listener` gets the number of floats that they would read and write; smaller ones are computed and counted,
+   too. For simulated runs, whose numbers do not matter (src/plan). NULL: all are computed again. `user` is
+   borrowed until then. */
 #define TR_PROGRAM_REHEARSED ((int64_t)64)
 enum tr_program_motion {
     TR_MOTION_ALL,  /* floats that are read or written */
@@ -43,8 +43,8 @@ enum tr_program_motion {
 };
 typedef void (*tr_program_listener)(void *user, enum tr_program_motion motion, int64_t floats);
 void tr_program_rehearse(tr_program_listener listener, void *user);
-/* Tells that listener of floats that the calling thread reads or writes without a program; `others`: so many
-   of those that it reads or writes, with or without, are in another rank's cache. Else it does nothing. */
+/* Counts floats for that listener that the calling thread reads or writes without a program; `others`: of all
+   that it reads or writes, so many are in another rank's cache. Without a listener it does nothing. */
 void tr_program_moved(int64_t floats, int64_t others);
 
 #endif

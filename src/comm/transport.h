@@ -21,9 +21,9 @@ extern const struct tr_registry tr_transports;
 
 #define TR_LOCAL_VARIABLE    "TRIREME_LOCAL" /* of the environment: holds a rank's ticket */
 #define TR_LOCAL_TICKET_SIZE 48
-/* A wait gives way for so many seconds after the last news before it sleeps, since answers usually come at
-   once, and waking up takes time; where there is a processor for each rank only, for else somebody has better
-   use for it. */
+/* A wait yields the processor for so many seconds after the last message before it sleeps, since answers
+   usually come at once and waking up takes time. Only where each rank has a processor; else another rank
+   needs it more. */
 #define TR_LOCAL_YIELD_SECONDS 300e-6
 
 /* Writes the ticket of a rank, the value of TR_LOCAL_VARIABLE for its process: descriptor, rank and size.
@@ -47,10 +47,10 @@ tr_status tr_comm_local_create(const char *ticket, const struct tr_comm_settings
 
 /* ---- processes on one or many hosts, started by mpirun or SLURM and joined by Open MPI ---- */
 
-/* A wait gives way for so many seconds, where there is a processor for each rank of the host, and then
-   sleeps, longer and longer, between two looks: nobody tells it of news. */
+/* A wait yields the processor for so many seconds, where each rank of the host has one, and then polls
+   between naps that grow: MPI has no call that wakes it. */
 #define TR_MPI_YIELD_SECONDS 300e-6
-/* Seconds of the sleep of one who has waited for so long, and may sleep for `longest`. */
+/* Seconds of the next nap of a rank that has waited for so long; `longest` at most. */
 double tr_mpi_nap(double waited, double longest);
 
 /* Whether a launcher started this process as one of many, by what it left in `environment`, an array of

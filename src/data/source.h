@@ -60,7 +60,7 @@ struct tr_source {
     const struct tr_source_class *class;
     struct tr_source_info info;
     /* All images one after another, [count][height][width][channels], when they lie in memory like that;
-       NULL otherwise. Borrowed by whoever reads; lives as long as the source. */
+       NULL otherwise. Borrowed by readers; lives as long as the source. */
     const uint8_t *resident;
     /* read() takes examples from a file, as it would those that are not resident: who takes resident ones
        where they lie has their pages count as memory of the process. */
@@ -99,8 +99,8 @@ struct tr_source_format {
     bool (*unpacks)(const void *options, const struct tr_source_files *files);
     /* What tr_source_check_config() is to check beyond the table. NULL: nothing. */
     tr_status (*check)(const void *options);
-    /* As open(), without the features: reading them fails. For whoever asks for sizes and labels, where that
-       is quicker. NULL: it is not. */
+    /* As open(), without the features: reading them fails. For callers that need only sizes and labels, where
+       that is quicker. NULL: it is not. */
     tr_status (*outline)(const void *options, const char *directory, const char *state, tr_source **out);
     /* In the place of open(), of formats that are made of other sources: opens these through the store. */
     tr_status (*open_through)(const void *options, const char *directory, const char *state, tr_store *store,

@@ -138,7 +138,7 @@ bool tr_device_set_idle(tr_device *device, tr_team_idle idle, void *arguments);
 
 /* The bytes that one more allocation may have, INT64_MAX where that is not known. */
 int64_t tr_device_room(tr_device *device);
-/* The bytes of memory that is the device's and not its host's, whoever takes them; 0: what it takes is the
+/* The bytes of memory that belongs to the device and not to its host, used or not; 0: what it takes is the
  * host's. */
 int64_t tr_device_memory(const tr_device *device);
 tr_status tr_device_alloc(tr_device *device, size_t bytes, void **out);

@@ -87,8 +87,8 @@ struct tr_operation {
 
 const struct tr_operation *tr_operation_of(enum tr_operation_number number);
 
-/* Arguments are struct tr_op_... of the operation. `host`: whether offsets, and what else operations find in
-   device memory, may be read. */
+/* Arguments are struct tr_op_... of the operation. `host`: whether offsets, and the other data that
+   operations find in device memory, may be read. */
 struct tr_operation_cost {
     int64_t operations, bytes; /* bytes: read and written, each once, indices included */
 };

@@ -138,7 +138,7 @@
     X(dense_gelu_backward_data)                                                                              \
     X(dense_backward_update)
 
-/* What any device may lack; whoever calls one asks before (nn/fusion.h). */
+/* Operations that a device may lack; callers ask first (nn/fusion.h). */
 #define TR_DEVICE_FUSIONS(X)                                                                                 \
     TR_DEVICE_CHAIN_FUSIONS(X)                                                                               \
     X(batch_norm_activation_forward)                                                                         \

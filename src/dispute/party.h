@@ -21,7 +21,7 @@ struct tr_party_settings {
     const char *data_cache;
     int64_t data_cache_bytes;
     tr_stop *stop;
-    /* Of whoever studies disputes; NULL: none. The device that computes, in place of `device`; and what
+    /* For tests and demonstrations; NULL: none. The device that computes, in place of `device`; and what
        is done to a trainer before its first step. */
     tr_status (*open_device)(void *user, tr_device **out);
     tr_status (*prepare)(void *user, tr_trainer *trainer);

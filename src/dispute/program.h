@@ -2,7 +2,7 @@
  * the referee (referee.c), which takes it line by line.
  *
  * Values are words of 32 bits: floats by their bits, whole numbers, single bytes. Each instruction has the
- * value that it came to when it was added, so whoever builds a program knows its result. After a failure
+ * value that it came to when it was added, so the result is known once the program is built. After a failure
  * instructions are left out, and the status stays.
  *
  * Invariant: an instruction names only values before it.

@@ -1,7 +1,7 @@
 /* A region of memory: many small blocks, of a message or of anything else, that are freed together.
  *
- * A failed allocation is remembered; whoever fills a structure checks once at its end (`region.failed`), but
- * must not write to a block that is NULL.
+ * A failed allocation is remembered; code that fills a structure checks once at its end (`region.failed`),
+ * but must not write to a block that is NULL.
  */
 #ifndef TR_IO_REGION_H
 #define TR_IO_REGION_H

@@ -40,7 +40,7 @@ struct tr_parameter {
 /* Weights that two layers share, see tr_builder_tie(). */
 struct tr_layer_tie {
     int lender; /* of the layer that borrows: the one whose first parameter it uses as well; or -1 */
-    int buffer; /* of the lender: the first of its two buffers for what is left to it; 0: nobody borrows */
+    int buffer; /* of the lender: the first of its two buffers for what is left to it; 0: none is borrowed */
 };
 
 /* A relu whose gradient the only layer that takes its output, a max pool, applies. */
@@ -282,7 +282,7 @@ static inline const struct tr_layer_class *tr_layer_class_of(const struct tr_ent
     return (const struct tr_layer_class *)entry;
 }
 
-/* For whoever writes a network down for other programs. */
+/* For exports of a network to other programs. */
 
 /* Where a layer keeps the value of an option of its class, of the type that the table gives it; NULL if the
    class has no such option. Borrowed from the layer. */

@@ -13,7 +13,7 @@ struct tr_rehearsal {
     int ranks; /* the first of the cluster's */
     const tr_costs *costs;
     int64_t calls; /* of tr_strategy_step() that count, after a first one: steps, or rounds of them */
-    const struct tr_sim_listener *listener; /* of everything from the beginning on; NULL: nobody */
+    const struct tr_sim_listener *listener; /* of everything from the beginning on; NULL: none */
 };
 
 /* What a rank takes, and does in a step. */

@@ -41,16 +41,16 @@ struct tr_combined {
     bool applied; /* all was updated on the way by tr_driver_update(), and the parameters went to all */
 };
 
-/* How the variables are divided among ranks, and come together. */
+/* How the variables are divided among ranks, and gathered. */
 struct tr_strategy_division {
     /* How `rank` takes part, without `parameters`. Local. NULL: as the bounds of the replicas say
        (tr_replicas_create()). */
     void (*placement)(const tr_strategy *strategy, int rank, struct tr_placement *out);
-    /* Brings the shares of some arenas, bits 1 << enum tr_arena, together: on every rank, of what that rank
-       keeps parameters of; or forms them in a state that is no replica's. TR_ARENA_PARAMETERS is asked for
-       after updates that did not go to all on the way. If asynchronous: brings one moment's state of all
-       arenas to the root, and with TR_GATHER_DRAINED lets what is under way come to an end before, and
-       nothing new begin. Collective. Never NULL. */
+    /* Gathers the shares of some arenas, bits 1 << enum tr_arena: on every rank, those whose parameters the
+       rank keeps; or forms them in a state that belongs to no replica. TR_ARENA_PARAMETERS is asked for after
+       updates that did not go to all on the way. If asynchronous: brings one moment's state of all arenas to
+       the root, and with TR_GATHER_DRAINED lets what is under way come to an end before, and nothing new
+       begin. Collective. Never NULL. */
     tr_status (*gather)(tr_strategy *strategy, unsigned arenas);
     /* Where ranks keep parts of the variables: brings the floats [begin, end) of an arena to `to` on the
        root, host memory, that of its own arena, too; ranks that keep none of them return at once. Collective.
@@ -66,8 +66,8 @@ struct tr_strategy_asynchronous {
        is NULL. They judge by tr_judge(). */
     tr_status (*work)(tr_strategy *strategy, const atomic_int *stop, int32_t request,
                       struct tr_step_figures *figures);
-    /* On the root: all did what `out`, zeroed, with room for all ranks, is to tell; with NULL in its place:
-       the run is over, and the others are released. */
+    /* On the root: fills in `out`, zeroed, with room for all ranks, from the reports of all; with NULL:
+       ends the run and releases the other ranks. */
     tr_status (*end)(tr_strategy *strategy, struct tr_strategy_statistics *out);
     /* On the root: tr_strategy_evaluate(). NULL: the root evaluates by itself. */
     tr_status (*evaluate)(tr_strategy *strategy, const struct tr_shared_evaluation *evaluation);
@@ -75,10 +75,10 @@ struct tr_strategy_asynchronous {
     bool (*is_over)(const tr_strategy *strategy);
 };
 
-/* Of state that outlives the rank that keeps it, where settings.outlives asks for that. */
+/* For state that survives the loss of the rank that keeps it, where settings.outlives asks for that. */
 struct tr_strategy_succession {
-    /* `step` steps are done on this rank, and nobody was told so yet: what is to outlive it is put where that
-       is. Collective. */
+    /* `step` steps are done on this rank, and no listener was called yet: stores the state that is to outlive
+       the rank. Collective. */
     tr_status (*complete)(tr_strategy *strategy, int64_t step);
     /* tr_strategy_inherit(). */
     tr_status (*inherit)(tr_strategy *strategy, tr_strategy *from, int64_t step);
@@ -123,7 +123,7 @@ struct tr_strategy_class {
     /* Releases what the class made, but for replicas, which are released by then. Local. NULL: nothing. */
     void (*destroy)(tr_strategy *strategy);
     /* Computes this rank's part of a step (tr_driver_enqueue(), or by itself) and joins it with the others'.
-       tr_driver_open() must be told of the loss over all ranks. Where no norm is wanted and the loss is
+       It calls tr_driver_open() with the loss over all ranks. Where no norm is wanted and the loss is
        known, floats may be updated by tr_driver_update() on the way. Between layers, communication may be
        moved on (tr_gradient_listen()). Collective. NULL: replicas are trained apart. */
     tr_status (*gradient)(tr_strategy *strategy, int64_t step, struct tr_combined *out);
@@ -206,7 +206,8 @@ struct tr_strategy {
     struct tr_variables_answer *answer;
     tr_event answered;
     bool asked;
-    struct tr_pending_steps *pending; /* where nobody else has a say in steps (driver_alone.c), else NULL */
+    struct tr_pending_steps
+        *pending; /* where this process alone decides on steps (driver_alone.c), else NULL */
 };
 
 /* Whether ranks keep parts of the variables only. */

@@ -90,7 +90,7 @@ struct tr_strategy_settings {
 };
 
 /* Those who may look on while this rank computes steps; they change nothing, and their failure fails the
-   step. The keeper is the strategy's own, which is told first. */
+   step. The keeper belongs to the strategy and is called first. */
 enum tr_observer { TR_OBSERVER_KEEPER, TR_OBSERVER_PROBE, TR_OBSERVER_DIGESTS, TR_OBSERVERS };
 struct tr_strategy_observer {
     tr_pass_observer layer;    /* after each layer of each forward pass, or NULL */
@@ -192,7 +192,7 @@ struct tr_evaluation_hooks {
        root, what the network is to compute with is in place of the parameters. */
     tr_status (*evaluate)(void *user, const struct tr_shared_evaluation *evaluation, int64_t first,
                           int64_t end, void *found);
-    /* On the root: what somebody found; of each example once, in any order. */
+    /* On the root: the result of one rank; each example once, in any order. */
     tr_status (*take)(void *user, const struct tr_shared_evaluation *evaluation, int64_t first, int64_t end,
                       const void *found);
     void *user;
@@ -246,7 +246,7 @@ struct tr_strategy_arena {
     float *values;            /* memory of the holder; NULL: another rank keeps it */
     const int64_t *shard;     /* [size + 1]: floats that are right on each rank; NULL: all on `rank` */
     int rank;                 /* that keeps it, where there are no shards */
-    struct tr_staging memory; /* of the values, where they are nobody else's */
+    struct tr_staging memory; /* of the values, where this owns them */
     bool begun;               /* its values are there: set by who loads it, else as all connect */
 };
 /* Their number, and one of them. The same on all ranks, but for `values`. Local. */

@@ -30,9 +30,9 @@ tr_status tr_file_read(const char *path, uint64_t limit, struct tr_file_content 
 /* Accepts an empty content; empties it. */
 void tr_file_content_free(struct tr_file_content *content);
 
-/* A regular file mapped read-only. If somebody cuts the file short meanwhile, or the disk fails, an access
-   raises SIGBUS, whose handler finds the file by tr_mapped_at() (base/files/mapped.h): use tr_file_read_at()
-   where that must not end the process. */
+/* A regular file mapped read-only. If another process cuts the file short meanwhile, or the disk fails, an
+   access raises SIGBUS, whose handler finds the file by tr_mapped_at() (base/files/mapped.h): use
+   tr_file_read_at() where that must not end the process. */
 struct tr_file_map {
     const uint8_t *data; /* NULL for an empty file */
     size_t size;

@@ -4,7 +4,7 @@
 
 #include "trireme/status.h"
 
-/* Checks that nobody can have put code into the file `path`, absolute and without links, but those who can
+/* Checks that code in the file `path`, absolute and without links, can only come from those who can
    change the running program, too: root, this user, and the owner of `program` (its path, alike). The file
    and the directories on the way to it must be theirs and not be writable by others; directories that have
    the program in them, too, are not looked at. A group counts as others unless it is the private one of the

@@ -27,11 +27,10 @@ static inline int tr_tree_combines_at_end(int64_t leaves)
     return __builtin_popcountll((unsigned long long)leaves) - 1;
 }
 
-/* A walk over the leaves of a node in ascending order, whoever keeps the values: a stack of those that wait,
-   oldest first. The next leaf's value goes to place `waiting`; then
-       tr_tree_push(&fold, last);
-       for (int right; (right = tr_tree_combine(&fold)) > 0;) value[right - 1] = value[right - 1] +
-   value[right]; and after the last leaf the node's value is in place 0. Begins with zeros. */
+/* A walk over the leaves of a node in ascending order, wherever the values are kept: a stack of those that
+   wait, oldest first. The next leaf's value goes to place `waiting`; then tr_tree_push(&fold, last); for (int
+   right; (right = tr_tree_combine(&fold)) > 0;) value[right - 1] = value[right - 1] + value[right]; and after
+   the last leaf the node's value is in place 0. Begins with zeros. */
 struct tr_tree_fold {
     int64_t leaves;
     int waiting, due;

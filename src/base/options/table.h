@@ -53,7 +53,7 @@ tr_status option_fail(struct option_origin origin, const char *format, ...)
 
 /* Writes the allowed range ("1 .. 10", ">= 1", "> 0 and < 1"), "" if there is none, and returns `buffer`. */
 const char *option_range(const struct tr_option *option, char buffer[OPTION_RANGE_SIZE]);
-/* The same without limits that nobody comes near to. */
+/* The same without limits that are far from any real value. */
 const char *option_range_for_people(const struct tr_option *option, char buffer[OPTION_RANGE_SIZE]);
 /* Appends what an option takes: "an integer", "one of same, valid". */
 void option_add_type(const struct tr_option *option, struct tr_text *text);

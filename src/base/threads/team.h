@@ -39,7 +39,7 @@ void tr_team_barrier(tr_team *team, int member);
 /* Work that members do while they wait for each other: some microseconds of it per call. Returns whether
    there may be more. Called by any member, by several at a time. */
 typedef bool (*tr_team_idle)(void *arguments);
-/* From now on waiting members call `idle`; NULL: nobody does any more, nor is in such a call, when this
+/* From now on waiting members call `idle`; NULL: none does, nor is in such a call, when this
    returns. Only from the thread that made the team; not from inside a run. */
 void tr_team_set_idle(tr_team *team, tr_team_idle idle, void *arguments);
 

@@ -20,7 +20,7 @@ void tr_thread_keep_to(const cpu_set_t *own, int begin, int end);
    else leaves it as it is. sharing, threads >= 1. */
 void tr_thread_take_share(const cpu_set_t *own, int index, int sharing, int threads);
 
-/* A condition that is waited for by the monotonic clock, which nobody sets; end it with
+/* A condition that is waited for by the monotonic clock, which is never set; end it with
  * pthread_cond_destroy().
  */
 void tr_condition_init(pthread_cond_t *condition);

@@ -3,8 +3,8 @@
  *
  *     header | a record for each rank | a ring for each ordered pair of ranks | extents (extents.h)
  *
- * Header and records have their room from the beginning. Rings and extents are sparse: they take memory where
- * somebody wrote. The length is sealed, so that nobody can cut off what others have mapped.
+ * Header and records have their room from the beginning. Rings and extents are sparse: they take memory once
+ * written. The length is sealed, so that no process can cut off memory that others have mapped.
  *
  * Who writes what: the header is the launcher's, but for its counters; a record is its rank's, but for the
  * bell, its letter boxes and `ended`, which are everybody's; of a ring, see ring.h. All words that two
@@ -35,7 +35,7 @@ struct local_header {
     uint32_t size;                                /* ranks */
     _Alignas(TR_CACHE_LINE) _Atomic uint64_t top; /* where the next extent begins */
     _Alignas(TR_CACHE_LINE) atomic_uint joined;   /* ranks that came to JOINED */
-    atomic_int first;                             /* to give up: its rank + 1; 0: nobody did */
+    atomic_int first;                             /* to give up: its rank + 1; 0: none did */
     _Atomic uint64_t changes;                     /* grows when a rank ends, gives up or leaves */
 };
 
@@ -46,7 +46,7 @@ struct local_record {
     _Atomic uint64_t mail[LOCAL_WORDS]; /* a bit for each rank whose rings may have news */
     _Atomic uint64_t letters;           /* a bit for each word of `mail` that may have some */
     _Alignas(TR_CACHE_LINE) atomic_uint state;
-    atomic_uint ended;    /* the process is gone: the word of the launcher, or of a rank that watches */
+    atomic_uint ended;    /* the process is gone, as the launcher or a watching rank found */
     _Atomic int64_t seen; /* when the process last showed that it runs: nanoseconds of the host's clock */
     struct tr_location location; /* written before JOINED */
     char why[LOCAL_WHY];         /* written before GAVE_UP */
@@ -82,7 +82,7 @@ void tr_local_area_close(struct local_area *area);
 
 struct local_ring *tr_local_area_ring(const struct local_area *area, int from, int to);
 
-/* Wakes a rank, or all of them, to look at what changed; whatever that was, write it before. */
+/* Wakes a rank, or all of them, to look for changes, which must be written first. */
 void tr_local_wake(const struct local_area *area, int rank);
 void tr_local_wake_all(const struct local_area *area);
 /* Tells `to` that rings between it and `from` have news, and wakes it. */
@@ -90,9 +90,9 @@ void tr_local_knock(const struct local_area *area, int from, int to);
 /* Sleeps until the bell of a rank is no longer at `moment`, at most `seconds`. */
 void tr_local_sleep(const struct local_area *area, int rank, uint32_t moment, double seconds);
 
-/* A rank has left, or what else is to be known about it has changed; wakes all. */
+/* A rank has left, or another fact about it has changed; wakes all. */
 void tr_local_change(const struct local_area *area);
-/* Tells all that the process of a rank is gone, once; what it had written is there to be read. */
+/* Tells all ranks once that the process of a rank is gone; its written messages can still be read. */
 void tr_local_bury(const struct local_area *area, int rank);
 /* Leaves the last words of a rank, and wakes all. */
 void tr_local_give_up(const struct local_area *area, int rank, const char *why);

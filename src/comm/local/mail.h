@@ -1,17 +1,17 @@
 /* Messages over rings: matching, and what is under way.
  *
  * A message is eager or announced. An eager one is written at once (BEGIN, and MORE for what does not fit
- * into a frame): the receiver keeps what nobody wants yet. How much a sender may have there that was not
- * asked for is limited: beyond its credit, a message is only announced, and written when the receiver has a
- * place for it (WANT, then MORE). So a sender may be ahead by any number of messages, and what they take at
- * the receiver is bounded by the credit and by the messages that the sender still has under way. Nothing
- * waits for a message that was sent later: each can at least be announced.
+ * into a frame): the receiver keeps it until a receive asks for it. A credit limits how much a sender may
+ * have there unasked: beyond it, a message is only announced, and written when the receiver has a place for
+ * it (WANT, then MORE). So a sender may be ahead by any number of messages, and what they take at the
+ * receiver is bounded by the credit and by the messages that the sender still has under way. Nothing waits
+ * for a message that was sent later: each can at least be announced.
  *
  * Messages of a pair begin in the order in which they were started, and a receive takes the first one of its
  * tag that is not taken, so those of one tag arrive in order.
  *
- * Both sides copy; nobody ever touches another process's private memory. So what a rank gives up is its own
- * again at once, once nobody reads its ring any more.
+ * Both sides copy; no process touches the private memory of another. So the memory of a cancelled message is
+ * free at once, as soon as its ring is read no more.
  *
  * All functions are called with the lock of the communicator held.
  */

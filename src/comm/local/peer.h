@@ -23,7 +23,7 @@ struct local_inbound {
     bool announced, wanted; /* `wanted`: its sender was told */
     bool dropped;           /* its receiver has given it up */
     size_t bytes, got;
-    struct tr_transfer *receive; /* NULL: nobody asked for it yet */
+    struct tr_transfer *receive; /* NULL: no receive asked for it yet */
     char *kept;                  /* [bytes] then, if eager: `small`, or owned */
     char small[LOCAL_SMALL];
 };

@@ -1,10 +1,9 @@
-/* Who is alive: a thread of each rank's that sleeps until the process of another one ends, and in between
- * shows that its own runs.
+/* Liveness: each rank has a thread that sleeps until another rank's process ends, and at intervals shows that
+ * its own process runs.
  *
- * A rank watches those that follow it, up to some number; a rank that notices an end informs all. The end of
- * a process is told by the system (pidfd); where that cannot be had, the thread looks now and then. A rank
- * hangs when it shows no more that it runs: it writes the time for all to see, and nobody looks before it
- * waits.
+ * A rank watches those that follow it, up to some number; a rank that notices an end informs all. The system
+ * reports the end of a process (pidfd); without that, the thread polls. A rank counts as hung when its sign
+ * of life, a time in shared memory, grows too old; only ranks that wait look at it.
  */
 #ifndef TR_COMM_LOCAL_WATCH_H
 #define TR_COMM_LOCAL_WATCH_H
@@ -19,7 +18,7 @@ tr_status tr_local_watch_start(const struct local_area *area, int rank, double i
 /* Accepts NULL, nulls the handle. */
 void tr_local_watch_stop(struct local_watch **watch);
 
-/* How long another rank had not been heard of when we listened last. */
+/* Seconds since the last sign of life of another rank, as of the last look. */
 double tr_local_watch_silence(const struct local_watch *watch, int rank);
 
 #endif

@@ -24,7 +24,7 @@ bool tr_heartbeat_is_due(const tr_heartbeat *heartbeat, double now);
 /* Listens, looks at processes of this host, and sends when it is time or there is news; cheap when it is not.
    `now` is the present time (tr_clock_seconds()). */
 void tr_heartbeat_beat(tr_heartbeat *heartbeat, double now);
-/* MPI failed between this rank and another: finds out now what else would be found at the next look. */
+/* MPI failed between this rank and another: looks now rather than at the next interval. */
 void tr_heartbeat_look(tr_heartbeat *heartbeat);
 /* As the slots `life`, `changes` and `first_to_give_up`. */
 enum tr_comm_life tr_heartbeat_life(const tr_heartbeat *heartbeat, int rank, double *silence, char *why,

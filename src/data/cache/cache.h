@@ -10,7 +10,7 @@
  *
  * Invariants: an entry takes its name when it is complete, and is never changed then, only removed: who has
  * mapped it keeps what it has. Nothing in the directory is trusted for being there: directory and files must
- * belong to the user and be writable by nobody else, and an entry's checksums are compared whenever a run
+ * belong to the user and be writable by no other user, and an entry's checksums are compared whenever a run
  * opens it. A power cut may leave an entry damaged, which shows in them; so nothing waits for the disk.
  *
  * Any thread may use a cache.
@@ -27,7 +27,7 @@
 typedef struct tr_cache tr_cache;
 
 /* Opens the directory and makes it, for the user alone, where it is missing. `files` (NULL: the machine's) is
-   borrowed until closing. TR_EIO; TR_EINVAL where it belongs to somebody else or others can write there.
+   borrowed until closing. TR_EIO; TR_EINVAL where it belongs to another user or others can write there.
    Returned, close with tr_cache_close(). */
 tr_status tr_cache_open(const tr_file_system *files, const char *directory, int64_t limit, tr_cache **out);
 /* The cache has one more user, who closes it, too. */
@@ -35,8 +35,8 @@ void tr_cache_share(tr_cache *cache);
 /* Accepts NULL, nulls the handle. The last one that was handed out ends it. */
 void tr_cache_close(tr_cache **cache);
 
-/* Waits until nobody else makes the entry of this key (of any user of the directory), and takes that on; goes
-   on without after a long time, since whoever is last to finish does no harm. */
+/* Waits until no other process makes the entry of this key (of any user of the directory), and takes that on;
+   goes on without after a long time, since two makers do no harm: the last to finish wins. */
 void tr_cache_hold(tr_cache *cache, const char key[TR_SHA256_TEXT]);
 void tr_cache_release(tr_cache *cache, const char key[TR_SHA256_TEXT]);
 

@@ -11,10 +11,10 @@
 /* "directory/<key><suffix>". Returned, free with tr_free(). NULL when memory fails. */
 char *tr_cache_path(const char *directory, const char *key, const char *suffix);
 
-/* TR_OK where the directory is the user's own and nobody else can write there; TR_ENOTFOUND where it is
+/* TR_OK where the directory belongs to the user and no other user can write there; TR_ENOTFOUND where it is
    missing, unless `make`: then it is made. Else TR_EINVAL or TR_EIO. */
 tr_status tr_cache_check_directory(const tr_file_system *files, const char *directory, bool make);
-/* Opens a file of the user's own, which nobody else can write, for reading; the caller closes it.
+/* Opens a file that belongs to the user and that no other user can write, for reading; the caller closes it.
    TR_ENOTFOUND where there is none, TR_ECORRUPT where it may not be trusted. */
 tr_status tr_cache_open_file(const char *path, int *descriptor, uint64_t *size);
 
@@ -44,7 +44,7 @@ tr_status tr_cache_each(const tr_file_system *files, const char *directory,
                         tr_status (*visit)(void *user, const struct tr_cache_file *file), void *user);
 /* Removes entries, those not used for longest first, until all keep to the limit; `kept` (a key) stays. */
 void tr_cache_trim(const tr_file_system *files, const char *directory, int64_t limit, const char *kept);
-/* Removes what kills have left behind, and records that nobody used for long. */
+/* Removes what kills have left behind, and records unused for long. */
 void tr_cache_sweep(const tr_file_system *files, const char *directory);
 
 #endif

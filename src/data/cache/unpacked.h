@@ -35,7 +35,7 @@ tr_status tr_unpacked_open(struct tr_file_map *map, const char *name, const char
 
 /* From now on examples of a fixed size are read from the file itself, whose descriptor is taken over (`path`
    is for messages): what lies in memory of them is let go, and takes none any more. For a source of
-   tr_unpacked_open() that nobody else has yet, over a file that stays as it is. */
+   tr_unpacked_open() that no other thread has yet, over a file that stays as it is. */
 void tr_unpacked_read_from(tr_source *source, int descriptor, const char *path);
 
 #endif

@@ -13,11 +13,11 @@
 /* How long to wait for one that lives and does not come to an end: it may be stopped. */
 #define TR_HOLD_PATIENCE 1800.0
 
-/* Waits until nobody else holds byte `number` of the file, and takes it. After some seconds of waiting says
-   so to the log where `what` (what the other one is doing: "unpacks the data") is not NULL. False where
-   somebody still has it after `patience` seconds: then go on without. */
+/* Waits until no other process holds byte `number` of the file, and takes it. After some seconds of waiting
+   says so to the log where `what` (what the other one is doing: "unpacks the data") is not NULL. False where
+   another process still holds it after `patience` seconds: then go on without. */
 bool tr_hold_take(int descriptor, int64_t number, const char *what, double patience);
-/* The same without waiting; false where somebody else has it. */
+/* The same without waiting; false where another process has it. */
 bool tr_hold_try(int descriptor, int64_t number);
 void tr_hold_release(int descriptor, int64_t number);
 

@@ -1,6 +1,6 @@
 /* Assembly of batches: what of a source and an order makes the batch of a step.
  *
- * Rows of a batch are read one by one, whoever reads them and in whatever order; only those of tokens lie
+ * Rows of a batch are read one by one, by any thread and in any order; only those of tokens lie
  * where the one before ends, and are read in order.
  */
 #ifndef TR_DATA_ASSEMBLY_H

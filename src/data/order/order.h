@@ -51,7 +51,7 @@ struct tr_order_step tr_order_at(const struct tr_order *order, int64_t step);
 /* The example at `position` (below count) of `epoch`. Pure. */
 int64_t tr_order_example(const struct tr_order *order, int64_t epoch, int64_t position);
 
-/* An order for whoever asks for many examples of one epoch after another. One thread at a time. */
+/* An order, read epoch by epoch, many examples at a time. One thread at a time. */
 struct tr_order_reader {
     struct tr_order order;
     struct tr_permutation permutation;

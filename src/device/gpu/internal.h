@@ -5,7 +5,7 @@
 #include "base/threads/timeline.h"
 #include "device/gpu/gpu.h"
 
-/* Memory of the device: a range of addresses that nobody can touch, and the block that stands for it. */
+/* Memory of the device: a range of addresses without access, and the block that it stands for. */
 struct gpu_block {
     uintptr_t begin;
     size_t bytes, reserved;
@@ -109,7 +109,7 @@ void gpu_lists_forget(struct gpu *gpu, const void *block);
 void gpu_lists_release(struct gpu *gpu);
 
 /* times.c: how long things take on a device that is timed. Where the event of what is about to be enqueued
-   goes; NULL: nobody records. */
+   goes; NULL: nothing is recorded. */
 void **gpu_times_begin(struct gpu *gpu);
 /* And whether it was enqueued: returns `status`. */
 tr_status gpu_times_end(struct gpu *gpu, tr_status status);

@@ -262,10 +262,10 @@ struct tr_op_batch_norm_activation_forward {
    batch_norm_backward of the result. norm.dx may be norm.dy. */
 struct tr_op_batch_norm_activation_backward {
     struct tr_op_batch_norm_backward norm;
-    const float *more;             /* shape of dy, or NULL: what else flows back into the output */
-    const float *y;                /* the forward's; not read with NONE */
-    const float *beta;             /* NULL, or the forward's if it had no addend: y follows from x then */
-    float *daddend;                /* shape of dy, or NULL */
+    const float *more; /* shape of dy, or NULL: another gradient that flows back into the output */
+    const float *y;    /* the forward's; not read with NONE */
+    const float *beta; /* NULL, or the forward's if it had no addend: y follows from x then */
+    float *daddend;    /* shape of dy, or NULL */
     enum tr_activation activation; /* NONE, RELU, LEAKY_RELU */
     float slope;
 };

@@ -80,7 +80,7 @@ struct tr_op_clip_scale {
     _(OPERATIONS, a->count)
 
 /* scalars->held = 1 if some x is NaN or infinite, or if scalars->nonfinite is set already, by a step before
-   that nobody has judged yet; else it stays. So a device judges a step by itself. */
+   that is not judged yet; else it stays. So a device judges a step by itself. */
 struct tr_op_hold {
     int64_t count;
     const float *x;

@@ -1,4 +1,4 @@
-/* Whether a network of ours, whoever wrote its model file, is one that a directory can hold, and which of its
+/* Whether a network is one that a directory can hold, and which of its
  * layers is which.
  *
  * What config.json would say of it is read from its layers. That makes a model file (tr_hub_model()), whose

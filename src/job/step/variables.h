@@ -60,7 +60,7 @@ void tr_variables_trim(tr_variables *variables);
 
 /* The arena in device memory, NULL if the optimizer keeps none. */
 float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena);
-/* The same with a host side, for whoever moves numbers between ranks or to files: *out is borrowed from the
+/* The same with a host side, for moving numbers between ranks or to files: *out is borrowed from the
    variables, NULL if the optimizer keeps none. What one side gets is copied to the other by the caller.
    TR_ENOMEM. */
 tr_status tr_variables_open(tr_variables *variables, enum tr_arena arena, const struct tr_staging **out);

@@ -30,7 +30,7 @@ struct pass_layer {
     const float *more; /* what a fusion's end has still to add to its gradient */
 };
 
-/* Layers [first, end) that run forward again before the backward of layer `trigger`; -1: nobody needs them.
+/* Layers [first, end) that run forward again before the backward of layer `trigger`; -1: none needs them.
  */
 struct pass_group {
     int first, end, trigger;

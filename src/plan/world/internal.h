@@ -30,8 +30,8 @@ struct tr_world {
     double now;
     int ranks, alive;
     struct member *member; /* [ranks] */
-    int running;           /* -1: nobody */
-    struct host *host;     /* NULL: nobody shares processors */
+    int running;           /* -1: none */
+    struct host *host;     /* NULL: no processors are shared */
     int hosts;
     tr_world_main main;
     void *user;

@@ -2,7 +2,7 @@
  *
  * A small one: announced -> leaves -> its first byte is there -> arrived -> taken. A large one leaves later:
  * announced -> noticed by its receiver -> asked for, once the receive is there -> leaves -> ... Between hosts
- * both ends do their part when they look (tr_sim_look()), as processes do whom nobody tells of news.
+ * both ends do their part when they look (tr_sim_look()), as processes do that get no notice of news.
  *
  * Two ranks have one connection, on which Open MPI sends all of a large message once it was asked for; what
  * else is to be said comes after. Who announces a message while the other's comes is asked for it only then:
@@ -26,7 +26,7 @@
 enum { WAITING, COMPLETE, MISMATCH }; /* states of a transfer */
 
 struct message {
-    struct message *next;             /* in the list of those that nobody waits for yet */
+    struct message *next;             /* in the list of those that no receive waits for yet */
     struct message *task;             /* in the list of what the end that it came to is to look at */
     struct message *older, **younger; /* among all */
     tr_sim *sim;

@@ -1,7 +1,7 @@
 /* A world with a time of its own, in which ranks that are threads take turns.
  *
  * One rank runs at a time: the one whose time has come first. It goes on, in no time at all, until it sleeps;
- * then the clock jumps to whatever happens next: another rank awakes, or an event that somebody announced.
+ * then the clock jumps to whatever happens next: another rank awakes, or an announced event.
  * What a rank's processor would have to do is spent (tr_world_spend()) and passes when it next sleeps. So a
  * run is the same every time, however busy the machine is, and takes as long as its ranks' code does.
  *

@@ -16,8 +16,8 @@ struct ps_coordinator {
     bool root_asks, root_waits; /* for work; for news */
     struct ps_news news;        /* since it was last told */
     bool halted;                /* something is not finite: no more work until the root knows */
-    bool settling;              /* the root wants nobody to work */
-    bool settled;               /* and knows that nobody does */
+    bool settling;              /* the root wants all workers to stop */
+    bool settled;               /* and knows that all have */
     bool ending;                /* the root has ended the run */
     double next_look;
     /* An evaluation, or NULL; and whether the root waits for what is next of it. */
@@ -38,7 +38,7 @@ struct ps_coordinator {
 /* Has all servers do what `order` says; the results of this one are in `result`. */
 tr_status ps_coordinator_command(struct ps *self, const struct ps_command *order, struct ps_report *result);
 tr_status ps_coordinator_tell(struct ps *self, int worker, const struct ps_down *text, const char *name);
-/* Draws work for one who may begin now. False: nobody may. */
+/* Draws work for a worker that may begin now. False: none may. */
 bool ps_coordinator_draw(struct ps *self, struct ps_work *work);
 /* Sends parameters, unless they are there already, and then the work. */
 tr_status ps_coordinator_give(struct ps *self, const struct ps_work *work, bool given);
@@ -76,7 +76,7 @@ tr_status ps_coordinator_evaluate(struct ps *self);
 
 /* Goes on without workers that are lost; looks now and then. */
 tr_status ps_coordinator_look_after(struct ps *self);
-/* Tells the root once nobody works any more, if it asked for that. */
+/* Tells the root once all workers have stopped, if it asked for that. */
 tr_status ps_coordinator_settle(struct ps *self);
 /* Releases the workers as they have no work any more, then the servers and the root. */
 tr_status ps_coordinator_finish(struct ps *self);

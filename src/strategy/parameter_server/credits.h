@@ -16,7 +16,7 @@
 
 typedef struct ps_credits ps_credits;
 
-/* For `workers` workers, room for `count` (0 where nobody will ask). Returned, destroy with
+/* For `workers` workers, room for `count` (0 where no worker will ask). Returned, destroy with
    ps_credits_destroy(). TR_ENOMEM. */
 tr_status ps_credits_create(int workers, int count, ps_credits **out);
 /* Accepts NULL, nulls the handle. */
@@ -28,7 +28,7 @@ bool ps_credits_has(const ps_credits *credits, int worker);
 void ps_credits_take(ps_credits *credits, int worker);
 /* A worker that has no room and does not wait for it wants some. */
 void ps_credits_ask(ps_credits *credits, int worker);
-/* Gives room to the one who has waited longest. False: there is none, or nobody waits. */
+/* Gives room to the worker that has waited longest. False: there is no room, or none waits. */
 bool ps_credits_next(ps_credits *credits, int *worker);
 /* A worker needs none any more, whether it has it, waits for it, or neither. */
 void ps_credits_leave(ps_credits *credits, int worker);

@@ -1,5 +1,5 @@
 /* Small messages of the parameter server: an outbox that keeps what is sent until it has left, and waits that
- * look after the ranks that nobody can do without.
+ * watch the ranks whose loss ends the job.
  */
 #ifndef TR_STRATEGY_PARAMETER_SERVER_MAIL_H
 #define TR_STRATEGY_PARAMETER_SERVER_MAIL_H
@@ -23,7 +23,7 @@ tr_status ps_outbox_flush(struct ps_outbox *outbox);
 /* Gives up what has not left. Before the communicator ends. */
 void ps_outbox_release(struct ps_outbox *outbox);
 
-/* The ranks that nobody can do without. */
+/* The ranks whose loss ends the job. */
 struct ps_watch {
     tr_comm *comm;
     const int *ranks; /* [count], borrowed */

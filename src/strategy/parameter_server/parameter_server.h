@@ -103,7 +103,7 @@ enum ps_down_kind {
     PS_GIVEN,   /* this server's are, too */
     PS_GRANTED, /* there is room for the gradient everywhere */
     PS_NEWS,    /* to the root */
-    PS_DRAINED, /* to the root: nobody works any more */
+    PS_DRAINED, /* to the root: all workers have stopped */
     PS_GATHERED,      /* to the root: the state follows */
     PS_PIECE,         /* evaluate this piece; the parameters are there as for WORK, if they are new */
     PS_FOUND,         /* to the root: a worker found what there is in a piece */
@@ -182,7 +182,7 @@ struct ps {
     int credits;       /* gradients, and copies of parameters, that a server has room for */
     tr_window *memory; /* of each worker: gradient slots, then parameters; NULL: messages only */
     size_t slot_bytes; /* of the gradient slots */
-    int *essential;    /* [servers + 1] ranks that nobody can do without */
+    int *essential;    /* [servers + 1] ranks whose loss ends the job */
     struct ps_watch watch;
     struct ps_outbox outbox;
     int64_t first;  /* steps done when the run began */

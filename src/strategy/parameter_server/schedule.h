@@ -27,12 +27,12 @@ struct ps_schedule_settings {
     int64_t first, end; /* updates that are done, and to be done in all */
     int parts;          /* gradients that make an update */
     /* Updates that a gradient may miss. A worker has to wait before it begins while its gradient, or one
-       under way, could come to miss more; PS_STALENESS_ANY: nobody waits. */
+       under way, could come to miss more; PS_STALENESS_ANY: no worker waits. */
     int64_t staleness;
     /* Backup workers: everybody begins at once, and gradients that missed an update are given back. */
     bool drops;
     const bool
-        *distant; /* [workers], borrowed: needs room to begin, see ps_schedule_next(); NULL: nobody does */
+        *distant; /* [workers], borrowed: needs room to begin, see ps_schedule_next(); NULL: none does */
 };
 
 /* Work for a worker. */
@@ -63,7 +63,7 @@ void ps_schedule_ask(ps_schedule *schedule, int worker);
 /* It wants none any more. */
 void ps_schedule_withdraw(ps_schedule *schedule, int worker);
 /* Hands out work to one of those who asked, the longest waiting first; without `room`, to one who needs none.
-   False: nobody can begin now. */
+   False: none can begin now. */
 bool ps_schedule_next(ps_schedule *schedule, bool room, struct ps_work *out);
 /* The gradient of a worker's work has come. */
 struct ps_taken ps_schedule_take(ps_schedule *schedule, int worker);

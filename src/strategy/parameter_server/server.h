@@ -7,7 +7,7 @@
 
 /* Room for what goes by messages: a gradient that comes, or parameters that leave. */
 struct ps_room {
-    float *arena;    /* NULL: lost to a message that nobody could stop */
+    float *arena;    /* NULL: lost to a message that could not be cancelled */
     tr_ticket **way; /* of the pieces of a gradient; parameters are one */
     int worker;      /* of a gradient: -1: the room is free; of parameters: whose they were last */
 };
@@ -49,7 +49,7 @@ struct ps_server {
     struct ps_room *in, *out; /* [rooms] each, of workers that are far */
     int rooms;
     float *stage;    /* a snapshot on its way: the shard of each arena after another */
-    bool stage_kept; /* a message that nobody could stop may still read it */
+    bool stage_kept; /* a message that could not be cancelled may still read it */
     tr_ticket *staged[TR_ARENAS];
     struct ps_command command; /* of others than the coordinator */
     tr_ticket *commanded;

@@ -10,7 +10,7 @@
  *     stage 2         F0 B0 F1 B1 F2 B2 F3 B3 F4 B4
  *
  * The depth of the last stage is one, that of each other is two more than the next one's: one for what is
- * there, and one for what is on its way there or back, since messages take time for which nobody is to wait.
+ * there, and one for what is on its way there or back, so that no stage waits for a message on its way.
  * For the same reason what comes in comes into a flight of its own, while the stage computes.
  *
  * Activations go to the next stage and their gradients to the one before, as messages between the ranks that

@@ -74,7 +74,7 @@ tr_status tr_average_create(tr_strategy *strategy, struct tr_average *average);
 void tr_average_destroy(struct tr_average *average);
 /* What a class does otherwise than that all replicas of all ranks become the mean. */
 struct tr_averaging {
-    /* Changes this rank's shard in `mean`; nobody reads it yet. NULL: it stays the mean. */
+    /* Changes this rank's shard in `mean`, which no rank reads yet. NULL: it stays the mean. */
     tr_status (*change)(tr_strategy *strategy, enum tr_arena arena);
     /* The mean, as it was changed, is whole on this rank: instead of giving it to its replicas. */
     tr_status (*take)(tr_strategy *strategy, enum tr_arena arena);

@@ -36,7 +36,7 @@ enum tr_update_kind {
     TR_UPDATE_LOST,     /* a worker was lost, with this contribution under way, or with none: -1 */
     TR_UPDATE_TOLD,     /* the root was told of all updates so far */
     TR_UPDATE_GATHERED, /* it got the state of this moment */
-    TR_UPDATE_DRAINED,  /* nobody has work under way */
+    TR_UPDATE_DRAINED,  /* no worker has work under way */
     TR_UPDATE_KINDS
 };
 /* "applied", "dropped", ... */

@@ -20,7 +20,8 @@ struct tr_evaluation_part {
     int first_layer, end_layer;
     int previous, next; /* ranks with the neighbouring layers of the same examples; -1 at the ends */
     tr_comm *comm;      /* NULL where there are no neighbours */
-    /* Which rank has a layer for the same examples, and what it is told; asked when an evaluator is made. */
+    /* The rank that has a layer for the same examples, and the data it gets; asked when an evaluator is made.
+     */
     tr_layer_rank rank_of;
     const void *user;
 };

@@ -69,7 +69,7 @@ static inline bool trainer_is_root(const tr_trainer *trainer)
 /* Everything that can fail after the trainer's own memory is there: parts that are made for `settings` by the
    ranks of its crew, up to the first step. Collective. */
 tr_status trainer_set_up(tr_trainer *trainer, const struct tr_train_settings *settings);
-/* Ranks that would compute different things are told apart before they divide the work: TR_EMISMATCH.
+/* Ranks that would compute different things are recognized before they divide the work: TR_EMISMATCH.
    Collective. */
 tr_status trainer_agree_on_job(tr_trainer *trainer, const struct tr_train_settings *settings);
 /* And those that would begin with different things, before they do. Likewise. */

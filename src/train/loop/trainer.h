@@ -17,7 +17,7 @@ tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm
 /* A process alone that computes with a device which is there already: the trainer's from then on, also after
    a failure. */
 tr_status trainer_create_on(const struct tr_train_settings *settings, tr_device *device, tr_trainer **out);
-/* The next step is the one after `step` steps, whatever the state: for whoever wants to know what such a step
+/* The next step is the one after `step` steps, whatever the state: for a caller that asks what such a step
    is made of, not its numbers. Local. */
 void trainer_go_to(tr_trainer *trainer, int64_t step);
 

@@ -17,7 +17,7 @@
 struct tr_journal {
     char *path;
     struct tr_file_writer file; /* not open: nothing is written */
-    char *problem;              /* why it was given up, until somebody has told it; or NULL */
+    char *problem;              /* why it was given up, until it is reported; or NULL */
 };
 
 /* Opens the journal in `directory`, which is made if need be: anew, or to go on after what is there. */

@@ -21,7 +21,7 @@ struct trainer_board {
     int64_t stride;        /* steps that the last call of the strategy made */
     bool looked;           /* at the last step */
     bool due;              /* its histograms are written */
-    char *problem;         /* why nothing is written any more, until somebody told it; else NULL */
+    char *problem;         /* why writing stopped, until it is reported; else NULL */
 };
 
 struct trainer_journal {
@@ -49,7 +49,7 @@ void trainer_observation_close(struct trainer_observation *observation);
 void trainer_observation_release(struct trainer_observation *observation);
 /* Whether something looks at every step. */
 bool trainer_observation_is_on(const struct trainer_observation *observation);
-/* The next problem with a file that nobody has told yet, or NULL. Returned, free with tr_free(). */
+/* The next problem with a file that is not reported yet, or NULL. Returned, free with tr_free(). */
 char *trainer_observation_problem(struct trainer_observation *observation);
 
 /* ---- TensorBoard ---- */

@@ -3,8 +3,8 @@
  *
  * Listener, journal and events hear what they have not heard yet. The root remembers what it reported; one
  * that becomes the root reads it in the journal, where each line was written at once: what is not there was
- * not reported. A listener is told after the journal, so of the event that the root before died in, it may
- * not hear.
+ * not reported. A listener is called after the journal is written, so of the event in which the previous root
+ * died, it may not hear.
  */
 #ifndef TR_TRAIN_REPORTED_H
 #define TR_TRAIN_REPORTED_H

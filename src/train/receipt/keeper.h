@@ -1,5 +1,5 @@
 /* The receipt that a trainer keeps (receipt/receipt.h): boundaries are taken at checkpoints, every so many
- * steps, and where whoever follows the run wants them.
+ * steps, and where the follower of a run asks for them.
  *
  * Between boundaries nothing is hashed: steps are noted, and their part of the chain is made at the next one.
  * All ranks keep the whole receipt, so that any may become the root. A checkpoint keeps the receipt up to its
@@ -29,7 +29,7 @@ struct trainer_receipt {
     struct tr_chain_link *link;   /* [links] steps since the last boundary, without their batches' digests */
     int64_t links, taken;         /* taken: that led to the last boundary; they stay until the next step */
     struct tr_order_reader order; /* of the batches; made for the first */
-    /* Of whoever follows the run: */
+    /* Of the follower of the run: */
     const int64_t *at; /* [at_count] steps done at boundaries that it wants, ascending; borrowed */
     int64_t at_count;
     bool only;                          /* no others are taken */
@@ -43,9 +43,9 @@ void trainer_receipt_release(struct trainer_receipt *receipt);
    that of the checkpoint goes on where settings, data and step are the same. TR_EINVAL for an asynchronous
    strategy, unless it replays a log. Local. */
 tr_status trainer_receipt_begin(tr_trainer *trainer, const tr_checkpoint *checkpoint);
-/* For whoever runs a job again: keeps a receipt whatever the job says, which goes on from `begin`, or, with
-   NULL, begins with the first state; with boundaries after these steps only. Before the first step. Borrowed
-   until the trainer is destroyed. TR_EINVAL as above. Local. */
+/* For a job that is run again: keeps a receipt even if the job asks for none, which goes on from `begin`, or,
+   with NULL, begins with the first state; with boundaries after these steps only. Before the first step.
+   Borrowed until the trainer is destroyed. TR_EINVAL as above. Local. */
 tr_status trainer_receipt_follow(tr_trainer *trainer, const struct tr_receipt_boundary *begin,
                                  const int64_t *at, int64_t count, trainer_boundary_listener listener,
                                  void *user);

@@ -45,7 +45,7 @@ int64_t CPU_KERNEL(winograd_few_plan)(struct walk *c);
 /* A member's chunk, once the weights are transformed; the arguments are a struct walk. */
 void winograd_few(void *arguments, int member, int size);
 
-/* Transformed gradients of outputs that somebody else has made, and made use of: of `lines` lines of tiles,
+/* Transformed gradients of outputs that another caller has made and used: of `lines` lines of tiles,
    counted over all images, from `line` on. */
 struct winograd_lines {
     const float *z;        /* [panel of the source][POSITIONS][line, tile][row] */

@@ -118,7 +118,7 @@ cu_result cuda_times_begin(struct cuda_session *session, cu_stream stream, struc
 cu_result cuda_times_end(cu_stream stream, struct cuda_event *event);
 void cuda_release_event(struct cuda_event *event);
 void cuda_release_moment(struct cuda_moment *moment);
-/* Copies to host memory up to a number are done: they go where they are to go. Or nobody wants them. */
+/* Copies to host memory up to a number are done: moves them to their destinations, or drops them. */
 void cuda_deliver(struct cuda_session *session, uint64_t number);
 void cuda_drop_staged(struct cuda_session *session);
 /* Makes the session's pool, where there are any, and its place for copies. */

@@ -84,7 +84,7 @@ void opencl_find_lists(cl_platform platform, struct opencl_session *session);
 #define OPENCL_LANGUAGE "-cl-std=CL1.2 "
 #define OPENCL_STRICT   OPENCL_LANGUAGE "-cl-fp32-correctly-rounded-divide-sqrt "
 
-/* A mark after all that the queue was given, which it is told to come to. An error of OpenCL. */
+/* A marker behind all commands of the queue, which is flushed. An error of OpenCL. */
 int32_t opencl_mark(struct opencl_session *session, cl_event *event);
 /* Gives all memory of the host back that was not. */
 void opencl_release_pinned(struct opencl_session *session);

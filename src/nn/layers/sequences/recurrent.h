@@ -13,7 +13,7 @@ struct tr_recurrent_options {
 };
 
 /* Rows of an option table for a struct that begins with a `struct tr_recurrent_options recurrent`: the first,
-   and what else has one meaning in all layers. */
+   and the other names that mean the same in all layers. */
 #define TR_RECURRENT_UNITS(type)                                                                             \
     {                                                                                                        \
         "units", TR_OPTION_INT64, offsetof(type, recurrent.units), NULL, 1, 1 << 16, NULL,                   \

@@ -19,9 +19,9 @@ tr_status ps_assignment_create(int workers, int64_t count, ps_assignment **out);
 /* Accepts NULL, nulls the handle. */
 void ps_assignment_destroy(ps_assignment **assignment);
 
-/* Whether a piece is left that nobody has. NULL: none is. */
+/* Whether a piece is left that no worker has. NULL: none is. */
 bool ps_assignment_is_open(const ps_assignment *assignment);
-/* Hands a piece that nobody has to a worker without one, the lowest first; there must be one. */
+/* Hands a free piece to a worker without one, the lowest first; there must be one. */
 int64_t ps_assignment_draw(ps_assignment *assignment, int worker);
 /* What a worker has was found. False: it has nothing. */
 bool ps_assignment_found(ps_assignment *assignment, int worker);
