@@ -206,8 +206,7 @@ struct tr_strategy {
     struct tr_variables_answer *answer;
     tr_event answered;
     bool asked;
-    struct tr_pending_steps
-        *pending; /* where this process alone decides on steps (driver_alone.c), else NULL */
+    struct tr_pending_steps *pending; /* of a process that decides alone (driver_alone.c), else NULL */
 };
 
 /* Whether ranks keep parts of the variables only. */
