@@ -109,12 +109,14 @@ V_INLINE void block_of_channels(const struct grouped *g, const struct line *line
                                 const int kernel, const int step)
 {
     const int64_t channels = g->call.target_c;
-    int64_t c = 0;
-    for (; c + VW <= channels; c += VW) block(g, line, t, c, count, kernel, step, true, VW);
-    if (c < channels && channels > VW)
-        block(g, line, t, channels - VW, count, kernel, step, true, VW);
-    else if (c < channels)
-        block(g, line, t, c, count, kernel, step, false, channels - c);
+    if (channels < VW) {
+        block(g, line, t, 0, count, kernel, step, false, channels);
+        return;
+    }
+    for (int64_t c = 0; c < channels; c += VW) {
+        const int64_t whole = c + VW <= channels ? c : channels - VW;
+        block(g, line, t, whole, count, kernel, step, true, VW);
+    }
 }
 
 /* The full pixels of a line. */
