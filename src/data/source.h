@@ -65,6 +65,7 @@ struct tr_source {
     /* read() takes examples from a file, as it would those that are not resident: who takes resident ones
        where they lie has their pages count as memory of the process. */
     bool filed;
+    bool spilled;  /* what it holds lies in a file that vanishes with it (data/files/spill.h) */
     bool overlaps; /* examples share what they are made of, as windows share rows: no random part is apart
                       from the rest */
     /* Windows over one text: the tokens of example i are the `window` ones from stream[i * stride] on, its
@@ -91,6 +92,10 @@ struct tr_source_format {
     /* `options` is borrowed for the call; relative paths in it are to be taken from `directory`. `state` may
        be NULL. Otherwise as tr_source_open(). */
     tr_status (*open)(const void *options, const char *directory, const char *state, tr_source **out);
+    /* As open(), with what is large in files without names in the directory `spill`, in the place of memory.
+       NULL: the format knows no such way. */
+    tr_status (*open_spilling)(const void *options, const char *directory, const char *state,
+                               const char *spill, tr_source **out);
     /* Adds the files, or folders, whose contents decide what open() gives. */
     tr_status (*files)(const void *options, const char *directory, struct tr_source_files *files);
     /* Whether the source keeps unpacked examples in memory, rather than reading files as needed. NULL:

@@ -24,6 +24,7 @@ add_dependencies(test_data_data_set trireme_fetch) # downloads from a folder
 trireme_test(data batch_reads SOURCES data/support.c)
 trireme_test(data texts_refused SOURCES data/support.c)
 trireme_test(data cache SOURCES data/support.c base/files/file_fault.c)
+trireme_test(data spill SOURCES data/support.c)
 trireme_test(data store SOURCES data/support.c)
 add_executable(fetch_with data/files/fetch_with.c ${PROJECT_SOURCE_DIR}/src/data/files/fetch_curl.c)
 target_link_libraries(fetch_with PRIVATE trireme_flags PkgConfig::CURL)

@@ -24,6 +24,11 @@ struct tr_cache {
     atomic_int users;
 };
 
+const char *tr_cache_directory(const tr_cache *cache)
+{
+    return cache->directory;
+}
+
 tr_status tr_cache_open(const tr_file_system *files, const char *directory, int64_t limit, tr_cache **out)
 {
     *out = NULL;

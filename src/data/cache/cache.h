@@ -30,6 +30,8 @@ typedef struct tr_cache tr_cache;
    borrowed until closing. TR_EIO; TR_EINVAL where it belongs to another user or others can write there.
    Returned, close with tr_cache_close(). */
 tr_status tr_cache_open(const tr_file_system *files, const char *directory, int64_t limit, tr_cache **out);
+/* The directory; borrowed from the cache. */
+const char *tr_cache_directory(const tr_cache *cache);
 /* The cache has one more user, who closes it, too. */
 void tr_cache_share(tr_cache *cache);
 /* Accepts NULL, nulls the handle. The last one that was handed out ends it. */

@@ -18,6 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Bytes of files of tables from which on they are unpacked into a file: a text of this size has about half as
+   many in numbers. */
+#define SPILL_FROM ((int64_t)256 << 20)
+
 struct tr_store {
     tr_cache *cache;     /* or NULL */
     atomic_bool refused; /* the cache did not take an entry: say so once */
@@ -25,6 +29,7 @@ struct tr_store {
     bool is_reporter, defers;
     double patience; /* seconds to wait for another process */
     int64_t memory;  /* bytes that unpacked data may take */
+    int64_t spill;   /* bytes of files from which on they take none, where there is a cache */
     const struct tr_named_source *given;
     int given_count;
     const atomic_int *stop; /* or NULL */
@@ -96,10 +101,21 @@ struct wanted {
     bool alone;
 };
 
+/* Where unpacked data go that may be larger than memory; NULL: nowhere. */
+static const char *spill_of(const tr_store *store, const struct tr_source_request *request, int64_t bytes)
+{
+    if (!store->cache || !request->unpacks || !request->format->open_spilling) return NULL;
+    return bytes >= store->spill || bytes > store->memory / 2 ? tr_cache_directory(store->cache) : NULL;
+}
+
 static tr_status open_files(const tr_store *store, const struct tr_source_request *request, tr_source **out)
 {
     int64_t bytes = tr_source_files_bytes(request->files);
     char size[TR_TEXT_NUMBER_SIZE], room[TR_TEXT_NUMBER_SIZE];
+    const char *spill = spill_of(store, request, bytes);
+    if (spill)
+        return request->format->open_spilling(request->options, request->directory, request->state, spill,
+                                              out);
     if (request->unpacks && bytes > store->memory)
         return tr_fail(
             TR_ENOMEM,
@@ -149,7 +165,7 @@ static tr_status make_entry(tr_store *store, const struct wanted *wanted, char e
     tr_source *cached = NULL;
     const char *record = wanted->settled ? wanted->record : NULL;
     bool wants = !atomic_load(&store->refused) && still_same(wanted->request, entry, wanted->settled);
-    if (wants && wanted->alone && store->defers &&
+    if (wants && wanted->alone && store->defers && !(*source)->spilled &&
         tr_keep_begin(store->cache, *source, entry, record, wanted->record)) {
         entry[0] = '\0';
         return TR_OK;
@@ -323,6 +339,7 @@ tr_status tr_store_create(const tr_file_system *files, const char *directory, in
     tr_store *store = *out = tr_alloc_zero(1, sizeof *store);
     if (!store) return TR_ENOMEM;
     store->memory = INT64_MAX;
+    store->spill = SPILL_FROM;
     for (int i = 0; i < TR_STORE_SLOTS; i++) store->slot[i] = -1;
     if (!directory) return TR_OK;
     tr_status status = tr_cache_open(files, directory, limit, &store->cache);
@@ -353,6 +370,11 @@ void tr_store_defer(tr_store *store)
 void tr_store_allow_memory(tr_store *store, int64_t bytes)
 {
     store->memory = bytes;
+}
+
+void tr_store_spill_from(tr_store *store, int64_t bytes)
+{
+    store->spill = bytes > 0 ? bytes : SPILL_FROM;
 }
 
 void tr_store_share(tr_store *store, const int slot[TR_STORE_SLOTS], double patience, bool is_reporter)

@@ -38,6 +38,10 @@ void tr_store_share(tr_store *store, const int slot[TR_STORE_SLOTS], double pati
    then. INT64_MAX: whatever there is. */
 void tr_store_allow_memory(tr_store *store, int64_t bytes);
 
+/* Tables whose files have so many bytes or more, or more than half of the memory that is allowed, go through
+   files in the directory of the cache in the place of memory, where there is a cache; 0: the usual number. */
+void tr_store_spill_from(tr_store *store, int64_t bytes);
+
 /* From now on entries are made beside the work that goes on with the data, where no other process waits for
    them: a source that was opened waits for that when it is closed. */
 void tr_store_defer(tr_store *store);

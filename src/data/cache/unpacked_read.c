@@ -10,6 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PIECE ((size_t)8 << 20)
+#define LARGE ((size_t)32 << 20)
+
 struct unpacked_source {
     tr_source base;
     struct tr_file_map map;
@@ -233,6 +236,18 @@ static bool is_zero(const struct tr_file_map *map, int64_t at, int64_t end)
     return at >= end;
 }
 
+/* Of a large section no more than a piece is in memory at a time. */
+static uint32_t checksum(const struct tr_file_map *map, const struct tr_unpacked_extent *extent)
+{
+    const size_t bytes = (size_t)extent->bytes;
+    uint32_t crc = 0;
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        crc = tr_crc32c(crc, map->data + extent->offset + at, bytes - at < PIECE ? bytes - at : PIECE);
+        if (bytes >= LARGE) tr_file_map_leave(map);
+    }
+    return crc;
+}
+
 static tr_status check_sections(const struct tr_unpacked_tail *tail, const struct tr_file_map *map,
                                 int64_t capacity, const char *name, bool verify)
 {
@@ -246,7 +261,7 @@ static tr_status check_sections(const struct tr_unpacked_tail *tail, const struc
         bool whole = extent->offset - at < TR_UNPACKED_ALIGN && is_zero(map, at, extent->offset);
         at = extent->offset + extent->bytes;
         if (!whole ||
-            (verify && tr_crc32c(0, map->data + extent->offset, (size_t)extent->bytes) != extent->crc))
+            (verify && checksum(map, extent) != extent->crc))
             return damaged(name, "the checksum of its contents does not match");
     }
     return at == end ? TR_OK : damaged(name, "its length is not what its header says");

@@ -13,16 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Lines as they arrive. */
-struct arrival {
-    const char *path;
-    int64_t number; /* of the line under way, from 1; 0: nothing came yet */
-    size_t length;  /* of what came of it */
-};
-
-static tr_status check_lines(void *user, const uint8_t *piece, size_t size)
+tr_status tr_line_check(void *user, const uint8_t *piece, size_t size)
 {
-    struct arrival *arrival = user;
+    struct tr_line_check *arrival = user;
     const char *at = (const char *)piece, *end = at + size;
     if (arrival->number == 0) {
         TR_TRY(tr_encoding_check(arrival->path, at, size));
@@ -65,8 +58,8 @@ tr_status tr_load_file(const char *path, struct tr_load *out)
 
 tr_status tr_load_lines(const char *path, struct tr_load *out)
 {
-    struct arrival arrival = {.path = path};
-    return load(path, check_lines, &arrival, out);
+    struct tr_line_check arrival = {.path = path};
+    return load(path, tr_line_check, &arrival, out);
 }
 
 struct tr_lines tr_lines_of(const char *path, const char *text, size_t size)

@@ -14,6 +14,13 @@ tr_status tr_load_file(const char *path, struct tr_load *out);
    is in UTF-16. */
 #define TR_LINE_MAX ((size_t)64 << 20)
 tr_status tr_load_lines(const char *path, struct tr_load *out);
+/* What it judges pieces of a text by, one after the other; begins with the path alone. */
+struct tr_line_check {
+    const char *path;
+    int64_t number; /* of the line under way, from 1; 0: nothing came yet */
+    size_t length;  /* of what came of it */
+};
+tr_status tr_line_check(void *check, const uint8_t *piece, size_t size);
 
 /* A walk over the lines of a text. The last line may lack its line feed; a carriage return before the line
    feed and a byte order mark at the start are dropped. */

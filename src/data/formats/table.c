@@ -70,7 +70,7 @@ static tr_status open_request(const struct tr_source_request *request, tr_store 
         (*out)->files = *request->files;
         *request->files = (struct tr_source_files){0};
     }
-    if (whole.unpacks && !(*out)->filed) (*out)->unpacked = unpacked_bytes(*out);
+    if (whole.unpacks && !(*out)->filed && !(*out)->spilled) (*out)->unpacked = unpacked_bytes(*out);
     return TR_OK;
 }
 

@@ -12,6 +12,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 const struct tr_choice tr_csv_separators[] = {
@@ -100,6 +101,7 @@ static const struct tr_option csv_options[] = {
 #define JSON_OPTIONS (TR_OPTION_COUNT(csv_options) - 2)
 
 #define FLOATS_MOST (1 << 20)
+#define LEFT_BEHIND ((size_t)8 << 20) /* bytes */
 
 struct csv_source {
     tr_source base;
@@ -107,15 +109,31 @@ struct csv_source {
     float *features; /* [count][columns]: scaled numbers, and numbers of names */
     int32_t *label;  /* [count], classes */
     float *values;   /* [count][values] */
+    /* Holds these three where they may be larger than memory; and the bytes that have been looked at since
+       its pages were left the last time. */
+    struct tr_spill spill;
+    atomic_size_t looked_at;
     struct tr_scaling scaling;
     struct tr_class_names names; /* of classes, where labels are names */
 };
+
+/* A row has been looked at: from time to time all that lies in memory of a spill is left. */
+static void leave_behind(const struct csv_source *source)
+{
+    if (!source->spill.data) return;
+    atomic_size_t *looked_at = (atomic_size_t *)&source->looked_at; /* no part of what a source is */
+    const size_t row = (size_t)(source->columns + source->base.info.values + 1) * sizeof(float);
+    if (atomic_fetch_add(looked_at, row) < LEFT_BEHIND) return;
+    atomic_store(looked_at, 0);
+    tr_spill_leave(&source->spill);
+}
 
 static tr_status csv_read(const tr_source *base, int64_t index, void *features, int64_t *length, void *label)
 {
     const struct csv_source *source = (const struct csv_source *)base;
     const struct tr_source_info *info = &base->info;
     *length = info->floats;
+    leave_behind(source);
     const float *row = source->features + index * source->columns;
     if (features && source->scaling.categories.columns > 0)
         tr_categories_expand(&source->scaling.categories, row, features);
@@ -128,11 +146,19 @@ static tr_status csv_read(const tr_source *base, int64_t index, void *features, 
     return TR_OK;
 }
 
+static void add_numbers(const struct csv_source *source, tr_sha256 *hash, const void *numbers, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += LEFT_BEHIND) {
+        tr_sha256_add(hash, (const char *)numbers + at, bytes - at < LEFT_BEHIND ? bytes - at : LEFT_BEHIND);
+        tr_spill_leave(&source->spill);
+    }
+}
+
 static tr_status csv_digest(const tr_source *base, tr_sha256 *hash)
 {
     const struct csv_source *source = (const struct csv_source *)base;
     size_t count = (size_t)base->info.count;
-    tr_sha256_add(hash, source->features, count * (size_t)source->columns * sizeof(float));
+    add_numbers(source, hash, source->features, count * (size_t)source->columns * sizeof(float));
     if (source->scaling.categories.columns > 0) {
         struct tr_text text = TR_TEXT_INIT;
         tr_categories_write(&source->scaling.categories, &text);
@@ -140,9 +166,9 @@ static tr_status csv_digest(const tr_source *base, tr_sha256 *hash)
         tr_sha256_add(hash, text.bytes, text.length);
         tr_text_release(&text);
     }
-    if (source->label) tr_sha256_add(hash, source->label, count * sizeof *source->label);
+    if (source->label) add_numbers(source, hash, source->label, count * sizeof *source->label);
     if (source->values)
-        tr_sha256_add(hash, source->values, count * (size_t)base->info.values * sizeof(float));
+        add_numbers(source, hash, source->values, count * (size_t)base->info.values * sizeof(float));
     return TR_OK;
 }
 
@@ -162,9 +188,12 @@ static tr_status csv_state(const tr_source *base, char **out)
 static void csv_destroy(tr_source *base)
 {
     struct csv_source *source = (struct csv_source *)base;
-    tr_free(source->features);
-    tr_free(source->label);
-    tr_free(source->values);
+    if (!source->spill.data) {
+        tr_free(source->features);
+        tr_free(source->label);
+        tr_free(source->values);
+    }
+    tr_spill_release(&source->spill);
     tr_scaling_release(&source->scaling);
     tr_class_names_release(&source->names);
     tr_free(source);
@@ -242,6 +271,7 @@ static tr_status load(struct tr_csv_table *table, struct csv_source *source)
     struct tr_lines lines = tr_csv_rows(table);
     while (tr_csv_next(&lines)) {
         if (tr_csv_read(table, &lines) != TR_OK || is_left_out(table)) continue;
+        leave_behind(source);
         for (int32_t i = 0; i < table->columns; i++) {
             if (table->is_skipped[i]) continue;
             if (!table->is_label[i]) {
@@ -262,6 +292,7 @@ static tr_status load(struct tr_csv_table *table, struct csv_source *source)
 static tr_status row_of(void *user, int64_t index, float *to)
 {
     const struct csv_source *source = user;
+    leave_behind(source);
     const float *row = source->features + (size_t)index * (size_t)source->columns;
     if (source->scaling.categories.columns > 0)
         tr_categories_expand(&source->scaling.categories, row, to);
@@ -279,6 +310,7 @@ static void change_numbers(struct csv_source *source, number_change change, cons
     for (int64_t row = 0; row < source->base.info.count; row++) {
         float *features = source->features + row * source->columns;
         int32_t place = 0;
+        leave_behind(source);
         for (int32_t i = 0; i < source->columns; i++) {
             bool names = categories->columns > 0 && categories->names[i].count > 0;
             if (!names) change(source, &features[i], place, how);
@@ -408,10 +440,29 @@ static tr_status settle_categories(struct tr_csv_table *table, struct csv_source
 
 /* ---- opening ---- */
 
-static tr_status allocate(struct csv_source *source)
+/* In a file in `directory`. */
+static tr_status spill(struct csv_source *source, const char *directory)
+{
+    const struct tr_source_info *info = &source->base.info;
+    size_t features = (size_t)info->count * (size_t)source->columns, values = 0, labels = 0, floats, bytes;
+    if (info->labels == TR_LABEL_VALUES) values = (size_t)info->count * (size_t)info->values;
+    if (info->labels == TR_LABEL_CLASS) labels = (size_t)info->count;
+    if (__builtin_add_overflow(features, values + labels, &floats) ||
+        __builtin_mul_overflow(floats, sizeof(float), &bytes))
+        return TR_ENOMEM;
+    TR_TRY(tr_spill_make(directory, bytes, &source->spill));
+    source->base.spilled = true;
+    source->features = (float *)(void *)source->spill.data;
+    if (values > 0) source->values = source->features + features;
+    if (labels > 0) source->label = (int32_t *)(void *)(source->features + features + values);
+    return TR_OK;
+}
+
+static tr_status allocate(struct csv_source *source, const char *directory)
 {
     const struct tr_source_info *info = &source->base.info;
     size_t count = (size_t)info->count, columns = (size_t)source->columns, values = (size_t)info->values;
+    if (directory) return spill(source, directory);
     source->features = tr_alloc_aligned(count, columns * sizeof(float));
     if (info->labels == TR_LABEL_CLASS) source->label = tr_alloc(count, sizeof *source->label);
     if (info->labels == TR_LABEL_VALUES) source->values = tr_alloc(count, values * sizeof(float));
@@ -445,7 +496,7 @@ static tr_status fill(struct tr_csv_table *table, const char *state, struct csv_
     TR_TRY(take_names(table, source));
     if (!state) TR_TRY(settle_categories(table, source));
     info->floats = source->scaling.count;
-    TR_TRY(allocate(source));
+    TR_TRY(allocate(source, options->spill));
     TR_TRY(load(table, source));
     TR_TRY(fill_gaps(table, state != NULL, source));
     if (!state && options->standardize)
@@ -484,6 +535,22 @@ static tr_status json_open(const void *options_, const char *directory, const ch
     return csv_open(&options, directory, state, out);
 }
 
+static tr_status csv_open_spilling(const void *options_, const char *directory, const char *state,
+                                   const char *spill, tr_source **out)
+{
+    struct tr_csv_options options = *(const struct tr_csv_options *)options_;
+    options.spill = spill;
+    return csv_open(&options, directory, state, out);
+}
+
+static tr_status json_open_spilling(const void *options_, const char *directory, const char *state,
+                                    const char *spill, tr_source **out)
+{
+    struct tr_csv_options options = *(const struct tr_csv_options *)options_;
+    options.json = true;
+    return csv_open_spilling(&options, directory, state, spill, out);
+}
+
 static tr_status csv_files(const void *options, const char *directory, struct tr_source_files *files)
 {
     return tr_source_files_add(files, directory, ((const struct tr_csv_options *)options)->path);
@@ -496,6 +563,7 @@ const struct tr_source_format tr_source_format_csv = {
     .option_count = TR_OPTION_COUNT(csv_options),
     .options_size = sizeof(struct tr_csv_options),
     .open = csv_open,
+    .open_spilling = csv_open_spilling,
     .files = csv_files,
 };
 
@@ -506,5 +574,6 @@ const struct tr_source_format tr_source_format_json = {
     .option_count = JSON_OPTIONS,
     .options_size = sizeof(struct tr_csv_options),
     .open = json_open,
+    .open_spilling = json_open_spilling,
     .files = csv_files,
 };

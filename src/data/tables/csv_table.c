@@ -10,10 +10,24 @@
 #include <string.h>
 
 #define COLUMNS_MAX (1 << 20)
+#define LEFT_BEHIND ((size_t)8 << 20) /* bytes */
 
 static struct tr_lines table_lines(const struct tr_csv_table *table)
 {
+    if (table->options->spill)
+        return tr_lines_of(table->path, (const char *)table->text.data, table->text.size);
     return tr_lines_of(table->path, (const char *)table->file.data, table->file.size);
+}
+
+/* What was walked over of a text that is not held in memory need not stay there. */
+static void leave_behind(struct tr_csv_table *table, const struct tr_lines *lines)
+{
+    if (!table->text.data) return;
+    size_t at = (size_t)(lines->line - (const char *)table->text.data);
+    if (at < table->left) table->left = 0; /* another walk */
+    if (at - table->left < LEFT_BEHIND) return;
+    tr_spilled_text_leave(&table->text);
+    table->left = at;
 }
 
 tr_status tr_csv_empty(const char *path)
@@ -282,6 +296,7 @@ bool tr_csv_has_names(struct tr_csv_table *table)
     bool names = false;
     while (label < table->columns && !table->is_label[label]) label++;
     while (label < table->columns && tr_csv_next(&lines)) {
+        leave_behind(table, &lines);
         if (split(table, &lines, &count) != TR_OK || count != table->columns ||
             tr_csv_is_missing(table->fields[label]))
             continue;
@@ -401,6 +416,7 @@ tr_status tr_csv_read(struct tr_csv_table *table, const struct tr_lines *lines)
 {
     int32_t count;
     table->gaps = false;
+    leave_behind(table, lines);
     TR_TRY(split(table, lines, &count));
     if (count != table->columns) {
         return tr_lines_fail(lines, lines->line, "%" PRId32 " columns; the first line has %" PRId32, count,
@@ -422,7 +438,8 @@ tr_status tr_csv_table_open(const char *path, const struct tr_csv_options *optio
                             struct tr_csv_table *table)
 {
     *table = (struct tr_csv_table){.path = path, .options = options};
-    TR_TRY(tr_load_lines(path, &table->file));
+    TR_TRY(options->spill ? tr_spill_lines(path, options->spill, &table->text)
+                          : tr_load_lines(path, &table->file));
     TR_TRY(read_first_line(table));
     TR_TRY(find_labels(table));
     TR_TRY(find_skipped(table));
@@ -442,4 +459,5 @@ void tr_csv_table_release(struct tr_csv_table *table)
     tr_categories_release(&table->categories);
     tr_json_row_release(&table->json);
     tr_free(table->file.data);
+    tr_spilled_text_release(&table->text);
 }

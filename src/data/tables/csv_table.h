@@ -6,6 +6,7 @@
 #ifndef TR_DATA_CSV_TABLE_H
 #define TR_DATA_CSV_TABLE_H
 
+#include "data/files/spill.h"
 #include "data/tables/categories.h"
 #include "data/tables/csv_fields.h"
 #include "data/tables/json_row.h"
@@ -31,13 +32,18 @@ struct tr_csv_options {
     bool standardize;
     int on_bad_record;
     double max_bad;
-    bool json; /* lines are JSON objects, data/tables/json_row.h; no option of its own */
+    /* No options of their own: lines are JSON objects, data/tables/json_row.h; and where what the table takes
+       is laid out, data/files/spill.h, NULL: in memory. Borrowed. */
+    bool json;
+    const char *spill;
 };
 
 struct tr_csv_table {
     const char *path;
     const struct tr_csv_options *options;
-    struct tr_load file;
+    struct tr_load file;         /* the text, */
+    struct tr_spilled_text text; /* which this one has where options->spill */
+    size_t left;                 /* bytes of that which have been walked over and left */
     char separator;
     bool header;             /* the first line is no row */
     struct tr_json_row json; /* where lines are JSON */
