@@ -122,7 +122,8 @@
     X(grouped_conv_backward_weights)                                                                         \
     X(drop_examples)                                                                                         \
     X(mean_labelled)                                                                                         \
-    X(load_labels)
+    X(load_labels)                                                                                           \
+    X(advance)
 
 /* What host devices have, and others may lack: there networks that need them are refused by name. An
    operation whose kernels for GPUs are not written yet stands here. */

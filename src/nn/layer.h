@@ -220,6 +220,8 @@ struct tr_layer_class {
     /* A later layer may use its first parameter as well. If layer->tie.buffer, backward adds what that layer
        has left (buffer[tie.buffer], a leaf for each microbatch) to its own leaves. */
     bool lends;
+    /* Its weights are a table in which tokens or places are looked up, no map from numbers to numbers. */
+    bool looks_up;
     /* Backward leaves out gradients that are NULL; for other classes they are formed and thrown away. */
     bool skips_gradients;
     struct tr_layer_fusing fusing;

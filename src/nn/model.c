@@ -38,6 +38,46 @@ int64_t tr_model_learned(const struct tr_model *model, int layer)
     return floats;
 }
 
+static bool is_matrix(const struct tr_parameter *parameter)
+{
+    return parameter->kind == TR_PARAMETER_WEIGHT && parameter->shape.rank >= 2;
+}
+
+static bool has_matrix(const struct tr_model *model, const struct tr_layer *layer)
+{
+    for (int k = 0; k < layer->slot_count; k++)
+        if (is_matrix(tr_model_slot(model, layer->slot[k]))) return true;
+    return layer->tie.lender >= 0;
+}
+
+/* Whether a layer after `layer` that takes what it makes, perhaps through others, has a matrix. */
+static bool leads_to_matrix(const struct tr_model *model, int layer)
+{
+    for (int i = layer + 1; i < model->layer_count; i++) {
+        const struct tr_layer *next = &model->layers[i];
+        bool takes = false;
+        for (int k = 0; k < next->input_count; k++) takes = takes || next->input[k] == layer;
+        if (takes && (has_matrix(model, next) || leads_to_matrix(model, i))) return true;
+    }
+    return false;
+}
+
+bool tr_model_hidden_matrix(const struct tr_model *model, int parameter, int64_t *in, int64_t *out)
+{
+    const struct tr_parameter *it = &model->parameters[parameter];
+    *in = *out = 0;
+    if (!is_matrix(it)) return false;
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct tr_layer *layer = &model->layers[i];
+        for (int k = 0; k < layer->parameter_count; k++)
+            if (layer->parameter[k] == parameter && (layer->class->looks_up || !leads_to_matrix(model, i)))
+                return false;
+    }
+    *out = it->shape.size[it->shape.rank - 1];
+    *in = it->count / *out;
+    return true;
+}
+
 int tr_model_consumers(const struct tr_model *model, int source)
 {
     int consumers = 0;

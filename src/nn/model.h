@@ -84,6 +84,11 @@ int64_t tr_model_longest(const struct tr_model *model);
 /* The floats that a layer learns, without running statistics. */
 int64_t tr_model_learned(const struct tr_model *model, int layer);
 
+/* Whether a parameter is the matrix of a hidden layer, *in x *out: weights of two or more sizes, of which the
+   last one is *out, that map numbers to numbers; but neither a table (embeddings, positions) nor weights of
+   an output layer, from which no way leads to further such weights. */
+bool tr_model_hidden_matrix(const struct tr_model *model, int parameter, int64_t *in, int64_t *out);
+
 /* The number of consumers of a source's output, counted through aliases. */
 int tr_model_consumers(const struct tr_model *model, int source);
 

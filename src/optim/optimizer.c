@@ -16,7 +16,12 @@ struct rule {
     bool corrects; /* the bias of its moments, by the step's scalars */
     /* In the place of the option table's defaults, which are those of Adam and momentum; 0: as there. */
     float beta2, epsilon;
+    float momentum;
+    bool nesterov;
     bool momentum_is_extra; /* none unless given; its state, TR_STATE_M, is kept only then */
+    bool whole;             /* parameters are updated as wholes, by several operations */
+    /* The rule of what is updated by elements, where the rule is none of enum tr_rule. */
+    enum tr_rule elements;
     void (*constants)(const struct tr_optimizer *optimizer, struct tr_op_update *update); /* NULL: none */
 };
 
@@ -58,7 +63,13 @@ static void adagrad_constants(const struct tr_optimizer *optimizer, struct tr_op
     update->epsilon = optimizer->epsilon;
 }
 
-/* In the order of enum tr_rule. */
+static void muon_constants(const struct tr_optimizer *optimizer, struct tr_op_update *update)
+{
+    adamw_constants(optimizer, update);
+    update->rate_factor *= (float)(optimizer->adam_rate / optimizer->rate);
+}
+
+/* In the order of enum tr_rule, then of enum tr_whole_rule. */
 static const struct rule rules[] = {
     [TR_RULE_SGD] = {.name = "sgd", .help = "w -= rate * g"},
     [TR_RULE_MOMENTUM] = {.name = "momentum",
@@ -93,18 +104,43 @@ static const struct rule rules[] = {
                          .states = TR_STATE_V,
                          .epsilon = 1e-10f,
                          .constants = adagrad_constants},
+    [TR_RULE_LAMB] =
+        {.name = "lamb",
+         .help = "u = Adam's direction + weight_decay * w; w -= rate * (|w| / |u|) * u of each weight "
+                 "tensor (You and others 2020); biases, gains and shifts by Adam",
+         .states = TR_STATE_M | TR_STATE_V,
+         .corrects = true,
+         .epsilon = 1e-6f,
+         .whole = true,
+         .elements = TR_RULE_ADAM,
+         .constants = adam_constants},
+    [TR_RULE_MUON] = {.name = "muon",
+                      .help =
+                          "momentum, made orthogonal by five Newton-Schulz iterations, of the matrices of "
+                          "hidden layers (Jordan and others 2024); the rest by `adamw` at `adam_rate`",
+                      .states = TR_STATE_M | TR_STATE_V,
+                      .corrects = true,
+                      .momentum = 0.95f,
+                      .nesterov = true,
+                      .beta2 = 0.95f,
+                      .epsilon = 1e-10f,
+                      .whole = true,
+                      .elements = TR_RULE_ADAMW,
+                      .constants = muon_constants},
 };
 
 #define ENTRY(rule) [TR_RULE_##rule] = &rules[TR_RULE_##rule].entry
-static const struct tr_entry *const entries[] = {ENTRY(SGD),  ENTRY(MOMENTUM), ENTRY(ADAM),    ENTRY(ADAMW),
-                                                 ENTRY(LION), ENTRY(RMSPROP),  ENTRY(ADAGRAD), NULL};
+static const struct tr_entry *const entries[] = {
+    ENTRY(SGD),     ENTRY(MOMENTUM), ENTRY(ADAM), ENTRY(ADAMW), ENTRY(LION),
+    ENTRY(RMSPROP), ENTRY(ADAGRAD),  ENTRY(LAMB), ENTRY(MUON),  NULL};
 #undef ENTRY
 
 const struct tr_registry tr_rules = {.kind = "update rule", .entries = entries};
 
-#define FIELD(name) offsetof(struct tr_optimizer, name)
-#define BIT(rule)   (1u << TR_RULE_##rule)
-#define ANY_ADAM    (BIT(ADAM) | BIT(ADAMW))
+#define FIELD(name)    offsetof(struct tr_optimizer, name)
+#define BIT(rule)      (1u << TR_RULE_##rule)
+#define ANY_ADAM       (BIT(ADAM) | BIT(ADAMW))
+#define ALL_BUT(rules) (~(rules) & (2 * BIT(MUON) - 1))
 
 const struct tr_option tr_optimizer_options[] = {
     {.key = "rule",
@@ -126,14 +162,25 @@ const struct tr_option tr_optimizer_options[] = {
      .least = 0,
      .most = 1,
      .flags = TR_OPTION_BELOW_MOST,
-     .only = BIT(MOMENTUM) | BIT(RMSPROP),
-     .help = "fraction of the velocity that is kept; default for `rmsprop`: 0"},
+     .only = BIT(MOMENTUM) | BIT(RMSPROP) | BIT(MUON),
+     .help = "fraction of the velocity that is kept; default for `rmsprop`: 0, for `muon`: 0.95"},
     {.key = "nesterov",
      .type = TR_OPTION_BOOL,
      .offset = FIELD(nesterov),
      .fallback = "false",
-     .only = BIT(MOMENTUM),
-     .help = "Nesterov's form: w -= rate * (momentum * v + g)"},
+     .only = BIT(MOMENTUM) | BIT(MUON),
+     .help = "Nesterov's form: w -= rate * (momentum * v + g); default for `muon`: true"},
+    {.key = "adam_rate",
+     .type = TR_OPTION_DOUBLE,
+     .offset = FIELD(adam_rate),
+     .fallback = "3e-4",
+     .least = 0,
+     .most = INFINITY,
+     .flags = TR_OPTION_QUIET,
+     .only = BIT(MUON),
+     .help =
+         "learning rate before the schedule of what `adamw` updates: biases, gains, shifts, embeddings and "
+         "weights of output layers"},
     {.key = "beta1",
      .type = TR_OPTION_FLOAT,
      .offset = FIELD(beta1),
@@ -141,7 +188,7 @@ const struct tr_option tr_optimizer_options[] = {
      .least = 0,
      .most = 1,
      .flags = TR_OPTION_BELOW_MOST,
-     .only = ANY_ADAM | BIT(LION),
+     .only = ANY_ADAM | BIT(LION) | BIT(LAMB) | BIT(MUON),
      .help = "decay of the first moment"},
     {.key = "beta2",
      .type = TR_OPTION_FLOAT,
@@ -150,9 +197,10 @@ const struct tr_option tr_optimizer_options[] = {
      .least = 0,
      .most = 1,
      .flags = TR_OPTION_BELOW_MOST,
-     .only = ANY_ADAM | BIT(LION) | BIT(RMSPROP),
+     .only = ANY_ADAM | BIT(LION) | BIT(RMSPROP) | BIT(LAMB) | BIT(MUON),
      .help =
-         "decay of the second moment, of `lion`: of its velocity; default for `rmsprop` and `lion`: 0.99"},
+         "decay of the second moment, of `lion`: of its velocity; default for `rmsprop` and `lion`: 0.99, "
+         "for `muon`: 0.95"},
     {.key = "amsgrad",
      .type = TR_OPTION_BOOL,
      .offset = FIELD(amsgrad),
@@ -167,28 +215,30 @@ const struct tr_option tr_optimizer_options[] = {
      .least = 0,
      .most = INFINITY,
      .flags = TR_OPTION_ABOVE_LEAST,
-     .only = ANY_ADAM | BIT(RMSPROP) | BIT(ADAGRAD),
-     .help = "added to the root of the second moment (corrected for Adam); default for `adagrad`: 1e-10"},
+     .only = ANY_ADAM | BIT(RMSPROP) | BIT(ADAGRAD) | BIT(LAMB) | BIT(MUON),
+     .help = "added to the root of the second moment (corrected for Adam); default for `adagrad` and `muon`: "
+             "1e-10, for `lamb`: 1e-6"},
     {.key = "weight_decay",
      .type = TR_OPTION_FLOAT,
      .offset = FIELD(weight_decay),
      .fallback = "0.01",
      .least = 0,
      .most = INFINITY,
-     .only = BIT(ADAMW) | BIT(LION),
-     .help = "weights shrink by this fraction times the rate in each step"},
+     .only = BIT(ADAMW) | BIT(LION) | BIT(LAMB) | BIT(MUON),
+     .help = "weights shrink by this fraction times the rate in each step; of `lamb`, see there"},
     {.key = "l2",
      .type = TR_OPTION_FLOAT,
      .offset = FIELD(l2),
      .fallback = "0",
      .least = 0,
      .most = INFINITY,
+     .only = ALL_BUT(BIT(LAMB) | BIT(MUON)),
      .help = "coefficient c of a penalty c / 2 * |w|^2 on the weights"},
     {.key = "l2_biases",
      .type = TR_OPTION_BOOL,
      .offset = FIELD(l2_biases),
      .fallback = "false",
-     .help = "`l2` and `weight_decay` apply to biases, gains and shifts, too"},
+     .help = "`l2`, `weight_decay` and the ratio of `lamb` apply to biases, gains and shifts, too"},
     {.key = "clip_norm",
      .type = TR_OPTION_FLOAT,
      .offset = FIELD(clip_norm),
@@ -231,6 +281,8 @@ static void take_defaults(const tr_config *node, struct tr_optimizer *out)
     if (rule->beta2 > 0 && !tr_config_get(node, "beta2")) out->beta2 = rule->beta2;
     if (rule->epsilon > 0 && !tr_config_get(node, "epsilon")) out->epsilon = rule->epsilon;
     if (rule->momentum_is_extra && !tr_config_get(node, "momentum")) out->momentum = 0;
+    if (rule->momentum > 0 && !tr_config_get(node, "momentum")) out->momentum = rule->momentum;
+    if (rule->nesterov && !tr_config_get(node, "nesterov")) out->nesterov = true;
 }
 
 tr_status tr_optimizer_read(const tr_config *node, int64_t training_steps, struct tr_optimizer *out)
@@ -266,7 +318,8 @@ void tr_optimizer_scalars(const struct tr_optimizer *optimizer, int64_t step, st
     *out = (struct tr_step_scalars){.step = (uint32_t)step, .rate = (float)rate, .clip_scale = 1};
     if (rules[optimizer->rule].corrects) {
         /* The betas as the device has them: rounded to float. */
-        out->adam_rate = (float)(rate / (1 - tr_pow_int((double)optimizer->beta1, step + 1)));
+        double numerator = optimizer->rule == TR_RULE_LAMB ? 1 : rate;
+        out->adam_rate = (float)(numerator / (1 - tr_pow_int((double)optimizer->beta1, step + 1)));
         out->adam_correction = (float)(1 / sqrt(1 - tr_pow_int((double)optimizer->beta2, step + 1)));
     }
     double decay = (double)optimizer->ema;
@@ -285,15 +338,56 @@ void tr_optimizer_update(const struct tr_optimizer *optimizer, enum tr_parameter
         return;
     }
     bool decays = kind == TR_PARAMETER_WEIGHT || optimizer->l2_biases;
+    const struct rule *rule = &rules[optimizer->rule];
     *out = (struct tr_op_update){
-        .rule = optimizer->rule,
+        .rule = rule->whole ? rule->elements : (enum tr_rule)optimizer->rule,
         .clip_norm = optimizer->clip_norm > 0,
         .rate_factor = pace->rate_factor,
         .l2 = optimizer->l2,
         .clip_value = optimizer->clip_value,
     };
-    const struct rule *rule = &rules[optimizer->rule];
     if (rule->constants) rule->constants(optimizer, out);
     out->decay *= decays ? pace->decay_factor : 0;
     out->l2 *= decays ? pace->decay_factor : 0;
+}
+
+bool tr_optimizer_takes_wholes(const struct tr_optimizer *optimizer)
+{
+    return rules[optimizer->rule].whole;
+}
+
+static void lamb(const struct tr_optimizer *optimizer, bool decays, const struct tr_pace *pace,
+                 struct tr_whole_update *out)
+{
+    out->kind = TR_WHOLE_LAMB;
+    out->elements.decay = decays ? optimizer->weight_decay * pace->decay_factor : 0;
+    out->ratio = decays;
+    out->advance.factor = 1;
+}
+
+static void muon(const struct tr_optimizer *optimizer, int64_t in, int64_t outputs,
+                 const struct tr_pace *pace, struct tr_whole_update *out)
+{
+    out->kind = TR_WHOLE_MUON;
+    out->elements.rule = TR_RULE_MOMENTUM;
+    out->elements.beta1 = optimizer->momentum;
+    out->elements.nesterov = optimizer->nesterov;
+    out->advance.factor = outputs > in ? (float)sqrt((double)outputs / (double)in) : 1;
+    out->advance.decay = optimizer->weight_decay * pace->decay_factor;
+}
+
+bool tr_optimizer_whole(const struct tr_optimizer *optimizer, enum tr_parameter_kind kind,
+                        const struct tr_pace *pace, int64_t in, int64_t outputs, struct tr_whole_update *out)
+{
+    bool is_lamb = optimizer->rule == TR_RULE_LAMB, is_muon = optimizer->rule == TR_RULE_MUON;
+    *out = (struct tr_whole_update){.kind = TR_WHOLE_NONE};
+    if (kind == TR_PARAMETER_STATISTIC || (!is_lamb && !(is_muon && outputs > 0))) return false;
+    tr_optimizer_update(optimizer, kind, pace, 0, &out->elements);
+    out->elements.rate_factor = -1; /* to a direction that is gone against */
+    out->advance.rate_factor = pace->rate_factor;
+    if (is_lamb)
+        lamb(optimizer, kind == TR_PARAMETER_WEIGHT || optimizer->l2_biases, pace, out);
+    else
+        muon(optimizer, in, outputs, pace, out);
+    return true;
 }

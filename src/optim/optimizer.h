@@ -27,14 +27,19 @@ enum tr_state {
 
 #define TR_STATE_ANY (TR_STATE_M | TR_STATE_V | TR_STATE_EMA | TR_STATE_VMAX)
 
+/* Rules that take a parameter as a whole; a model file chooses among these and those of enum tr_rule, of
+   which none but STATISTIC is left out. */
+enum tr_whole_rule { TR_RULE_LAMB = TR_RULE_STATISTIC, TR_RULE_MUON };
+
 struct tr_optimizer {
-    enum tr_rule rule; /* all but STATISTIC */
+    int rule; /* of enum tr_rule or enum tr_whole_rule */
     double rate;
-    float momentum;                 /* MOMENTUM, RMSPROP */
-    bool nesterov, amsgrad;         /* MOMENTUM; ADAM, ADAMW */
-    float beta1, beta2, epsilon;    /* ADAM, ADAMW; betas of LION, beta2 of RMSPROP, epsilon of RMSPROP and
-                                       ADAGRAD too */
-    float weight_decay;             /* ADAMW, LION, on weights */
+    double adam_rate;               /* MUON, of what is updated by elements */
+    float momentum;                 /* MOMENTUM, RMSPROP, MUON */
+    bool nesterov, amsgrad;         /* MOMENTUM, MUON; ADAM, ADAMW */
+    float beta1, beta2, epsilon;    /* ADAM, ADAMW, LAMB, MUON; betas of LION, beta2 of RMSPROP, epsilon of
+                                       RMSPROP and ADAGRAD too */
+    float weight_decay;             /* ADAMW, LION, LAMB, MUON, on weights */
     float l2;                       /* coefficient c of the penalty c / 2 * |w|^2, on weights */
     bool l2_biases;                 /* l2 and weight_decay on biases too */
     float clip_norm;                /* greatest norm of the gradient of all parameters; 0: none */
@@ -45,7 +50,7 @@ struct tr_optimizer {
     struct tr_schedule schedule;
 };
 
-/* All update rules, in the order of enum tr_rule. */
+/* All update rules, in the order of enum tr_rule and then of enum tr_whole_rule. */
 extern const struct tr_registry tr_rules;
 
 /* Reads and checks settings, a mapping. `training_steps` (> 0) is for
@@ -74,6 +79,25 @@ void tr_optimizer_scalars(const struct tr_optimizer *optimizer, int64_t step, st
    update; `pace->frozen` is not looked at. */
 void tr_optimizer_update(const struct tr_optimizer *optimizer, enum tr_parameter_kind kind,
                          const struct tr_pace *pace, float follow, struct tr_op_update *out);
+
+/* Whether parameters are updated as wholes: who updates a part of the arenas then has whole parameters. */
+bool tr_optimizer_takes_wholes(const struct tr_optimizer *optimizer);
+
+enum tr_whole_kind { TR_WHOLE_NONE, TR_WHOLE_LAMB, TR_WHOLE_MUON };
+
+/* The update of a parameter as a whole, of which job/step/variables_whole.c has the order of operations. */
+struct tr_whole_update {
+    enum tr_whole_kind kind;
+    /* To the direction, in the place of w; then along the direction. Count and pointers are the caller's. */
+    struct tr_op_update elements;
+    struct tr_op_advance advance;
+    bool ratio; /* LAMB: by the norms of w and of the direction */
+};
+
+/* How a parameter is updated that is learned; false where that is one `update`, tr_optimizer_update(). `in`
+   and `outputs`: its sizes where it is a matrix of a hidden layer (tr_model_hidden_matrix()), else 0. */
+bool tr_optimizer_whole(const struct tr_optimizer *optimizer, enum tr_parameter_kind kind,
+                        const struct tr_pace *pace, int64_t in, int64_t outputs, struct tr_whole_update *out);
 
 /* The option table, for dumps and the manual. */
 extern const struct tr_option tr_optimizer_options[];

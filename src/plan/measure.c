@@ -105,6 +105,7 @@ static tr_status update_pieces(const tr_strategy *strategy)
     int64_t most = 64 * PIECE < floats ? 64 * PIECE : floats;
     for (int64_t begin = 0, end; begin < most; begin = end) {
         end = begin + PIECE < most ? begin + PIECE : most;
+        if (tr_optimizer_takes_wholes(&strategy->job->optimizer)) end = most = floats;
         TR_TRY(tr_variables_update(strategy->replicas->variables, gradient + begin, begin, end));
     }
     return TR_OK;

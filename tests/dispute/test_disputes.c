@@ -277,7 +277,7 @@ static const char light[] =
     "  - multiply: image\n"
     "  - global_average_pool\n"
     "  - dense: 10\n"
-    "optimizer: {rule: sgd, rate: 1e-1}\n"
+    "optimizer: {rule: muon, rate: 1e-2}\n"
     "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
 /* With four classes a label that is forged is one, too. */
 static const char pixels[] = "name: pixels\n"
@@ -289,7 +289,7 @@ static const char pixels[] = "name: pixels\n"
                              "  - conv: {filters: 5, kernel: 3, padding: same, activation: tanh}\n"
                              "  - conv: {filters: 4, kernel: 1}\n"
                              "loss: {per: pixel, class_weights: [1, 2, 0.5, 3]}\n"
-                             "optimizer: {rule: sgd, rate: 1e-1}\n"
+                             "optimizer: {rule: lamb, rate: 1e-1}\n"
                              "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
 static const struct own_family {
     struct family family;

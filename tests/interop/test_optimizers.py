@@ -78,6 +78,70 @@ class Lion(torch.optim.Optimizer):
                 m.copy_(group["beta2"] * m + (1 - group["beta2"]) * w.grad)
 
 
+class Lamb(torch.optim.Optimizer):
+    """Algorithm 2 of You and others, "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", 2020. Tensors
+    with so many sizes decay and have a ratio."""
+
+    def __init__(self, net, rate, decay, sizes, beta1=0.9, beta2=0.999, epsilon=1e-6):
+        super().__init__(net.parameters(), {"lr": rate})
+        self.decay, self.sizes, self.beta1, self.beta2, self.epsilon, self.steps = decay, sizes, beta1, beta2, epsilon, 0
+
+    @torch.no_grad()
+    def step(self):
+        self.steps += 1
+        for w in self.param_groups[0]["params"]:
+            state = self.state[w]
+            m = self.beta1 * state.get("m", 0) + (1 - self.beta1) * w.grad
+            v = self.beta2 * state.get("v", 0) + (1 - self.beta2) * w.grad**2
+            state["m"], state["v"] = m, v
+            u = m / (1 - self.beta1**self.steps) / ((v / (1 - self.beta2**self.steps)).sqrt() + self.epsilon)
+            ratio = 1
+            if w.dim() in self.sizes:
+                u = u + self.decay * w
+                if w.norm() > 0 and u.norm() > 0:
+                    ratio = w.norm() / u.norm()
+            w -= self.param_groups[0]["lr"] * ratio * u
+
+
+class Muon(torch.optim.Optimizer):
+    """Jordan and others, "Muon: An optimizer for hidden layers in neural networks", 2024, with AdamW for biases and the last
+    layer. PyTorch's own orthogonalizes in bfloat16."""
+
+    def __init__(self, net, rate, adam_rate, momentum=0.95, nesterov=True, betas=(0.9, 0.95), epsilon=1e-10, decay=0.01,
+                 all_decay=False):
+        hidden = [net.one.weight, net.two.weight]
+        super().__init__(hidden, {"lr": rate})
+        self.momentum, self.nesterov, self.decay = momentum, nesterov, decay
+        biases = [net.one.bias, net.two.bias, net.three.bias]
+        self.rest = torch.optim.AdamW([{"params": [net.three.weight]},
+                                       {"params": biases, "weight_decay": decay if all_decay else 0}],
+                                      lr=adam_rate, betas=betas, eps=epsilon, weight_decay=decay)
+
+    @staticmethod
+    def orthogonal(x):
+        x = x / x.norm()
+        for _ in range(5):
+            a = x @ x.T
+            x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
+        return x
+
+    @torch.no_grad()
+    def step(self):
+        self.rest.step()
+        rate = self.param_groups[0]["lr"]
+        for w in self.param_groups[0]["params"]:
+            m = self.momentum * self.state[w].get("m", 0) + w.grad
+            self.state[w]["m"] = m
+            u = self.momentum * m + w.grad if self.nesterov else m
+            outputs, inputs = w.shape
+            w *= 1 - rate * self.decay
+            w -= rate * max(1, outputs / inputs)**0.5 * self.orthogonal(u)
+
+    def zero_grad(self, set_to_none=True):
+        super().zero_grad(set_to_none)
+        self.rest.zero_grad(set_to_none)
+
+
 OPTIM = torch.optim
 same("rmsprop", "{rule: rmsprop, rate: 0.003}", lambda net: OPTIM.RMSprop(net.parameters(), lr=0.003))
 same("rmsprop-momentum", "{rule: rmsprop, rate: 0.001, momentum: 0.9, beta2: 0.95, epsilon: 1e-6}",
@@ -89,6 +153,13 @@ same("amsgrad", "{rule: adam, rate: 0.01, amsgrad: true, beta2: 0.9}",
 same("amsgrad-decay", "{rule: adamw, rate: 0.01, amsgrad: true, weight_decay: 0.05, l2_biases: true}",
      lambda net: OPTIM.AdamW(net.parameters(), lr=0.01, weight_decay=0.05, amsgrad=True))
 same("lion", "{rule: lion, rate: 0.001, weight_decay: 0.1, l2_biases: true}", lambda net: Lion(net.parameters()))
+same("lamb", "{rule: lamb, rate: 0.01, weight_decay: 0.05}", lambda net: Lamb(net, 0.01, 0.05, (2,)))
+same("lamb-biases", "{rule: lamb, rate: 0.01, weight_decay: 0.05, beta2: 0.9, epsilon: 1e-4, l2_biases: true}",
+     lambda net: Lamb(net, 0.01, 0.05, (1, 2), beta2=0.9, epsilon=1e-4))
+same("muon", "{rule: muon, rate: 0.02, adam_rate: 0.003}", lambda net: Muon(net, 0.02, 0.003))
+same("muon-plain", "{rule: muon, rate: 0.02, momentum: 0.8, nesterov: false, adam_rate: 0.003, beta1: 0.8, beta2: 0.99, "
+     "epsilon: 1e-8, weight_decay: 0.1, l2_biases: true}",
+     lambda net: Muon(net, 0.02, 0.003, momentum=0.8, nesterov=False, betas=(0.8, 0.99), epsilon=1e-8, decay=0.1, all_decay=True))
 same("adagrad", "{rule: adagrad, rate: 0.05}", lambda net: OPTIM.Adagrad(net.parameters(), lr=0.05))
 same("adagrad-decay", "{rule: adagrad, rate: 0.05, l2: 0.01, l2_biases: true, epsilon: 1e-8}",
      lambda net: OPTIM.Adagrad(net.parameters(), lr=0.05, weight_decay=0.01, eps=1e-8))

@@ -246,6 +246,45 @@ static void test_every_class_has_a_shape_case(void **state)
     }
 }
 
+/* ---- matrices of hidden layers ---- */
+
+static void test_hidden_matrices(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *layers, *input;
+        int64_t vocabulary;
+        const char *found; /* name and sizes of each */
+    } cases[] = {
+        {"[dense: {units: 5, name: a}, batch_norm, dense: {units: 2, name: b}]", "3", 0, "a.weights 3x5;"},
+        {"[conv: {filters: 4, kernel: 3, name: a}, flatten, dense: {units: 2, name: b}, softmax]", "6x6x2", 0,
+         "a.weights 18x4;"},
+        {"[embedding: {width: 4, name: e}, position: 8, gru: {units: 5, name: g}, dense: {units: 3, name: d}]",
+         "tokens", 9, "g.weights 4x15;g.recurrent_weights 5x15;"},
+        /* two outputs, and what only looks like a third one */
+        {"[dense: {units: 5, name: trunk}, dense: {units: 2, name: a}, dense: {units: 4, from: trunk, name: "
+         "b}, "
+         "dense: {units: 3, name: c}, concat: {from: [a, c]}]",
+         "3", 0, "trunk.weights 3x5;b.weights 5x4;"},
+        {"[embedding: {width: 4, name: e}, dense: {units: 4, name: d}, unembedding: e]", "tokens", 7,
+         "d.weights 4x4;"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256], found[256] = "";
+        snprintf(text, sizeof text, "layers: %s", cases[i].layers);
+        struct tr_model *model = build(text, cases[i].input, cases[i].vocabulary);
+        for (int k = 0; k < model->parameter_count; k++) {
+            int64_t in, out;
+            if (!tr_model_hidden_matrix(model, k, &in, &out)) continue;
+            size_t used = strlen(found);
+            snprintf(found + used, sizeof found - used, "%s %dx%d;", model->parameters[k].name, (int)in,
+                     (int)out);
+        }
+        assert_string_equal(found, cases[i].found);
+        tr_model_destroy(&model);
+    }
+}
+
 /* ---- layers of others ---- */
 
 /* A layer that asks for as many parameters and buffers as its options say. */
@@ -922,6 +961,7 @@ int main(void)
         cmocka_unit_test(test_shapes_are_told),
         cmocka_unit_test(test_every_class_has_a_shape_case),
         cmocka_unit_test(test_operations_are_counted),
+        cmocka_unit_test(test_hidden_matrices),
         cmocka_unit_test(test_limits_of_a_layer),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_names),

@@ -58,25 +58,29 @@ static void bad_settings_are_refused(void **state)
         {"{rate: 1}", "o.yaml:1:1: \"rule\" is missing (the update rule)"},
         {"{rule: adm, rate: 1}",
          "o.yaml:1:8: rule: \"adm\" is none of sgd, momentum, adam, adamw, lion, rmsprop, "
-         "adagrad; did you mean \"adam\"?"},
+         "adagrad, lamb, muon; did you mean \"adam\"?"},
         {"{rule: sgd, rate: 0}",
          "o.yaml:1:19: rate: 0 is out of range; allowed: > 0 (learning rate before the schedule)"},
         {"{rule: sgd, rate: 1e39}", "o.yaml:1:19: rate: is too large for a 32-bit float"},
         {"{rule: sgd, rate: 1, momentum: 0.9}",
-         "o.yaml:1:22: momentum: \"momentum\" belongs to rule: momentum, rmsprop only"},
+         "o.yaml:1:22: momentum: \"momentum\" belongs to rule: momentum, rmsprop, muon only"},
         {"{rule: momentum, rate: 1, beta1: 0.9}",
-         "o.yaml:1:27: beta1: \"beta1\" belongs to rule: adam, adamw, lion only"},
+         "o.yaml:1:27: beta1: \"beta1\" belongs to rule: adam, adamw, lion, lamb, muon only"},
         {"{rule: adam, rate: 1, weight_decay: 0.9}",
-         "o.yaml:1:23: weight_decay: \"weight_decay\" belongs to rule: adamw, lion only"},
+         "o.yaml:1:23: weight_decay: \"weight_decay\" belongs to rule: adamw, lion, lamb, muon only"},
+        {"{rule: lamb, rate: 1, l2: 0.9}",
+         "o.yaml:1:23: l2: \"l2\" belongs to rule: sgd, momentum, adam, adamw, lion, rmsprop, adagrad only"},
+        {"{rule: lamb, rate: 1, adam_rate: 0.9}",
+         "o.yaml:1:23: adam_rate: \"adam_rate\" belongs to rule: muon only"},
         {"{rule: adam, rate: 1, beta2: 1}",
          "o.yaml:1:30: beta2: 1 is out of range; allowed: >= 0 and < 1 "
          "(decay of the second moment, of `lion`: of its velocity; default for "
-         "`rmsprop` and `lion`: 0.99)"},
+         "`rmsprop` and `lion`: 0.99, for `muon`: 0.95)"},
         {"{rule: adam, rate: 1, learning_rate: 2}",
          "o.yaml:1:23: learning_rate: unknown key \"learning_rate\"; did you mean \"rate\"?"},
         {"{rule: adam, rate: 1, wobble: 2}",
          "o.yaml:1:23: wobble: unknown key \"wobble\"; known are rule, rate, momentum, "
-         "nesterov, beta1, "
+         "nesterov, adam_rate, beta1, "
          "beta2, amsgrad, epsilon, weight_decay, l2, l2_biases, clip_norm, clip_value, ema, ema_warmup, "
          "schedule"},
         {"{rule: sgd, rate: 1, ema_warmup: true}",
@@ -111,6 +115,8 @@ static void states_are_those_of_the_rule(void **state)
                  {"{rule: adam, rate: 1}", TR_STATE_M | TR_STATE_V},
                  {"{rule: adam, rate: 1, amsgrad: true}", TR_STATE_M | TR_STATE_V | TR_STATE_VMAX},
                  {"{rule: lion, rate: 1}", TR_STATE_M},
+                 {"{rule: lamb, rate: 1}", TR_STATE_M | TR_STATE_V},
+                 {"{rule: muon, rate: 1, ema: 0.5}", TR_STATE_M | TR_STATE_V | TR_STATE_EMA},
                  {"{rule: rmsprop, rate: 1}", TR_STATE_V},
                  {"{rule: rmsprop, rate: 1, momentum: 0.5}", TR_STATE_M | TR_STATE_V},
                  {"{rule: adagrad, rate: 1}", TR_STATE_V},
@@ -221,6 +227,55 @@ static void layers_have_a_pace(void **state)
     assert_true(update.beta1 == 0.25f && update.l2 == 0);
 }
 
+static struct tr_whole_update whole_of(const char *text, enum tr_parameter_kind kind, int64_t in, int64_t out)
+{
+    static const struct tr_pace pace = {.rate_factor = 0.5f, .decay_factor = 4};
+    struct tr_optimizer optimizer = optimizer_of(text);
+    struct tr_whole_update whole;
+    memset(&whole, 0xA5, sizeof whole);
+    bool any = tr_optimizer_whole(&optimizer, kind, &pace, in, out, &whole);
+    assert_int_equal(any, whole.kind != TR_WHOLE_NONE);
+    assert_true(!any || tr_optimizer_takes_wholes(&optimizer));
+    return whole;
+}
+
+static void wholes_depend_on_rule_and_kind(void **state)
+{
+    (void)state;
+    assert_int_equal(whole_of("{rule: adamw, rate: 1}", TR_PARAMETER_WEIGHT, 3, 4).kind, TR_WHOLE_NONE);
+    assert_int_equal(whole_of("{rule: lamb, rate: 1}", TR_PARAMETER_STATISTIC, 0, 0).kind, TR_WHOLE_NONE);
+    assert_int_equal(whole_of("{rule: muon, rate: 1}", TR_PARAMETER_BIAS, 0, 0).kind, TR_WHOLE_NONE);
+
+    struct tr_whole_update lamb = whole_of("{rule: lamb, rate: 1}", TR_PARAMETER_WEIGHT, 3, 4);
+    assert_int_equal(lamb.kind, TR_WHOLE_LAMB);
+    assert_int_equal(lamb.elements.rule, TR_RULE_ADAM);
+    assert_true(lamb.elements.rate_factor == -1 && lamb.elements.epsilon == 1e-6f &&
+                lamb.elements.decay == 4 * 0.01f && lamb.ratio);
+    assert_true(lamb.advance.rate_factor == 0.5f && lamb.advance.factor == 1 && lamb.advance.decay == 0);
+    lamb = whole_of("{rule: lamb, rate: 1}", TR_PARAMETER_BIAS, 0, 0);
+    assert_true(lamb.elements.decay == 0 && !lamb.ratio);
+    lamb = whole_of("{rule: lamb, rate: 1, l2_biases: true}", TR_PARAMETER_BIAS, 0, 0);
+    assert_true(lamb.elements.decay == 4 * 0.01f && lamb.ratio);
+
+    struct tr_whole_update muon = whole_of("{rule: muon, rate: 1}", TR_PARAMETER_WEIGHT, 3, 12);
+    assert_int_equal(muon.kind, TR_WHOLE_MUON);
+    assert_int_equal(muon.elements.rule, TR_RULE_MOMENTUM);
+    assert_true(muon.elements.beta1 == 0.95f && muon.elements.nesterov && muon.elements.rate_factor == -1);
+    assert_true(muon.advance.factor == 2 && muon.advance.decay == 4 * 0.01f &&
+                muon.advance.rate_factor == 0.5f);
+    assert_true(whole_of("{rule: muon, rate: 1}", TR_PARAMETER_WEIGHT, 12, 3).advance.factor == 1);
+    /* The rest: AdamW at a rate of its own. */
+    struct tr_op_update rest = update_of("{rule: muon, rate: 0.02, adam_rate: 0.005}", TR_PARAMETER_WEIGHT);
+    assert_int_equal(rest.rule, TR_RULE_ADAMW);
+    assert_true(rest.rate_factor == 0.25f && rest.beta2 == 0.95f && rest.epsilon == 1e-10f);
+    /* The correction of LAMB's first moment is no rate. */
+    struct tr_optimizer optimizer = optimizer_of("{rule: lamb, rate: 0.25}");
+    struct tr_step_scalars scalars;
+    tr_optimizer_scalars(&optimizer, 1, &scalars);
+    assert_near(scalars.adam_rate, 1 / (1 - (double)0.9f * (double)0.9f));
+    assert_near(scalars.rate, 0.25);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +285,7 @@ int main(void)
         cmocka_unit_test(scalars_follow_the_step),
         cmocka_unit_test(updates_depend_on_rule_and_kind),
         cmocka_unit_test(layers_have_a_pace),
+        cmocka_unit_test(wholes_depend_on_rule_and_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

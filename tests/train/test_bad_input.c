@@ -126,7 +126,7 @@ static const struct mistake mistakes[] = {
     {9,
      "optimizer: {rule: sgd, rate: 1, beta1: 0.5}",
      TR_EINVAL,
-     {"job.yaml:9", "beta1", "rule: adam, adamw, lion only"}},
+     {"job.yaml:9", "beta1", "rule: adam, adamw, lion, lamb, muon only"}},
     {9, "optimizer: {rule: sgd, rate: 1, ema: 1}", TR_EINVAL, {"job.yaml:9", "ema"}},
     {9, "optimizer: {rule: sgd, rate: 1, schedule: cosin}", TR_EINVAL, {"job.yaml:9", "\"cosin\"", "cosine"}},
     {9,

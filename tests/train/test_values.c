@@ -64,6 +64,8 @@ static void test_every_rule_on_values(void **state)
         {"optimizer={rule: rmsprop, rate: 0.001, momentum: 0.9, schedule: cosine}", 0.0002},
         {"optimizer={rule: adagrad, rate: 0.1}", 0.0021},
         {"optimizer={rule: lion, rate: 0.001, schedule: cosine}", 0.0003},
+        {"optimizer={rule: lamb, rate: 0.01, schedule: cosine}", 0.00045},
+        {"optimizer={rule: muon, rate: 0.01, adam_rate: 0.01, schedule: cosine}", 0.00003},
         {"optimizer={rule: adam, rate: 0.01, amsgrad: true, schedule: cosine}", 0.0005},
     };
     write_functions("values.csv", 25, 0.5);

@@ -20,7 +20,7 @@ struct tr_cut {
 struct tr_step_scalars {
     uint32_t step;         /* counts from 0 */
     float rate;            /* learning rate */
-    float adam_rate;       /* rate / (1 - beta1^(step+1)) */
+    float adam_rate;       /* rate / (1 - beta1^(step+1)); of lamb 1 / (1 - beta1^(step+1)) */
     float adam_correction; /* 1 / sqrt(1 - beta2^(step+1)) */
     float ema_decay;       /* decay of the moving average in this step */
     float clip_scale;      /* written by clip_scale; 1 where nothing is clipped */

@@ -50,6 +50,28 @@ struct tr_op_update {
     _(UPDATES, scalars, 1)                                                                                   \
     _(OPERATIONS, a->count *tr_rule_operations(a->rule))
 
+/* A step along a direction whose length a whole tensor decides. rate = (scalars ? scalars->rate : 1) *
+   rate_factor; size = factor, or with squares, where both are > 0, factor * (sqrt(squares[0]) /
+   sqrt(squares[1])). Per element: if decay > 0: w = fma(-(rate * decay), w, w); then w = fma(-(rate * size),
+   direction, w); ema, nonfinite and held as in update, without scalars neither. */
+struct tr_op_advance {
+    int64_t count;
+    float rate_factor, factor, decay;
+    const float *direction;
+    const float *squares; /* [2] or NULL */
+    float *w;
+    float *ema;                      /* or NULL; NULL without scalars */
+    struct tr_step_scalars *scalars; /* or NULL */
+};
+#define TR_ABOUT_advance(_)                                                                                  \
+    _(SIZE, count)                                                                                           \
+    _(READS, direction, a->count)                                                                            \
+    _(READS, squares, 2)                                                                                     \
+    _(UPDATES, w, a->count)                                                                                  \
+    _(UPDATES, ema, a->count)                                                                                \
+    _(UPDATES, scalars, 1)                                                                                   \
+    _(OPERATIONS, 4 * a->count)
+
 /* out[0] = sum of squares in blocks of 4096 elements: each block a lane chain of x * x, then the sum chain of
  * the blocks. */
 struct tr_op_sum_squares {

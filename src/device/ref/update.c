@@ -92,6 +92,24 @@ tr_status ref_update(tr_device *device, const struct tr_op_update *a)
     return TR_OK;
 }
 
+tr_status ref_advance(tr_device *device, const struct tr_op_advance *a)
+{
+    (void)device;
+    struct tr_step_scalars *s = a->scalars;
+    if (s && s->held) return TR_OK;
+    float rate = (s ? s->rate : 1) * a->rate_factor, size = a->factor;
+    if (a->squares && a->squares[0] > 0 && a->squares[1] > 0)
+        size = a->factor * (sqrtf(a->squares[0]) / sqrtf(a->squares[1]));
+    for (int64_t i = 0; i < a->count; i++) {
+        float w = a->decay > 0 ? fmaf(-(rate * a->decay), a->w[i], a->w[i]) : a->w[i];
+        w = fmaf(-(rate * size), a->direction[i], w);
+        a->w[i] = w;
+        if (a->ema) a->ema[i] = fmaf(1 - s->ema_decay, w - a->ema[i], a->ema[i]);
+        if (s && !isfinite(w)) s->nonfinite = 1;
+    }
+    return TR_OK;
+}
+
 tr_status ref_sum_squares(tr_device *device, const struct tr_op_sum_squares *a)
 {
     (void)device;

@@ -118,6 +118,36 @@ UNIT(update)
     return fused(sub(constant(1), decay), sub(own(a->w + i), ema), ema);
 }
 
+UNIT(advance)
+{
+    const int64_t i = to->at;
+    const struct tr_step_scalars *s = a->scalars;
+    const bool held = s && whole(&s->held) != 0;
+    if (is(to, "scalars")) {
+        struct num flag = in((const char *)s + 4 * i);
+        if (i != WORD(nonfinite) || held) return flag;
+        for (int64_t k = 0; k < a->count; k++) flag = if_finite(own(a->w + k), flag, word(1));
+        return flag;
+    }
+    if (is(to, "ema")) {
+        const struct num ema = in(a->ema + i);
+        if (held) return ema;
+        return fused(sub(constant(1), in(&s->ema_decay)), sub(own(a->w + i), ema), ema);
+    }
+    struct num w = in(a->w + i);
+    if (held) return w;
+    const struct num rate = mul(s ? in(&s->rate) : constant(1), constant(a->rate_factor)), zero = constant(0),
+                     factor = constant(a->factor);
+    struct num size = factor;
+    if (a->squares) {
+        const struct num first = in(a->squares), second = in(a->squares + 1);
+        size = mul(factor, over(root(first), root(second)));
+        size = if_less(zero, first, if_less(zero, second, size, factor), factor);
+    }
+    if (a->decay > 0) w = fused(negated(mul(rate, constant(a->decay))), w, w);
+    return fused(negated(mul(rate, size)), in(a->direction + i), w);
+}
+
 UNIT(sum_squares)
 {
     struct num sum = constant(0);
@@ -154,5 +184,5 @@ UNIT(hold)
     return flag;
 }
 
-const struct unit_entry unit_update[] = {UNIT_ENTRY(update) UNIT_ENTRY(sum_squares) UNIT_ENTRY(clip_scale)
-                                             UNIT_ENTRY(hold) UNIT_END};
+const struct unit_entry unit_update[] = {UNIT_ENTRY(update) UNIT_ENTRY(advance) UNIT_ENTRY(sum_squares)
+                                             UNIT_ENTRY(clip_scale) UNIT_ENTRY(hold) UNIT_END};

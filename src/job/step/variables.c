@@ -87,7 +87,10 @@ static tr_status allocate_optimizer(tr_variables *variables)
     TR_TRY(tr_staging_make(variables->device, variables->square_count, NULL, &variables->squares));
     variables->memory += tr_staging_memory(&variables->squares);
     TR_TRY(allocate(variables, sizeof(float), &variables->norm));
-    return variables_make_groups(variables);
+    TR_TRY(variables_make_groups(variables));
+    variables_plan_scratch(variables->groups, variables->group_count, &variables->scratch);
+    if (variables->scratch.floats == 0) return TR_OK;
+    return allocate(variables, (size_t)variables->scratch.floats * sizeof(float), &variables->scratch.memory);
 }
 
 static tr_status create(tr_device *device, const struct tr_model *model, const struct tr_optimizer *optimizer,
@@ -146,6 +149,7 @@ void tr_variables_destroy(tr_variables **handle)
     tr_device_free(variables->device, variables->scalars);
     tr_staging_release(&variables->squares);
     tr_device_free(variables->device, variables->norm);
+    tr_device_free(variables->device, variables->scratch.memory);
     tr_free(variables->groups);
     tr_free(variables);
     *handle = NULL;

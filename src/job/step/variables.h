@@ -48,6 +48,13 @@ tr_status tr_variables_create_part(tr_device *device, const struct tr_model *mod
                                    float *window, tr_variables **out);
 void tr_variables_destroy(tr_variables **variables);
 
+/* The last place up to float `at` where the part of the arenas that one rank updates may begin or end: any,
+   or the begin of a parameter where the optimizer takes parameters as wholes. */
+int64_t tr_variables_cut(const struct tr_model *model, const struct tr_optimizer *optimizer, int64_t at);
+
+/* Bytes in which updates of whole parameters work, beside the arenas; 0 where the optimizer has none. */
+int64_t tr_variables_scratch(const struct tr_model *model, const struct tr_optimizer *optimizer);
+
 /* Whether the part is all parameters. */
 bool tr_variables_are_whole(const tr_variables *variables);
 /* Whether some of the floats [begin, end) of an arena are in the part. */
@@ -107,7 +114,8 @@ tr_status tr_variables_open_squares(tr_variables *variables, const struct tr_sta
 /* Waits and returns the norm last measured. */
 tr_status tr_variables_norm(tr_variables *variables, float *norm);
 /* Enqueues the update of the floats [begin, end) of the arenas by `gradient`, that of these floats; all of
-   them: 0 and arena_floats. Where the optimizer clips by norm, the whole gradient has been measured before.
+   them: 0 and arena_floats. Both are places of tr_variables_cut(). Where the optimizer clips by norm, the
+   whole gradient has been measured before.
  */
 tr_status tr_variables_update(tr_variables *variables, const float *gradient, int64_t begin, int64_t end);
 /* The same for an operation that forms the gradient of these floats and applies it: `out` is the update, but

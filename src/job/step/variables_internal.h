@@ -9,6 +9,19 @@
 struct variables_group {
     struct tr_op_update update; /* pointers and scalars set */
     int64_t offset;
+    /* Not NONE: the group is one parameter that is updated as a whole, by this instead of `update`, of which
+       only count and pointers are looked at. */
+    struct tr_whole_update whole;
+    int64_t in, out; /* of a matrix */
+};
+
+/* Memory in which updates of wholes work, for the largest parameter: places in floats. */
+struct variables_scratch {
+    int64_t matrix;  /* MUON: [in][out], after the direction, which is at 0 */
+    int64_t gram[2]; /* of the smaller of both sizes its square */
+    int64_t squares; /* [2] */
+    int64_t floats;  /* in all; 0: none */
+    float *memory;   /* of the device */
 };
 
 struct tr_variables {
@@ -30,6 +43,7 @@ struct tr_variables {
     int64_t square_count;
     struct variables_group *groups;
     int group_count;
+    struct variables_scratch scratch;
     size_t memory;
     tr_update_observer observer; /* or NULL */
     void *observer_user;
@@ -51,5 +65,11 @@ static inline struct variables_range variables_range_of(const tr_variables *vari
 tr_status variables_clear(tr_variables *variables, float *at, int64_t count);
 /* The units of an update, once all arenas are there. TR_ENOMEM. */
 tr_status variables_make_groups(tr_variables *variables);
+
+/* variables_whole.c: enqueues the update of a group as a whole by its gradient. */
+tr_status variables_update_whole(tr_variables *variables, const struct variables_group *group,
+                                 const float *gradient);
+/* Where the parts of the scratch lie, without memory. */
+void variables_plan_scratch(const struct variables_group *groups, int count, struct variables_scratch *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/threads/timeline.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 static bool alike(const struct tr_op_update *a, const struct tr_op_update *b)
@@ -44,10 +45,13 @@ tr_status variables_make_groups(tr_variables *variables)
         tr_optimizer_update(variables->optimizer, parameter->kind, &parameter->pace, follow_of(model, i),
                             &update);
         struct variables_group *group = apart ? NULL : &variables->groups[variables->group_count - 1];
-        apart = false;
-        if (!group || !alike(&group->update, &update) || states != group_states) {
+        struct tr_whole_update whole;
+        int64_t in, out;
+        tr_model_hidden_matrix(model, i, &in, &out);
+        apart = tr_optimizer_whole(variables->optimizer, parameter->kind, &parameter->pace, in, out, &whole);
+        if (!group || apart || !alike(&group->update, &update) || states != group_states) {
             group = &variables->groups[variables->group_count++];
-            *group = (struct variables_group){update, parameter->offset};
+            *group = (struct variables_group){update, parameter->offset, whole, in, out};
             group_states = states;
             group->update.w = variables->arena[TR_ARENA_PARAMETERS].data + parameter->offset;
             group->update.m =
@@ -171,6 +175,11 @@ static tr_status update_range(tr_variables *variables, const float *gradient, in
         int64_t from = begin > group->offset ? begin - group->offset : 0;
         int64_t to = end - group->offset < group->update.count ? end - group->offset : group->update.count;
         if (from >= to) continue;
+        if (group->whole.kind != TR_WHOLE_NONE) {
+            assert(from == 0 && to == group->update.count);
+            TR_TRY(variables_update_whole(variables, group, gradient + (group->offset - begin)));
+            continue;
+        }
         struct tr_op_update update = part_of(group, from, to);
         update.grad = gradient + (group->offset + from - begin);
         TR_TRY(tr_device_update(variables->device, &update));
@@ -192,6 +201,7 @@ bool tr_variables_update_of(const tr_variables *variables, int64_t begin, int64_
     for (int i = 0; i < variables->group_count && !variables->observer; i++) {
         const struct variables_group *group = &variables->groups[i];
         if (begin < group->offset || end > group->offset + group->update.count) continue;
+        if (group->whole.kind != TR_WHOLE_NONE) return false;
         *out = part_of(group, begin - group->offset, end - group->offset);
         return true;
     }

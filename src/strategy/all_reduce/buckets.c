@@ -127,11 +127,12 @@ static tr_status start_from(struct all_reduce *self, int64_t from)
 /* ---- updates ---- */
 
 /* Floats that are added and then updated at a time: small pieces where that is memory of the host, and where
-   it is copied, all at once. */
+   it is copied, or parameters are updated as wholes, all at once. */
 static int64_t piece_of(const struct all_reduce *self, const struct bucket *bucket)
 {
     if (bucket->factor) return all_reduce_factor_piece(self, bucket->factor);
-    if (!tr_staging_is_direct(&self->gradient)) return bucket->end - bucket->begin;
+    if (!tr_staging_is_direct(&self->gradient) || tr_optimizer_takes_wholes(&self->head.job->optimizer))
+        return bucket->end - bucket->begin;
     return (int64_t)PIECE * self->head.device->threads;
 }
 

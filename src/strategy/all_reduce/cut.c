@@ -14,10 +14,10 @@
 /* Hosts up to which buckets have the size that the options say. */
 #define BUCKET_ISLANDS 8
 
-/* Adds the buckets of a range, from its end on, or only counts them. */
-static void cut_range(int64_t begin, int64_t end, int64_t most, struct bucket *bucket, int *count)
+/* Adds the buckets of a range, from its end on, or only counts them. `whole`: one. */
+static void cut_range(int64_t begin, int64_t end, int64_t most, bool whole, struct bucket *bucket, int *count)
 {
-    int64_t parts = (end - begin + most - 1) / most;
+    int64_t parts = whole && end > begin ? 1 : (end - begin + most - 1) / most;
     for (int64_t part = parts - 1; part >= 0; part--, ++*count) {
         if (!bucket) continue;
         bucket[*count].begin = begin + tr_cut((end - begin) / GRAIN, parts, part) * GRAIN;
@@ -30,6 +30,7 @@ static void cut_range(int64_t begin, int64_t end, int64_t most, struct bucket *b
 static int cut_buckets(const struct all_reduce *self, int64_t most, struct bucket *bucket)
 {
     const struct tr_model *model = self->head.job->model;
+    const bool whole = tr_optimizer_takes_wholes(&self->head.job->optimizer);
     int count = 0;
     int64_t end = model->arena_floats;
     for (int i = model->layer_count - 1; i >= 0; i--) {
@@ -37,7 +38,7 @@ static int cut_buckets(const struct all_reduce *self, int64_t most, struct bucke
         const struct factor *factor = all_reduce_factor_of(self, i);
         int64_t begin = layer->parameter_count ? model->parameters[layer->parameter[0]].offset : end;
         if (factor) {
-            cut_range((factor->end + GRAIN - 1) / GRAIN * GRAIN, end, most, bucket, &count);
+            cut_range((factor->end + GRAIN - 1) / GRAIN * GRAIN, end, most, whole, bucket, &count);
             if (bucket) {
                 bucket[count].begin = factor->begin;
                 bucket[count].end = factor->end;
@@ -46,7 +47,7 @@ static int cut_buckets(const struct all_reduce *self, int64_t most, struct bucke
             count++;
         } else {
             if (begin == end || (end - begin < most && begin > 0)) continue;
-            cut_range(begin, end, most, bucket, &count);
+            cut_range(begin, end, most, whole, bucket, &count);
         }
         end = begin;
     }
@@ -63,6 +64,9 @@ static void cut_shards(const struct tr_strategy *strategy, struct bucket *bucket
         int holder = r - (size - holders); /* holders are the last ranks */
         bucket->shard[r] = tr_cut((all + grain - 1) / grain, holders, holder > 0 ? holder : 0) * grain;
         if (bucket->shard[r] > all) bucket->shard[r] = all;
+        bucket->shard[r] = tr_variables_cut(strategy->job->model, &strategy->job->optimizer,
+                                            bucket->begin + bucket->shard[r]) -
+                           bucket->begin;
     }
 }
 

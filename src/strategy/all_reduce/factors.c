@@ -85,9 +85,10 @@ tr_status all_reduce_choose_factors(struct all_reduce *self)
     const struct all_reduce_options *options = &self->options;
     const struct tr_model *model = strategy->job->model;
     struct factors_memory *factors = &self->factors;
-    /* A norm wants the whole gradient on each rank, a server has no device to compute with. */
+    /* A norm wants the whole gradient on each rank, some rules want that of whole weights, a server has no
+     * device to compute with. */
     if (!strategy->comm || options->factors == FACTORS_NEVER || strategy->servers > 0 ||
-        tr_strategy_measures(strategy->job))
+        tr_strategy_measures(strategy->job) || tr_optimizer_takes_wholes(&strategy->job->optimizer))
         return TR_OK;
     factors->factor = tr_alloc_zero((size_t)model->layer_count, sizeof *factors->factor);
     factors->apart = tr_alloc_zero((size_t)model->layer_count, sizeof *factors->apart);

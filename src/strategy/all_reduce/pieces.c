@@ -55,7 +55,8 @@ static bool may_form(const struct tr_job *job, enum factors factors)
 {
     const struct tr_train_options *train = &job->train;
     bool one_pass = !train->pass || train->pass >= train->microbatches;
-    return factors != FACTORS_NEVER && one_pass && !tr_strategy_measures(job);
+    return factors != FACTORS_NEVER && one_pass && !tr_strategy_measures(job) &&
+           !tr_optimizer_takes_wholes(&job->optimizer);
 }
 
 /* What forming takes, and what gradients it spares; floats. */

@@ -128,11 +128,10 @@ static tr_status check(const struct tr_job *job, const void *options_, int ranks
 
 static tr_status make_shards(struct ps *self)
 {
-    int64_t floats = self->head.job->model->arena_floats;
     self->shard = tr_alloc((size_t)self->servers + 1, sizeof *self->shard);
     self->essential = tr_alloc((size_t)self->servers + 1, sizeof *self->essential);
     if (!self->shard || !self->essential) return TR_ENOMEM;
-    for (int s = 0; s <= self->servers; s++) self->shard[s] = ps_shard_begin(floats, self->servers, s);
+    for (int s = 0; s <= self->servers; s++) self->shard[s] = ps_shard_begin(self->head.job, self->servers, s);
     self->essential[0] = 0;
     for (int s = 0; s < self->servers; s++) self->essential[s + 1] = ps_server_rank(self, s);
     self->watch =

@@ -120,6 +120,8 @@ tr_status ps_store_update(ps_store *store, int64_t count, float clip, float *giv
         tr_device_to_device(store->device, tr_variables_scalars(store->variables), &scalars, sizeof scalars));
     for (int64_t from = store->begin, to; from < store->end; from = to) {
         to = store->end - from < piece || !give ? store->end : from + piece;
+        to = tr_variables_cut(store->job->model, &store->job->optimizer, to);
+        if (to <= from) to = store->end; /* a parameter that is larger than a piece */
         TR_TRY(tr_variables_update(store->variables, store->data + from, from, to));
         if (!give) continue;
         TR_TRY(tr_staging_to_host(parameters, from, to));

@@ -14,10 +14,11 @@
 typedef struct ps_store ps_store;
 
 /* Where the shard of server `server` of `servers` begins in an arena, on a cache line. */
-static inline int64_t ps_shard_begin(int64_t floats, int servers, int server)
+static inline int64_t ps_shard_begin(const struct tr_job *job, int servers, int server)
 {
     const int64_t grain = 16;
-    return tr_cut(floats / grain, servers, server) * grain;
+    return tr_variables_cut(job->model, &job->optimizer,
+                            tr_cut(job->model->arena_floats / grain, servers, server) * grain);
 }
 
 /* The floats [begin, end) of the arenas of `variables`; all borrowed for the life of the store. `sums`: there

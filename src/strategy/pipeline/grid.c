@@ -131,8 +131,9 @@ static void choose_shards(struct pipeline *self)
         int stage = pipeline_stage_of(self, rank), replica = pipeline_replica_of(self, rank);
         if (rank < self->head.size)
             tr_pass_arena(model, self->layer[stage], self->layer[stage + 1], &begin, &end);
-        self->shard[rank] =
-            begin + tr_cut((end - begin) / PIPELINE_GRAIN, self->replicas, replica) * PIPELINE_GRAIN;
+        self->shard[rank] = tr_variables_cut(
+            model, &self->head.job->optimizer,
+            begin + tr_cut((end - begin) / PIPELINE_GRAIN, self->replicas, replica) * PIPELINE_GRAIN);
         self->shard_bytes[rank] = self->shard[rank] * (int64_t)sizeof(float);
     }
     int first = self->cell.stage * self->replicas; /* rank of the stage's first replica */

@@ -21,8 +21,8 @@ tr_status replay_make_shards(struct replay *self, const struct tr_update_session
     self->store = tr_alloc_zero((size_t)session->servers, sizeof *self->store);
     if (!self->store) return TR_ENOMEM;
     for (int s = 0; s < session->servers; s++) {
-        int64_t begin = ps_shard_begin(job->model->arena_floats, session->servers, s),
-                end = ps_shard_begin(job->model->arena_floats, session->servers, s + 1);
+        int64_t begin = ps_shard_begin(job, session->servers, s),
+                end = ps_shard_begin(job, session->servers, s + 1);
         TR_TRY(ps_store_create(job, self->head.replicas->variables, begin, end, session->parts > 1,
                                &self->store[s]));
         self->stores++;

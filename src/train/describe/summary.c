@@ -128,7 +128,8 @@ static void measure_parameters(struct tr_summary *summary)
     for (int i = 0; i < model->base_count; i++) summary->base_parameters += model->base[i].count;
     summary->base_bytes = model->base_floats * FLOAT;
     summary->parameter_bytes = summary->job->model->arena_floats * FLOAT;
-    summary->state_bytes = __builtin_popcount(states) * summary->parameter_bytes;
+    summary->state_bytes =
+        __builtin_popcount(states) * summary->parameter_bytes + tr_variables_scratch(model, optimizer);
 }
 
 /* Checked products: a model file can describe networks that no machine holds. */

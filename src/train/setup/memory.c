@@ -46,14 +46,14 @@ static tr_status gradient_memory(const struct tr_job *job, int ranks, int64_t *b
 tr_status tr_train_expect_memory(const struct tr_job *job, int ranks, struct tr_train_expected *out)
 {
     int64_t arena = job->model->arena_floats * (int64_t)sizeof(float), gradient = 0, spared = 0;
-    int64_t states = arena * state_arenas(job);
+    int64_t states = arena * state_arenas(job), scratch = tr_variables_scratch(job->model, &job->optimizer);
     enum tr_strategy_keeping keeping;
     TR_TRY(tr_strategy_keeping(job, &keeping));
-    *out = (struct tr_train_expected){.states = (arena + states) / ranks};
+    *out = (struct tr_train_expected){.states = (arena + states) / ranks + scratch};
     if (ranks > 1 && keeping == TR_KEEP_PARTS) return TR_OK;
     TR_TRY(gradient_memory(job, ranks, &gradient));
     if (ranks == 1) TR_TRY(tr_strategy_spares(job, &spared));
-    *out = (struct tr_train_expected){gradient - spared, states, arena};
+    *out = (struct tr_train_expected){gradient - spared, states + scratch, arena};
     return TR_OK;
 }
 

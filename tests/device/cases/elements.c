@@ -336,6 +336,29 @@ bool case_update(struct scene *s, int index)
     return true;
 }
 
+bool case_advance(struct scene *s, int index)
+{
+    static const struct tr_step_scalars holds = {.rate = 1, .held = 1};
+    if (index >= 4 * LENGTH(counts)) return false;
+    const int options = index / LENGTH(counts); /* 0: no scalars; 3: held */
+    struct tr_op_advance a = {.count = counts[index % LENGTH(counts)],
+                              .rate_factor = options == 2 ? 0.3f : 1,
+                              .factor = index % 2 ? -1.5f : 0.75f,
+                              .decay = options == 1 ? 0.01f : 0};
+    float squares[2] = {index % 5 == 3 ? 0 : 3.5f, index % 7 == 4 ? 0 : 1.25f};
+    scene_name(s, "%d, options %d%s", (int)a.count, options, index % 3 ? ", squares" : "");
+    a.direction = scene_in(s, "direction", a.count);
+    if (index % 3) a.squares = scene_data(s, "squares", sizeof squares, sizeof *squares, squares);
+    a.w = scene_in(s, "w", a.count);
+    if (options > 1) a.ema = scene_in(s, "ema", a.count);
+    if (options == 3)
+        a.scalars = scene_data(s, "scalars", sizeof holds, sizeof(uint32_t), &holds);
+    else if (options > 0)
+        a.scalars = scene_scalars(s);
+    scene_end(s, tr_device_advance(s->device, &a));
+    return true;
+}
+
 bool case_sum_squares(struct scene *s, int index)
 {
     static const int sizes[] = {0, 1, 2, 15, 16, 17, 33, 4095, 4096, 4097, 8192, 12345, 70001};

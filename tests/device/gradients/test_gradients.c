@@ -114,6 +114,7 @@ static const struct gradient {
     [TR_OPERATION_gather_rows] = {.reason = "its inputs are words without a meaning"},
     [TR_OPERATION_update] = {.reason = "comes after the gradients"},
     [TR_OPERATION_sum_squares] = {.reason = "comes after the gradients"},
+    [TR_OPERATION_advance] = {.reason = "comes after the gradients"},
     [TR_OPERATION_clip_scale] = {.reason = "comes after the gradients"},
 };
 

@@ -238,6 +238,21 @@ ORDER(update)
     }
 }
 
+ORDER(advance)
+{
+    struct tr_step_scalars *s = a->scalars;
+    const float rate = s ? s->rate * a->rate_factor : a->rate_factor;
+    float size = a->factor;
+    if (a->squares && a->squares[0] > 0 && a->squares[1] > 0)
+        size *= sqrtf(a->squares[0]) / sqrtf(a->squares[1]);
+    for (int64_t i = 0; (!s || s->held == 0) && i < a->count; i++) {
+        if (a->decay > 0) a->w[i] = fused(-(rate * a->decay), a->w[i], a->w[i]);
+        a->w[i] = fused(-(rate * size), a->direction[i], a->w[i]);
+        if (a->ema) a->ema[i] = fused(1 - s->ema_decay, a->w[i] - a->ema[i], a->ema[i]);
+        if (s && !isfinite(a->w[i])) s->nonfinite = 1;
+    }
+}
+
 ORDER(sum_squares)
 {
     float blocks[64];

@@ -95,6 +95,7 @@ static const uint64_t bits[CASE_LISTS] = {
     [TR_OPERATION_sum_squares] = 0x04497898ca8cb10bu,
     [TR_OPERATION_clip_scale] = 0x762a58ccd058f49cu,
     [TR_OPERATION_hold] = 0xb17722021918252bu,
+    [TR_OPERATION_advance] = 0x87e5fbb874636bbdu,
 };
 
 static tr_device *device;

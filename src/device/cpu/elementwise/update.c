@@ -5,6 +5,8 @@
 #include "device/cpu/vectors/vec.h"
 #include "device/cpu/vectors/math.h"
 
+#include <math.h>
+
 #define GRAIN 1024
 
 #define NANOSECONDS_PER_ELEMENT 0.5
@@ -201,5 +203,47 @@ tr_status CPU_KERNEL(update)(tr_device *device, const struct tr_op_update *a)
 {
     if (a->scalars->held) return TR_OK;
     cpu_run(cpu_device_of(device), (double)a->count * NANOSECONDS_PER_ELEMENT, update_part, (void *)a);
+    return TR_OK;
+}
+
+struct advance {
+    const struct tr_op_advance *op;
+    vf shrink, step, average; /* rate * decay, rate * size */
+};
+
+V_INLINE vf advance(const struct advance *d, int64_t i, int64_t n, bool whole, vf bad)
+{
+    const struct tr_op_advance *a = d->op;
+    vf w = load(a->w + i, n, whole);
+    if (a->decay > 0) w = v_fnma(d->shrink, w, w);
+    w = v_fnma(d->step, load(a->direction + i, n, whole), w);
+    store(a->w + i, w, n, whole);
+    if (a->ema) {
+        vf ema = load(a->ema + i, n, whole);
+        store(a->ema + i, v_fma(d->average, v_sub(w, ema), ema), n, whole);
+    }
+    return v_fma(whole ? w : v_keep_part(w, n), v_zero(), bad);
+}
+
+static void advance_part(void *arguments, int member, int size)
+{
+    const struct advance *d = arguments;
+    int64_t i, end;
+    vf bad = v_zero();
+    tr_team_chunk(d->op->count, GRAIN, member, size, &i, &end);
+    for (; i + VW <= end; i += VW) bad = advance(d, i, VW, true, bad);
+    if (i < end) bad = advance(d, i, end - i, false, bad);
+    if (d->op->scalars && v_fold(bad) != 0) __atomic_store_n(&d->op->scalars->nonfinite, 1, __ATOMIC_RELAXED);
+}
+
+tr_status CPU_KERNEL(advance)(tr_device *device, const struct tr_op_advance *a)
+{
+    const struct tr_step_scalars *s = a->scalars;
+    if (s && s->held) return TR_OK;
+    float rate = (s ? s->rate : 1) * a->rate_factor, size = a->factor;
+    if (a->squares && a->squares[0] > 0 && a->squares[1] > 0)
+        size = a->factor * (sqrtf(a->squares[0]) / sqrtf(a->squares[1]));
+    struct advance d = {a, v_set1(rate * a->decay), v_set1(rate * size), v_set1(s ? 1 - s->ema_decay : 0)};
+    cpu_run(cpu_device_of(device), (double)a->count * NANOSECONDS_PER_ELEMENT, advance_part, &d);
     return TR_OK;
 }

@@ -27,6 +27,23 @@ tr_status gpu_update(tr_device *device, const struct tr_op_update *a)
     return gpu_run_each(&call, a->count);
 }
 
+tr_status gpu_advance(tr_device *device, const struct tr_op_advance *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "update", "", "advance");
+    gpu_long(&call, a->count);
+    gpu_float(&call, a->rate_factor);
+    gpu_float(&call, a->factor);
+    gpu_float(&call, a->decay);
+    gpu_int(&call, a->scalars != NULL);
+    gpu_array(&call, a->direction);
+    gpu_array(&call, a->squares);
+    gpu_array(&call, a->w);
+    gpu_array(&call, a->ema);
+    gpu_memory(&call, a->scalars, sizeof(uint32_t));
+    return gpu_run_each(&call, a->count);
+}
+
 tr_status gpu_sum_squares(tr_device *device, const struct tr_op_sum_squares *a)
 {
     int64_t blocks = gpu_groups(a->count, SQUARES_BLOCK);

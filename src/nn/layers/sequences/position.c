@@ -86,6 +86,7 @@ static tr_status backward(const struct tr_layer_call *call)
 
 const struct tr_layer_class tr_layer_position = {
     .name = "position",
+    .looks_up = true,
     .help = "adds a learned vector for the position of each token",
     TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 1,
