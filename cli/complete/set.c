@@ -57,6 +57,7 @@ void cli_complete_setting(struct cli_candidates *out, const char *head)
     add_keys(out, head, "input.", tr_input_option_table, tr_input_option_count);
     add_keys(out, head, "loss.", tr_loss_options, tr_loss_option_count);
     add_keys(out, head, "adapters.", tr_adapters_options, tr_adapters_option_count);
+    add_keys(out, head, "distill.", tr_distill_option_table, tr_distill_option_count);
     add_keys(out, head, "optimizer.", tr_optimizer_options, tr_optimizer_option_count);
     add_keys(out, head, "optimizer.schedule.", tr_schedule_options, tr_schedule_option_count);
     add_keys(out, head, "train.", tr_train_option_table, tr_train_option_count);

@@ -51,6 +51,7 @@ static const struct {
     {NULL, "schedule", FILES},
     {NULL, "resume", RUNS},
     {NULL, "from", RUNS},
+    {NULL, "teacher", RUNS},
     {NULL, "checkpoint", RUNS},
     {NULL, "runs", RUNS},
     {NULL, "run_a", RUNS},

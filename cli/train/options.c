@@ -50,6 +50,13 @@ static const struct tr_option table[] = {
      .help = "start with the parameters of this checkpoint, or of the newest in this directory, where name "
              "and shape agree; the others start as the model file says",
      .value_name = "DIR"},
+    {.key = "teacher",
+     .type = TR_OPTION_STRING,
+     .offset = AT(teacher),
+     .fallback = "",
+     .help =
+         "learn the scores of this trained network beside the labels, as `distill` of the model file says",
+     .value_name = "DIR"},
     {.key = "replay",
      .type = TR_OPTION_STRING,
      .offset = AT(replay),
@@ -290,7 +297,7 @@ static const struct tr_option table[] = {
 
 static const struct tr_option_group groups[] = {
     {"Basic options", "out steps epochs set overwrite resume threads help"},
-    {"Start of the run", "seed from continue resume_changed replay"},
+    {"Start of the run", "seed from teacher continue resume_changed replay"},
     {"Stale gradients in one process", "schedule simulate_delays simulate_workers"},
     {"Several processes (see also `trireme launch`)",
      "strategy shares bind transport timeout patience outlives replicas_of_state placement"},
@@ -313,6 +320,7 @@ void cli_train_settings(const struct cli_train_options *options, struct tr_train
     settings->shares = options->shares;
     settings->resume = options->resume;
     settings->from = options->from;
+    settings->teacher = options->teacher;
     settings->replay = options->replay;
     settings->schedule = options->schedule;
     settings->simulate_delays = (uint64_t)options->simulate_delays;

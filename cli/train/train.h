@@ -16,7 +16,7 @@ struct cli_train_options {
     struct tr_string_list set;
     struct cli_device device;
     struct cli_data_cache cache;
-    char *out, *resume, *from, *replay, *schedule;
+    char *out, *resume, *from, *teacher, *replay, *schedule;
     int64_t simulate_delays;
     int32_t simulate_workers;
     bool resume_changed, overwrite, quiet, continues, receipt, placement, profile, bind, memory_check,

@@ -150,6 +150,7 @@ struct tr_train_settings {
                                  under the job's asynchronous strategy, with `slow` by their numbers, the same
                                  on every machine; 0: not */
     int simulate_workers;     /* 0: 4 */
+    const char *teacher; /* run or checkpoint in place of the model's distill.teacher; NULL: the model's */
 };
 #ifdef __cplusplus
 inline tr_train_settings tr_train_settings_init()

@@ -540,6 +540,7 @@ class tr_train_settings(Structure):
         ("schedule", c_char_p),
         ("simulate_delays", c_uint64),
         ("simulate_workers", c_int),
+        ("teacher", c_char_p),
     ]
 
 

@@ -115,6 +115,11 @@ tr_status tr_party_trainer(const struct tr_party_settings *given, const char *te
 
 static tr_status prepare(const struct tr_party_settings *given, tr_trainer *trainer)
 {
+    if (trainer_job(trainer)->distill.teacher)
+        return tr_fail(
+            TR_EUNSUPPORTED,
+            "a run with a teacher (`distill`) is not disputed, since the teacher's parameters are in no "
+            "receipt; verify it (`trireme verify`)");
     return given->prepare ? given->prepare(given->user, trainer) : TR_OK;
 }
 

@@ -7,6 +7,7 @@ static void release_sections(struct tr_job *job)
     tr_options_release(tr_file_option_table, tr_file_option_count, &job->file);
     tr_options_release(tr_data_option_table, tr_data_option_count, &job->data);
     tr_options_release(tr_input_option_table, tr_input_option_count, &job->input);
+    tr_options_release(tr_distill_option_table, tr_distill_option_count, &job->distill);
     tr_options_release(tr_train_option_table, tr_train_option_count, &job->train);
 }
 

@@ -41,7 +41,8 @@ struct tr_job {
     char *state;                  /* what sources share (vocabulary, scaling), or NULL */
     bool whole;                   /* as in struct tr_job_settings */
     struct tr_adapters adapters;  /* `rank` 0: there are none */
-    char digest[TR_SHA256_TEXT];  /* SHA-256 over all settings that decide the weights */
+    struct tr_distill_options distill; /* see job/teacher.h */
+    char digest[TR_SHA256_TEXT];       /* SHA-256 over all settings that decide the weights */
     struct {
         int64_t steps, epochs; /* at most one is above 0 */
     } meant;                   /* how long the file wants to train, where settings say otherwise; else 0 */
@@ -62,9 +63,10 @@ struct tr_job_settings {
     /* The first option of the strategy of that name (NULL where there is none), for overrides of one that is
        written in short; NULL: such ones cannot be changed. */
     const char *(*first_of_strategy)(const char *name);
-    bool outline;     /* data are opened for their sizes and labels alone, where that is quicker */
-    const char *base; /* run or checkpoint in place of the file's adapters.base; NULL: the file's */
-    bool whole;       /* the base of adapters is built into the arena, and not opened; see job/base.h */
+    bool outline;        /* data are opened for their sizes and labels alone, where that is quicker */
+    const char *base;    /* run or checkpoint in place of the file's adapters.base; NULL: the file's */
+    const char *teacher; /* likewise of distill.teacher, see job/teacher.h */
+    bool whole;          /* the base of adapters is built into the arena, and not opened; see job/base.h */
 };
 
 /* Checks a model file as far as that needs no data, with the overrides applied; `path` is that of the file.

@@ -11,6 +11,7 @@
 #include "job/file/warmup.h"
 #include "job/job.h"
 #include "job/sets.h"
+#include "job/teacher.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ static tr_status read_sections(struct tr_job *job)
     TR_TRY(tr_options_read(tr_file_option_table, tr_file_option_count, root, "model file", &job->file));
     bool has_adapters;
     TR_TRY(tr_adapters_read(root, &job->adapters, &has_adapters));
+    TR_TRY(tr_job_read_distill(job));
     if (job->file.data)
         TR_TRY(
             tr_options_read(tr_data_option_table, tr_data_option_count, job->file.data, "data", &job->data));
@@ -149,6 +151,7 @@ static tr_status build_network(struct tr_job *job)
     input.whole = job->whole;
     TR_TRY(tr_model_build(job->root, &input, &job->model));
     TR_TRY(tr_model_recompute(job->model, &job->train.recompute));
+    TR_TRY(tr_job_settle_distill(job));
     return job->whole ? TR_OK : tr_job_open_base(job);
 }
 
@@ -212,6 +215,7 @@ static tr_status read_file(struct tr_job *job, const char *path, const char *sta
     if (path) tr_warmup_record(job, settings);
     TR_TRY(tr_job_override(job->root, settings));
     TR_TRY(tr_job_choose_base(job, settings));
+    TR_TRY(tr_job_choose_teacher(job, settings));
     TR_TRY(read_sections(job));
     TR_TRY(default_directory(job, path));
     TR_TRY(check_file(job));
@@ -227,6 +231,7 @@ static tr_status make(struct tr_job *job, const char *path, const char *state,
         path ? !job->model || job->train.epochs > 0 || tr_warmup_needs_data(job) : settings->epochs > 0;
     if (opens) TR_TRY(tr_job_open_set(job, TR_SET_TRAIN));
     if (!job->model) TR_TRY(build_network(job));
+    if (path) TR_TRY(tr_job_note_teacher(job));
     TR_TRY(complete(job));
     if (!job->source[TR_SET_TRAIN]) return TR_OK;
     return tr_job_check_source(job, job->source[TR_SET_TRAIN], tr_data_set_names[TR_SET_TRAIN], true);

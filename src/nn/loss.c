@@ -225,6 +225,7 @@ int64_t tr_loss_targets(const struct tr_loss *loss, int64_t outputs)
 
 int64_t tr_loss_scratch(const struct tr_loss *loss, int64_t outputs, int64_t rows)
 {
+    if (loss->taught > 0) return rows * (3 * outputs + 2) * (int64_t)sizeof(float);
     if (loss->kind != TR_LOSS_heads) return 2 * rows * loss->pixels * (int64_t)sizeof(float);
     return rows * (2 * outputs + tr_loss_targets(loss, outputs) + 3) * (int64_t)sizeof(float);
 }

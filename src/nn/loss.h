@@ -21,6 +21,9 @@ struct tr_loss {
     /* Of one among several losses: how many of the network's outputs are its, and what it counts. */
     int64_t outputs;
     float weight;
+    /* Of a job with a teacher: its share, 0: there is none, and what scores are divided by. No options of the
+       loss. */
+    float taught, temperature;
     int32_t head_count;   /* of `heads` */
     struct tr_loss *head; /* [head_count], owned; their outputs follow one another */
 };
@@ -48,6 +51,7 @@ struct tr_loss_call {
     const int32_t *label;  /* [rows], of pixels [rows][pixels]; classification */
     const float *target;   /* [rows][width]; regression */
     const float *weight;   /* as tr_loss_weights() gives them; NULL: none */
+    const float *teacher;  /* [rows][width] scores of the teacher, in training and where loss->taught > 0 */
     void *scratch;         /* tr_loss_scratch() bytes */
     float *loss, *correct; /* [rows]; correct is +0 for regression */
     float *gradient;       /* [rows][width], or NULL */
@@ -63,6 +67,7 @@ struct tr_loss_class {
     bool counts;     /* values are counts: 0 or more */
     bool of_tokens;  /* a row may be a token, whose label may be missing (negative) */
     bool smooths;    /* takes label_smoothing */
+    bool distils;    /* a teacher may have a share in it */
     /* Checks the output's shape. NULL: all will do. */
     tr_status (*check)(const struct tr_loss *loss, const struct tr_shape *output);
     /* As tr_loss_run(). */

@@ -335,6 +335,89 @@ static void expect_one_hash(const char *what, const char *const *set)
     expect_one_hash_of(what, set, 3);
 }
 
+/* A teacher whose evaluation is another thing than its training: statistics of the run in the place of the
+   batch's, nothing dropped, averages. */
+static void train_teacher(const char *name, const char *more)
+{
+    struct job job;
+    struct outcome outcome;
+    char out[SCRATCH_PATH];
+    job_begin(&job, in_place("wise.yaml"));
+    job_set(&job, more);
+    job.settings.journal = "";
+    job.settings.out = scratch_join(out, place, name);
+    job_outcome(&job, &outcome);
+    if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
+}
+
+static void test_teachers(void **state)
+{
+    (void)state;
+    char distill[SCRATCH_PATH + 64], colder[SCRATCH_PATH + 64], other[SCRATCH_PATH + 64];
+    write_text("wise.yaml",
+               "name: wise\n"
+               "data: {train: {csv: {path: points.csv}}}\n"
+               "layers:\n  - dense: 24\n  - batch_norm\n  - tanh\n  - dropout: 0.5\n  - dense: 2\n"
+               "optimizer: {rule: adam, rate: 0.01, ema: 0.9}\n"
+               "train: {batch: 40, steps: 40, checkpoint_every: 40}\n");
+    train_teacher("wise", "seed=2");
+    train_teacher("wiser", "seed=3");
+    snprintf(distill, sizeof distill, "distill={teacher: %s, temperature: 3}", in_place("wise"));
+    snprintf(colder, sizeof colder, "distill={teacher: %s, temperature: 2}", in_place("wise"));
+    snprintf(other, sizeof other, "distill.teacher=%s", in_place("wiser"));
+    expect_one_hash_of("a teacher", (const char *const[]){distill, NULL}, 2);
+    expect_one_hash_of("a teacher, passes, and a clipped gradient",
+                       (const char *const[]){distill, "train.pass=1", "optimizer.clip_norm=0.1", NULL}, 2);
+    struct outcome taught = OUTCOME(distill), plain = OUTCOME("seed=1"), cold = OUTCOME(colder);
+    assert_string_not_equal(taught.hash, plain.hash);
+    assert_string_not_equal(taught.hash, cold.hash);
+    /* The run goes on with the teacher that it began with, and no other. */
+    struct outcome outcome = resumed_outcome((const char *const[]){distill, NULL}, 12);
+    assert_string_equal(outcome.hash, taught.hash);
+    struct job job;
+    job_begin(&job, NULL);
+    job.settings.resume = job.settings.out = in_place("stopped");
+    job_set(&job, other);
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_EMISMATCH);
+    assert_non_null(strstr(outcome.message, "the teacher of the run has hash"));
+}
+
+static void test_teachers_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set[3];
+        tr_status status;
+        const char *parts[2];
+    } cases[] = {
+        {{"distill={temperature: 2}"}, TR_EINVAL, {"there is no teacher", "distill.teacher"}},
+        {{"distill={teacher: nowhere}"}, TR_ENOTFOUND, {"distill.teacher", "nowhere"}},
+        {{"distill={teacher: wise, alpha: 2}"}, TR_EINVAL, {"alpha", "2 is out of range"}},
+        {{"distill={teacher: wise}", "loss=focal"}, TR_EINVAL, {"softmax_cross_entropy", "leave it out"}},
+        {{"distill={teacher: wise}", "layers.head.units=3"},
+         TR_EMISMATCH,
+         {"answers with 2", "the network with 3"}},
+        {{"distill={teacher: wise}", "data.train.csv.standardize=true"},
+         TR_EMISMATCH,
+         {"other means", "train both on the same data"}},
+        {{"distill={teacher: wise}", "data.train.csv.skip_columns=y"},
+         TR_EMISMATCH,
+         {"takes 2", "the network 1"}},
+        {{"distill={teacher: wise}", "strategy=pipeline"},
+         TR_EINVAL,
+         {"a pipeline has no teacher", "allreduce"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct outcome outcome = points_outcome(cases[i].set);
+        if (outcome.status != cases[i].status)
+            fail_msg("%s: %s: %s", cases[i].set[0], tr_status_name(outcome.status), outcome.message);
+        for (int k = 0; k < 2; k++)
+            if (!strstr(outcome.message, cases[i].parts[k]))
+                fail_msg("\"%s\" is not in: %s", cases[i].parts[k], outcome.message);
+    }
+}
+
 static void test_one_hash(void **state)
 {
     (void)state;
@@ -957,6 +1040,8 @@ int main(void)
         cmocka_unit_test(test_frozen_layers_do_not_clip),
         cmocka_unit_test(test_a_pace_needs_parameters),
         cmocka_unit_test(test_one_hash),
+        cmocka_unit_test(test_teachers),
+        cmocka_unit_test(test_teachers_are_refused),
         cmocka_unit_test(test_amsgrad_differs),
         cmocka_unit_test(test_validation_split),
         cmocka_unit_test(test_plateau),

@@ -142,6 +142,8 @@ const struct tr_option tr_file_option_table[] = {
     {"adapters", TR_OPTION_NODE, AT(adapters), "", 0, 0, NULL,
      "small products that learn beside a network that does not"},
     {"loss", TR_OPTION_NODE, AT(loss), "softmax_cross_entropy", 0, 0, NULL, "the measure of the error"},
+    {"distill", TR_OPTION_NODE, AT(distill), "", 0, 0, NULL,
+     "a trained network, the teacher, whose scores are learned beside the labels"},
     {"optimizer", TR_OPTION_NODE, AT(optimizer), NULL, 0, 0, NULL, "the update of parameters"},
     {"train", TR_OPTION_NODE, AT(train), NULL, 0, 0, NULL, "the run"},
     {"strategy", TR_OPTION_NODE, AT(strategy), "", 0, 0, NULL,
@@ -149,6 +151,38 @@ const struct tr_option tr_file_option_table[] = {
 };
 #undef AT
 const int32_t tr_file_option_count = TR_OPTION_COUNT(tr_file_option_table);
+
+#define AT(field) offsetof(struct tr_distill_options, field)
+const struct tr_option tr_distill_option_table[] = {
+    {.key = "teacher",
+     .type = TR_OPTION_STRING,
+     .offset = AT(teacher),
+     .fallback = "",
+     .help = "run or checkpoint of the teacher, whose averages are taken where it keeps such; the option "
+             "`teacher` of `trireme train` sets it"},
+    {.key = "temperature",
+     .type = TR_OPTION_FLOAT,
+     .offset = AT(temperature),
+     .fallback = "4",
+     .least = 0,
+     .most = 1000,
+     .flags = TR_OPTION_ABOVE_LEAST,
+     .help = "what scores of both networks are divided by before they become probabilities"},
+    {.key = "alpha",
+     .type = TR_OPTION_FLOAT,
+     .offset = AT(alpha),
+     .fallback = "0.9",
+     .least = 0,
+     .most = 1,
+     .help = "share of the teacher in the loss; the rest is that of the labels"},
+    {.key = "teacher_hash",
+     .type = TR_OPTION_STRING,
+     .offset = AT(teacher_hash),
+     .fallback = "",
+     .help = "hash of the teacher that a run began with, which a checkpoint keeps; empty: any"},
+};
+#undef AT
+const int32_t tr_distill_option_count = TR_OPTION_COUNT(tr_distill_option_table);
 
 #define AT(field) offsetof(struct tr_data_options, field)
 const struct tr_option tr_data_option_table[] = {

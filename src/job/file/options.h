@@ -68,8 +68,15 @@ struct tr_file_options {
     char *name;
     int64_t seed;
     char *directory;
-    const tr_config *data, *input, *layers, *adapters, *loss, *optimizer, *train;
+    const tr_config *data, *input, *layers, *adapters, *loss, *distill, *optimizer, *train;
     const tr_config *strategy; /* read by strategy/strategy.h; NULL: the default */
+};
+
+struct tr_distill_options {
+    char *teacher;      /* run or checkpoint; NULL: the section is empty */
+    char *teacher_hash; /* of the one that a run began with; NULL: any */
+    float temperature;
+    float alpha; /* share of the teacher in the loss */
 };
 
 struct tr_data_options {
@@ -81,8 +88,9 @@ struct tr_data_options {
 };
 
 extern const struct tr_option tr_train_option_table[], tr_input_option_table[], tr_file_option_table[],
-    tr_data_option_table[];
-extern const int32_t tr_train_option_count, tr_input_option_count, tr_file_option_count, tr_data_option_count;
+    tr_data_option_table[], tr_distill_option_table[];
+extern const int32_t tr_distill_option_count, tr_train_option_count, tr_input_option_count,
+    tr_file_option_count, tr_data_option_count;
 
 /* Whether the validation data are a part of the training data. */
 static inline bool tr_data_is_split(const struct tr_data_options *data)

@@ -44,6 +44,15 @@ static tr_status add_adapters(struct tr_text *text, const struct tr_job *job)
     return add_section(text, "adapters", tr_adapters_options, tr_adapters_option_count, &adapters);
 }
 
+/* Likewise of the teacher. */
+static tr_status add_distill(struct tr_text *text, const struct tr_job *job)
+{
+    struct tr_distill_options distill = job->distill;
+    if (!distill.teacher) return TR_OK;
+    distill.teacher = NULL;
+    return add_section(text, "distill", tr_distill_option_table, tr_distill_option_count, &distill);
+}
+
 tr_status tr_settings_text(const struct tr_job *job, char **out)
 {
     struct tr_text text = TR_TEXT_INIT;
@@ -69,6 +78,7 @@ tr_status tr_settings_text(const struct tr_job *job, char **out)
     tr_config_json(job->file.layers, &text);
     tr_text_add(&text, "\n");
     TR_TRY_GOTO(add_adapters(&text, job), out);
+    TR_TRY_GOTO(add_distill(&text, job), out);
     tr_text_add(&text, "loss: ");
     TR_TRY_GOTO(tr_loss_dump(&job->model->loss, &text), out);
     tr_text_add(&text, "\n");

@@ -40,9 +40,9 @@ static const char *first_of_section(const char *name)
     const struct {
         const char *name, *key;
     } sections[] = {
-        {"adapters", tr_adapters_options[0].key}, {"input", tr_input_option_table[0].key},
-        {"loss", tr_loss_options[0].key},         {"optimizer", tr_optimizer_options[0].key},
-        {"train", tr_train_option_table[0].key},
+        {"adapters", tr_adapters_options[0].key},   {"distill", tr_distill_option_table[0].key},
+        {"input", tr_input_option_table[0].key},    {"loss", tr_loss_options[0].key},
+        {"optimizer", tr_optimizer_options[0].key}, {"train", tr_train_option_table[0].key},
     };
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
         if (strcmp(name, sections[i].name) == 0) return sections[i].key;

@@ -17,6 +17,8 @@ static tr_status make_pass(tr_gradient *gradient)
         .rows = limits->examples, .augment = true, .keep = true, .features = true, .labels = true};
     TR_TRY(tr_feed_create(gradient->device, job, job->source[TR_SET_TRAIN], &feed, &gradient->feed));
     gradient->memory += tr_feed_memory(gradient->feed);
+    TR_TRY(tr_lesson_create(gradient->device, job, limits, &gradient->lesson));
+    gradient->memory += tr_lesson_memory(gradient->lesson);
     return TR_OK;
 }
 
@@ -107,6 +109,7 @@ void tr_gradient_destroy(tr_gradient **handle)
     if (!gradient) return;
     end_loader(gradient);
     tr_pass_destroy(&gradient->pass);
+    tr_lesson_destroy(&gradient->lesson);
     tr_feed_destroy(&gradient->feed);
     tr_staging_release(&gradient->slots);
     tr_rows_release(&gradient->rows);
@@ -147,6 +150,8 @@ tr_status gradient_prepare_pass(tr_gradient *gradient, const struct tr_batch *ba
     tr_rows_describe(&gradient->rows, job, batch, first, end, examples_of(gradient, batch),
                      labels_of(gradient, batch), scalars, out);
     int64_t begin = (int64_t)out->first_example - batch->first;
+    if (gradient->lesson)
+        TR_TRY(tr_lesson_give(gradient->lesson, gradient->feed, batch, begin, out, gradient->pass));
     return tr_feed_rows(gradient->feed, gradient->pass, batch, begin, begin + out->examples,
                         (uint64_t)job->file.seed, scalars);
 }

@@ -4,6 +4,7 @@
 #define TR_JOB_GRADIENT_INTERNAL_H
 
 #include "job/step/gradient.h"
+#include "job/step/lesson.h"
 #include "job/step/mirror.h"
 #include "job/step/rows.h"
 
@@ -16,7 +17,8 @@ struct tr_gradient {
     bool helps; /* threads of the device help the loader */
     tr_feed *feed;
     tr_pass *pass;
-    bool alone; /* see struct tr_gradient_part */
+    tr_lesson *lesson; /* of a teacher, or NULL */
+    bool alone;        /* see struct tr_gradient_part */
     struct tr_gradient_plan plan;
     struct tr_staging slots;  /* [plan.slots][plan.stride]; slot j receives node j */
     struct tr_rows rows;      /* of a pass */

@@ -46,6 +46,48 @@ static tr_status run_pixels(const struct tr_loss *loss, int64_t classes, const s
     return tr_device_mean_labelled(call->device, &mean);
 }
 
+/* sum = factor * sum + share * x, where x is overwritten. */
+static tr_status mix(tr_device *device, int64_t count, float factor, float share, float *x, float *sum)
+{
+    struct tr_op_scale own = {count, factor, sum, sum}, other = {count, share, x, x};
+    struct tr_op_add add = {count, sum, x, sum};
+    TR_TRY(tr_device_scale(device, &own));
+    TR_TRY(tr_device_scale(device, &other));
+    return tr_device_add(device, &add);
+}
+
+/* The share of a teacher (Hinton and others 2015, "Distilling the Knowledge in a Neural Network"), with its
+   scores z and the temperature T, beside what the labels gave: (1 - share) * that + share * T * T times the
+   cross-entropy of softmax(x / T) to softmax(z / T). The gradient of the latter is share * T times that of
+   its scores x / T. */
+static tr_status run_teacher(const struct tr_loss *loss, int64_t width, const struct tr_loss_call *call)
+{
+    const int64_t count = call->rows * width;
+    const float heat = loss->temperature, share = loss->taught;
+    float *probability = call->scratch, *scores = probability + count, *gradient = scores + count,
+          *each = gradient + count;
+    struct tr_op_scale theirs = {count, 1 / heat, call->teacher, scores},
+                       ours = {count, 1 / heat, call->output, scores};
+    struct tr_op_softmax_forward softmax = {call->rows, width, scores, probability};
+    struct tr_op_soft_cross_entropy soft = {
+        .rows = call->rows,
+        .classes = width,
+        .scale = call->scale,
+        .x = scores,
+        .target = probability,
+        .loss = each,
+        .correct = each + call->rows,
+        .dx = call->gradient ? gradient : NULL,
+    };
+    TR_TRY(tr_device_scale(call->device, &theirs));
+    TR_TRY(tr_device_softmax_forward(call->device, &softmax));
+    TR_TRY(tr_device_scale(call->device, &ours));
+    TR_TRY(tr_device_soft_cross_entropy(call->device, &soft));
+    TR_TRY(mix(call->device, call->rows, 1 - share, share * heat * heat, each, call->loss));
+    return call->gradient ? mix(call->device, count, 1 - share, share * heat, gradient, call->gradient)
+                          : TR_OK;
+}
+
 static tr_status run(const struct tr_loss *loss, int64_t width, const struct tr_loss_call *call)
 {
     if (loss->pixels > 0) return run_pixels(loss, tr_loss_width(loss, width), call);
@@ -61,6 +103,7 @@ static tr_status run(const struct tr_loss *loss, int64_t width, const struct tr_
         .dx = call->gradient,
     };
     TR_TRY(tr_device_softmax_cross_entropy(call->device, &op));
+    if (call->teacher) TR_TRY(run_teacher(loss, width, call));
     return tr_loss_weigh_classes(call, width);
 }
 
@@ -72,6 +115,7 @@ const struct tr_loss_class tr_loss_softmax_cross_entropy = {
     .entropy = true,
     .of_tokens = true,
     .smooths = true,
+    .distils = true,
     .check = check,
     .run = run,
 };

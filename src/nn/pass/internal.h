@@ -59,6 +59,7 @@ struct tr_pass {
     void *taker_user;
     /* Device memory inside `memory`; void *, since the planner sets them. */
     void *input, *token, *offset, *label, *target, *scratch, *loss_rows, *correct_rows;
+    const float *teacher;     /* scores, see tr_pass_teach(); or NULL */
     void *weight;             /* of the classes, device memory of its own, or NULL */
     struct pass_layer *layer; /* [layers] */
     struct pass_group *group; /* [layers]: room for all; the last one of the network comes first */

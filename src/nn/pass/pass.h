@@ -128,6 +128,9 @@ bool tr_model_extends(const struct tr_model *model);
    training times global_examples / global_labels, so that their sums over the batch divided by its examples
    are means over its labels. Only where the range ends with the network. */
 tr_status tr_pass_loss(tr_pass *pass, const struct tr_pass_batch *batch);
+/* Sets where the loss of training finds the scores of a teacher [examples][output] for the next runs: device
+   memory, borrowed until it is set again. Where the loss has a teacher it must be set. */
+void tr_pass_teach(tr_pass *pass, const float *scores);
 const float *tr_pass_loss_rows(const tr_pass *pass);
 const float *tr_pass_correct_rows(const tr_pass *pass);
 

@@ -85,6 +85,11 @@ static tr_status weigh_tokens(tr_pass *pass, const struct tr_pass_batch *batch, 
     return tr_device_scale(pass->device, &correct);
 }
 
+void tr_pass_teach(tr_pass *pass, const float *scores)
+{
+    pass->teacher = scores;
+}
+
 tr_status tr_pass_loss(tr_pass *pass, const struct tr_pass_batch *batch)
 {
     const struct tr_model *model = pass->model;
@@ -101,11 +106,14 @@ tr_status tr_pass_loss(tr_pass *pass, const struct tr_pass_batch *batch)
         .label = pass->label,
         .target = pass->target,
         .weight = pass->weight,
+        .teacher = pass->limits.training ? pass->teacher : NULL,
         .scratch = pass->scratch,
         .loss = pass->loss_rows,
         .correct = pass->correct_rows,
         .gradient = backward ? pass->layer[pass->exit].gradient : NULL,
     };
+    if (call.training && model->loss.taught > 0 && !call.teacher)
+        return tr_fail(TR_EUNSUPPORTED, "the loss has a teacher (`distill`), which says nothing here");
     tr_span_begin(TR_ACTIVITY_FORWARD, "loss");
     tr_status status = tr_loss_run(&model->loss, tr_shape_count(&model->output), &call);
     if (status == TR_OK && tokens && pass->limits.training) status = weigh_tokens(pass, batch, labels);

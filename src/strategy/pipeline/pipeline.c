@@ -16,6 +16,7 @@
 #include "base/fail.h"
 #include "comm/program.h"
 #include "job/step/mirror.h"
+#include "job/teacher.h"
 
 #include <assert.h>
 #include <string.h>
@@ -30,6 +31,10 @@ static struct pipeline *self_of(tr_strategy *strategy)
 static tr_status check(const struct tr_job *job, const void *options, int ranks)
 {
     int stages = pipeline_stages(options, ranks);
+    if (tr_job_is_taught(job))
+        return tr_fail(TR_EINVAL,
+                       "a pipeline has no teacher (`distill`), since the stage that has the loss has no "
+                       "examples; take allreduce or parameter-server");
     if (ranks % stages)
         return tr_fail(TR_EINVAL, "%d ranks are not a multiple of %d stages; start %d or %d", ranks, stages,
                        ranks < stages ? stages : ranks / stages * stages, (ranks / stages + 1) * stages);

@@ -202,13 +202,17 @@ static void add_totals(const struct tr_summary *summary, struct tr_text *text)
     if (summary->base_bytes > 0)
         snprintf(base, sizeof base, "base %s, ",
                  tr_text_from_bytes(summary->base_bytes, (char[TR_TEXT_NUMBER_SIZE]){0}));
-    add_fact(text, "memory", "%s: %sparameters %s, gradients %s, optimizer %s, layers %s",
+    char teacher[2 * TR_TEXT_NUMBER_SIZE] = "";
+    if (summary->teacher_bytes > 0)
+        snprintf(teacher, sizeof teacher, ", teacher %s",
+                 tr_text_from_bytes(summary->teacher_bytes, (char[TR_TEXT_NUMBER_SIZE]){0}));
+    add_fact(text, "memory", "%s: %sparameters %s, gradients %s, optimizer %s, layers %s%s",
              tr_text_from_bytes(summary->base_bytes + summary->parameter_bytes + summary->gradient_bytes +
-                                    summary->state_bytes + summary->pass_bytes,
+                                    summary->state_bytes + summary->pass_bytes + summary->teacher_bytes,
                                 (char[TR_TEXT_NUMBER_SIZE]){0}),
              base, tr_text_from_bytes(summary->parameter_bytes, a),
              tr_text_from_bytes(summary->gradient_bytes, b), tr_text_from_bytes(summary->state_bytes, c),
-             tr_text_from_bytes(summary->pass_bytes, d));
+             tr_text_from_bytes(summary->pass_bytes, d), teacher);
 }
 
 /* What is looked at is called so. */
@@ -312,6 +316,7 @@ static void write_totals(const struct tr_summary *summary, struct tr_json_writer
     tr_json_integer(json, "example_memory", summary->inference_bytes);
     tr_json_integer(json, "gradient_memory", summary->gradient_bytes);
     tr_json_integer(json, "layer_memory", summary->pass_bytes);
+    tr_json_integer(json, "teacher_memory", summary->teacher_bytes);
 }
 
 static tr_status inspect_as_json(const struct tr_inspect_settings *what, char **out)

@@ -86,6 +86,7 @@ static tr_status add_all(struct tr_text *text)
     TR_TRY(add_options(text, "input", NULL, tr_input_option_table, tr_input_option_count));
     TR_TRY(add_options(text, "loss", NULL, tr_loss_options, tr_loss_option_count));
     TR_TRY(add_options(text, "adapters", NULL, tr_adapters_options, tr_adapters_option_count));
+    TR_TRY(add_options(text, "distill", NULL, tr_distill_option_table, tr_distill_option_count));
     TR_TRY(add_options(text, "optimizer", NULL, tr_optimizer_options, tr_optimizer_option_count));
     TR_TRY(add_options(text, "optimizer.schedule", NULL, tr_schedule_options, tr_schedule_option_count));
     TR_TRY(add_options(text, "train", NULL, tr_train_option_table, tr_train_option_count));

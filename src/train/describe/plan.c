@@ -27,6 +27,7 @@ struct tr_job_settings tr_train_changes(const struct tr_train_settings *settings
         .given_count = settings->data_count,
         .strategy = settings->strategy,
         .base = settings->from,
+        .teacher = settings->teacher,
         .first_of_strategy = tr_strategy_first_option,
     };
 }

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/files/file.h"
 #include "job/step/gradient.h"
+#include "job/step/lesson.h"
 #include "strategy/strategy.h"
 
 #include <string.h>
@@ -110,6 +111,9 @@ static tr_status measure_pass(struct tr_summary *summary)
     tr_gradient_plan(summary->job, &whole, batch, batch * summary->tokens, &plan);
     TR_TRY(tr_pass_memory(NULL, summary->job->model, &plan.limits, &bytes));
     summary->pass_bytes = (int64_t)bytes;
+    /* A job can be looked at where its teacher is not. */
+    if (tr_lesson_expect(summary->job, &plan.limits, &summary->teacher_bytes) != TR_OK)
+        summary->teacher_bytes = 0;
     TR_TRY(count_again(summary, &plan.limits));
     TR_TRY(tr_strategy_spares(summary->job, &spared));
     summary->gradient_bytes = plan.slots * plan.stride * FLOAT - spared;

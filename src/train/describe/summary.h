@@ -34,6 +34,7 @@ struct tr_summary {
     int64_t gradient_bytes;  /* of a training step, with those that wait in the tree of microbatches */
     int64_t state_bytes;     /* moments and averages that the optimizer keeps */
     int64_t pass_bytes;      /* of a training step: outputs, their gradients, buffers */
+    int64_t teacher_bytes;   /* of the parameters and the pass of a teacher */
     int64_t inference_bytes; /* of a forward pass of one example */
 };
 

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/text/text.h"
 #include "job/step/gradient.h"
+#include "job/step/lesson.h"
 #include "job/feed/resident.h"
 #include "optim/optimizer.h"
 #include "strategy/strategy.h"
@@ -39,7 +40,9 @@ static tr_status gradient_memory(const struct tr_job *job, int ranks, int64_t *b
     size_t pass = 0;
     tr_gradient_plan(job, &part, rows, job->features == TR_FEATURE_TOKENS ? rows : 0, &plan);
     TR_TRY(tr_pass_memory(NULL, job->model, &plan.limits, &pass));
-    *bytes = sum((int64_t)pass, plan.stride * plan.slots * (int64_t)sizeof(float));
+    int64_t lesson;
+    TR_TRY(tr_lesson_expect(job, &plan.limits, &lesson));
+    *bytes = sum(sum((int64_t)pass, lesson), plan.stride * plan.slots * (int64_t)sizeof(float));
     return TR_OK;
 }
 

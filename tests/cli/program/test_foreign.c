@@ -53,6 +53,7 @@ static const struct section {
     {"input", tr_input_option_table, &tr_input_option_count},
     {"loss", tr_loss_options, &tr_loss_option_count},
     {"adapters", tr_adapters_options, &tr_adapters_option_count},
+    {"distill", tr_distill_option_table, &tr_distill_option_count},
     {"optimizer", tr_optimizer_options, &tr_optimizer_option_count},
     {"optimizer.schedule", tr_schedule_options, &tr_schedule_option_count},
     {"train", tr_train_option_table, &tr_train_option_count},
