@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ._network import Network, load
     from ._run import Interrupted, Run
     from ._shipped import shipped
+    from ._tables import write_csv
     from ._train import train
     from ._version import __version__, numerics_version
 
@@ -57,6 +58,7 @@ _LATER = {
     "numerics_version": "_version",
     "shipped": "_shipped",
     "train": "_train",
+    "write_csv": "_tables",
 }
 
 
@@ -96,4 +98,5 @@ __all__ = [
     "numerics_version",
     "shipped",
     "train",
+    "write_csv",
 ]
