@@ -27,6 +27,7 @@ class Settings:
     out: str | None = None
     resume: str | None = None
     from_: str | None = None
+    teacher: str | None = None
     seed: int | None = None
     steps: int = 0
     epochs: int = 0
@@ -48,6 +49,7 @@ class Settings:
             out=_path(self.out),
             resume=_path(self.resume),
             **{"from": _path(self.from_)},
+            teacher=_path(self.teacher),
             has_seed=self.seed is not None,
             seed=self.seed or 0,
             steps=self.steps,

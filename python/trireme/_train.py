@@ -17,6 +17,7 @@ from ._job import Data, Model, take_changes, take_model, take_strategy
 from ._library import check, lib, sized
 from ._interrupt import Interrupt
 from ._listen import Callback, Listener, progress as bar
+from ._network import Network
 from ._run import Interrupted, Run
 from ._settings import Settings
 from ._start import Start, path_of, state_of
@@ -45,6 +46,7 @@ def train(
     overwrite: bool = False,
     resume: Run | str | os.PathLike[str] | None = None,
     from_: Start | None = None,
+    teacher: Run | Network | str | os.PathLike[str] | None = None,
     callbacks: Sequence[Callback] = (),
     progress: bool = False,
 ) -> Run:
@@ -92,6 +94,8 @@ def train(
     from_ : Run, Network, path or dict of arrays
         what parameters of this network begin with in the place of initial values: those of another one with equal names
         and shapes, of which it takes the moving averages where there are some; or arrays by name, as `Run.weights`
+    teacher : Run, Network or path
+        a trained network whose scores are learned beside the labels (distillation), as `distill` of the model says
     callbacks : list of functions
         called with each `Event`; a true result ends the run after the step under way
     progress : bool
@@ -141,6 +145,7 @@ def train(
     if from_ is not None and resume is not None:
         raise ValueError("resume goes on with a run, from_ begins a new one; give one of them")
     settings.from_ = path_of(from_) if from_ is not None else None
+    settings.teacher = path_of(teacher) if teacher is not None else None
     weights = from_ if isinstance(from_, Mapping) else None
     history: list[dict[str, Any]] = list(resume.history) if isinstance(resume, Run) else []
     listener = Listener([*callbacks, *([bar()] if progress else [])], history)

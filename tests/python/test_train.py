@@ -207,6 +207,17 @@ def test_resume():
     assert run.hash == expected and run.step == 24
 
 
+def test_teacher():
+    wise = trireme.train(MODEL.replace("units: 12", "units: 40"), x, y, seed=8)
+    taught = trireme.train(MODEL, x, y, teacher=wise)
+    assert taught.hash not in (trireme.train(MODEL, x, y).hash, wise.hash)
+    assert trireme.train(MODEL, x, y, teacher=wise.directory, workers=2).hash == taught.hash
+    section = {"distill": {"teacher": wise.directory, "temperature": 2}}
+    colder = trireme.train(MODEL, x, y, teacher=wise, set={"distill.temperature": 2}).hash
+    assert trireme.train(MODEL, x, y, set=section).hash == colder != taught.hash
+    raises(trireme.MismatchError, lambda: trireme.train(MODEL, x[:, :5], y, teacher=wise), "takes 6", "the network 5")
+
+
 def test_from():
     """Parameters of another run, or arrays, in the place of initial values."""
     first = trireme.train(MODEL, x, y)
