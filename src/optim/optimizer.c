@@ -253,6 +253,16 @@ const struct tr_option tr_optimizer_options[] = {
      .least = 0,
      .most = INFINITY,
      .help = "elements of the gradient are cut to this magnitude, after `clip_norm`; 0: never"},
+    {.key = "sam",
+     .type = TR_OPTION_FLOAT,
+     .offset = FIELD(sam),
+     .fallback = "0",
+     .least = 0,
+     .most = 1000,
+     .flags = TR_OPTION_QUIET,
+     .help = "sharpness-aware minimization: the gradient is taken at this distance from the parameters, "
+             "where the "
+             "loss rises fastest, so each step computes two; 0: none, 0.05 is usual"},
     {.key = "ema",
      .type = TR_OPTION_FLOAT,
      .offset = FIELD(ema),

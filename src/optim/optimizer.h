@@ -43,6 +43,7 @@ struct tr_optimizer {
     float l2;                       /* coefficient c of the penalty c / 2 * |w|^2, on weights */
     bool l2_biases;                 /* l2 and weight_decay on biases too */
     float clip_norm;                /* greatest norm of the gradient of all parameters; 0: none */
+    float sam;                      /* distance at which the gradient is taken; 0: none */
     float clip_value;               /* greatest magnitude of a gradient's element; 0: none */
     float ema;                      /* decay of the moving average; 0: none */
     bool ema_warmup;                /* decay at step t is min(ema, (1 + t) / (10 + t)) */

@@ -37,6 +37,11 @@ tr_status tr_strategy_choice_check(const struct tr_strategy_choice *choice, cons
 {
     if (ranks > TR_STRATEGY_RANKS)
         return tr_fail(TR_EINVAL, "%d ranks; at most %d can share a job", ranks, TR_STRATEGY_RANKS);
+    if (choice->traits.asynchronous && job->optimizer.sam > 0)
+        return tr_fail(
+            TR_EINVAL,
+            "optimizer.sam takes two gradients of the same parameters, which asynchronous workers do not "
+            "have; choose a synchronous strategy, or leave it out");
     return choice->class->check ? choice->class->check(job, choice->options, ranks) : TR_OK;
 }
 

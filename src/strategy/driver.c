@@ -54,7 +54,7 @@ bool tr_strategy_skips(const struct tr_job *job)
 
 bool tr_strategy_measures(const struct tr_job *job)
 {
-    return job->optimizer.clip_norm > 0 || tr_strategy_skips(job);
+    return job->optimizer.clip_norm > 0 || job->optimizer.sam > 0 || tr_strategy_skips(job);
 }
 
 struct tr_verdict tr_judge(const struct tr_job *job, bool finite, double norm)
@@ -255,6 +255,47 @@ static tr_status settle(tr_strategy *strategy, tr_variables *variables, const st
     return TR_OK;
 }
 
+/* ---- the gradient beside the parameters ---- */
+
+/* What this rank keeps of the parameters is moved or moved back, and goes to all. */
+static tr_status move(tr_strategy *strategy, tr_variables *variables, const float *gradient)
+{
+    const struct tr_range whole = {0, strategy->job->model->arena_floats};
+    const struct tr_range *ranges = strategy->updates ? strategy->updates : &whole;
+    const struct tr_strategy_division *division = strategy->class->division;
+    int count = strategy->updates ? strategy->update_count : 1;
+    for (int i = 0; i < count; i++)
+        TR_TRY(gradient ? tr_variables_perturb(variables, gradient, ranges[i].begin, ranges[i].end)
+                        : tr_variables_restore(variables, ranges[i].begin, ranges[i].end));
+    if (!strategy->comm || !tr_driver_is_together(strategy) || !division) return TR_OK;
+    return division->gather(strategy, 1U << TR_ARENA_PARAMETERS);
+}
+
+static tr_status compute_one(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
+                             struct tr_combined *out)
+{
+    *out = (struct tr_combined){0};
+    return tr_driver_is_together(strategy) ? strategy->class->gradient(strategy, step, out)
+                                           : compute_alone(strategy, replica, step, out);
+}
+
+/* With SAM: in the place of the gradient, which is there, comes that beside the parameters. The figures of
+   the step stay those at the parameters. */
+static tr_status look_around(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
+                             struct tr_combined *combined)
+{
+    float sums[TR_PASS_SUMS];
+    if (strategy->spoilt || strategy->job->optimizer.sam == 0) return TR_OK;
+    memcpy(sums, strategy->sums, sizeof sums);
+    TR_TRY(measure(strategy, replica->variables, combined->gradient));
+    TR_TRY(move(strategy, replica->variables, combined->gradient));
+    strategy->open = strategy->spoilt = false;
+    TR_TRY(compute_one(strategy, replica, step, combined));
+    TR_TRY(move(strategy, replica->variables, NULL));
+    if (!strategy->spoilt) memcpy(strategy->sums, sums, sizeof sums);
+    return TR_OK;
+}
+
 /* ---- a round ---- */
 
 /* One step of one replica, of those before `end`. */
@@ -267,10 +308,10 @@ static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, 
     if (tr_driver_goes_alone(strategy, replica))
         return tr_driver_learn_alone(strategy, replica, step, end, report);
     TR_TRY(tr_variables_begin_step(replica->variables, step));
-    TR_TRY(tr_driver_is_together(strategy) ? strategy->class->gradient(strategy, step, &combined)
-                                           : compute_alone(strategy, replica, step, &combined));
+    TR_TRY(compute_one(strategy, replica, step, &combined));
     if (combined.examples == 0) return TR_OK;
     assert(strategy->open);
+    TR_TRY(look_around(strategy, replica, step, &combined));
     struct tr_verdict verdict = tr_judge(strategy->job, !strategy->spoilt, 0);
     if (!strategy->spoilt)
         TR_TRY(settle(strategy, replica->variables, &combined, report, &verdict, &poisoned));

@@ -71,7 +71,8 @@ void tr_driver_release_pending(tr_strategy *strategy)
 bool tr_driver_goes_alone(const tr_strategy *strategy, const struct tr_replica *replica)
 {
     const struct tr_strategy_observer *observer = &strategy->all_observers;
-    return strategy->pending && replica->gradient && !observer->layer && !observer->update;
+    return strategy->pending && replica->gradient && !observer->layer && !observer->update &&
+           strategy->job->optimizer.sam == 0;
 }
 
 bool tr_strategy_has_begun(const tr_strategy *strategy)

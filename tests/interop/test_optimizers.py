@@ -142,6 +142,29 @@ class Muon(torch.optim.Optimizer):
         self.rest.zero_grad(set_to_none)
 
 
+class Sam(torch.optim.Optimizer):
+    """Foret and others, "Sharpness-Aware Minimization for Efficiently Improving Generalization", 2021, around another rule."""
+
+    def __init__(self, net, rho, rule):
+        super().__init__(net.parameters(), {"lr": 0})
+        self.net, self.rho, self.rule = net, rho, rule
+
+    def step(self):
+        parameters = [w for w in self.param_groups[0]["params"] if w.requires_grad]
+        norm = torch.cat([w.grad.flatten() for w in parameters]).norm()
+        kept = [w.detach().clone() for w in parameters]
+        with torch.no_grad():
+            for w in parameters:
+                w += self.rho * w.grad / norm
+        self.net.zero_grad()
+        numbers = NUMBERS.to(parameters[0].dtype)
+        torch.nn.functional.mse_loss(self.net(numbers[:, :3]), numbers[:, 3:]).backward()
+        with torch.no_grad():
+            for w, before in zip(parameters, kept):
+                w.copy_(before)
+        self.rule.step()
+
+
 OPTIM = torch.optim
 same("rmsprop", "{rule: rmsprop, rate: 0.003}", lambda net: OPTIM.RMSprop(net.parameters(), lr=0.003))
 same("rmsprop-momentum", "{rule: rmsprop, rate: 0.001, momentum: 0.9, beta2: 0.95, epsilon: 1e-6}",
@@ -160,6 +183,9 @@ same("muon", "{rule: muon, rate: 0.02, adam_rate: 0.003}", lambda net: Muon(net,
 same("muon-plain", "{rule: muon, rate: 0.02, momentum: 0.8, nesterov: false, adam_rate: 0.003, beta1: 0.8, beta2: 0.99, "
      "epsilon: 1e-8, weight_decay: 0.1, l2_biases: true}",
      lambda net: Muon(net, 0.02, 0.003, momentum=0.8, nesterov=False, betas=(0.8, 0.99), epsilon=1e-8, decay=0.1, all_decay=True))
+same("sam", "{rule: momentum, rate: 0.05, sam: 0.1}", lambda net: Sam(net, 0.1, OPTIM.SGD(net.parameters(), lr=0.05, momentum=0.9)))
+same("sam-decay", "{rule: adamw, rate: 0.01, sam: 0.5, weight_decay: 0.1, l2_biases: true}",
+     lambda net: Sam(net, 0.5, OPTIM.AdamW(net.parameters(), lr=0.01, weight_decay=0.1)))
 same("adagrad", "{rule: adagrad, rate: 0.05}", lambda net: OPTIM.Adagrad(net.parameters(), lr=0.05))
 same("adagrad-decay", "{rule: adagrad, rate: 0.05, l2: 0.01, l2_biases: true, epsilon: 1e-8}",
      lambda net: OPTIM.Adagrad(net.parameters(), lr=0.05, weight_decay=0.01, eps=1e-8))

@@ -81,7 +81,7 @@ static void bad_settings_are_refused(void **state)
         {"{rule: adam, rate: 1, wobble: 2}",
          "o.yaml:1:23: wobble: unknown key \"wobble\"; known are rule, rate, momentum, "
          "nesterov, adam_rate, beta1, "
-         "beta2, amsgrad, epsilon, weight_decay, l2, l2_biases, clip_norm, clip_value, ema, ema_warmup, "
+         "beta2, amsgrad, epsilon, weight_decay, l2, l2_biases, clip_norm, clip_value, sam, ema, ema_warmup, "
          "schedule"},
         {"{rule: sgd, rate: 1, ema_warmup: true}",
          "o.yaml:1:34: ema_warmup: there is no moving average to warm up; set \"ema\" too"},

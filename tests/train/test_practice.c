@@ -449,6 +449,11 @@ static void test_one_hash(void **state)
         (const char *const[]){"optimizer={rule: muon, rate: 0.01, nesterov: false, clip_norm: 0.1, "
                               "ema: 0.9}",
                               "layers.two.frozen=true", NULL});
+    expect_one_hash("SAM", (const char *const[]){"optimizer.sam=0.1", NULL});
+    expect_one_hash(
+        "SAM, clipped, of Muon, and a frozen layer",
+        (const char *const[]){"optimizer={rule: muon, rate: 0.01, sam: 0.5, clip_norm: 0.1, ema: 0.9}",
+                              "layers.one.frozen=true", "train.pass=1", NULL});
     expect_one_hash("Adagrad and balanced draws",
                     (const char *const[]){"optimizer={rule: adagrad, rate: 0.1, ema: 0.9}",
                                           "train.sampling=balanced", NULL});
@@ -467,6 +472,28 @@ static void test_amsgrad_differs(void **state)
     struct outcome outcome = OUTCOME("optimizer={rule: lion, rate: 0.03, amsgrad: true}");
     assert_non_null(strstr(outcome.message, "amsgrad"));
     assert_non_null(strstr(outcome.message, "adam, adamw only"));
+}
+
+/* Statistics are moved by nothing, the loss that is told is that at the parameters, and replicas apart have
+   each their own. */
+static void test_sam(void **state)
+{
+    (void)state;
+    struct outcome plain = OUTCOME("optimizer={rule: sgd, rate: 0.1}", "train.steps=1"),
+                   sam = OUTCOME("optimizer={rule: sgd, rate: 0.1, sam: 0.5}", "train.steps=1"),
+                   none = OUTCOME("optimizer={rule: sgd, rate: 0.1, sam: 0}", "train.steps=1");
+    assert_string_equal(plain.hash, none.hash);
+    assert_string_not_equal(plain.hash, sam.hash);
+    assert_true(plain.loss == sam.loss);
+    struct outcome apart = OUTCOME("optimizer.sam=0.1", "strategy={local-sgd: {replicas: 2, every: 3}}");
+    if (apart.status != TR_OK) fail_msg("%s", apart.message);
+    struct outcome again = OUTCOME("optimizer.sam=0.1", "strategy={local-sgd: {replicas: 2, every: 3}}"),
+                   less = OUTCOME("strategy={local-sgd: {replicas: 2, every: 3}}");
+    assert_string_equal(apart.hash, again.hash);
+    assert_string_not_equal(apart.hash, less.hash);
+    struct outcome refused = OUTCOME("optimizer.sam=0.1", "strategy={parameter-server: {mode: async}}");
+    assert_int_equal(refused.status, TR_EINVAL);
+    assert_non_null(strstr(refused.message, "choose a synchronous strategy"));
 }
 
 /* ---- evaluations ---- */
@@ -1043,6 +1070,7 @@ int main(void)
         cmocka_unit_test(test_teachers),
         cmocka_unit_test(test_teachers_are_refused),
         cmocka_unit_test(test_amsgrad_differs),
+        cmocka_unit_test(test_sam),
         cmocka_unit_test(test_validation_split),
         cmocka_unit_test(test_plateau),
         cmocka_unit_test(test_monitors),

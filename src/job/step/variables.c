@@ -88,6 +88,11 @@ static tr_status allocate_optimizer(tr_variables *variables)
     variables->memory += tr_staging_memory(&variables->squares);
     TR_TRY(allocate(variables, sizeof(float), &variables->norm));
     TR_TRY(variables_make_groups(variables));
+    if (variables->optimizer->sam > 0) {
+        size_t arena = (size_t)variables->model->arena_floats * sizeof(float);
+        TR_TRY(allocate(variables, arena + sizeof(float), &variables->around));
+        TR_TRY(allocate(variables, 2 * sizeof(float), &variables->around_squares));
+    }
     variables_plan_scratch(variables->groups, variables->group_count, &variables->scratch);
     if (variables->scratch.floats == 0) return TR_OK;
     return allocate(variables, (size_t)variables->scratch.floats * sizeof(float), &variables->scratch.memory);
@@ -150,6 +155,8 @@ void tr_variables_destroy(tr_variables **handle)
     tr_staging_release(&variables->squares);
     tr_device_free(variables->device, variables->norm);
     tr_device_free(variables->device, variables->scratch.memory);
+    tr_device_free(variables->device, variables->around);
+    tr_device_free(variables->device, variables->around_squares);
     tr_free(variables->groups);
     tr_free(variables);
     *handle = NULL;

@@ -52,7 +52,9 @@ void tr_variables_destroy(tr_variables **variables);
    or the begin of a parameter where the optimizer takes parameters as wholes. */
 int64_t tr_variables_cut(const struct tr_model *model, const struct tr_optimizer *optimizer, int64_t at);
 
-/* Bytes in which updates of whole parameters work, beside the arenas; 0 where the optimizer has none. */
+/* Bytes in which updates of whole parameters, and SAM, work, beside the arenas; 0 where the optimizer has
+ * none.
+ */
 int64_t tr_variables_scratch(const struct tr_model *model, const struct tr_optimizer *optimizer);
 
 /* Whether the part is all parameters. */
@@ -111,6 +113,10 @@ tr_status tr_variables_measure_squares(tr_variables *variables, const float *gra
 tr_status tr_variables_join_squares(tr_variables *variables);
 /* The sums, one for each parameter that is optimized, with a host side; borrowed. TR_ENOMEM. */
 tr_status tr_variables_open_squares(tr_variables *variables, const struct tr_staging **out);
+/* With optimizer->sam: enqueues that the parameters among the floats [begin, end), which are kept for
+   tr_variables_restore(), go up that far along the whole `gradient`, whose norm was measured last. */
+tr_status tr_variables_perturb(tr_variables *variables, const float *gradient, int64_t begin, int64_t end);
+tr_status tr_variables_restore(tr_variables *variables, int64_t begin, int64_t end);
 /* Waits and returns the norm last measured. */
 tr_status tr_variables_norm(tr_variables *variables, float *norm);
 /* Enqueues the update of the floats [begin, end) of the arenas by `gradient`, that of these floats; all of

@@ -44,6 +44,7 @@ struct tr_variables {
     struct variables_group *groups;
     int group_count;
     struct variables_scratch scratch;
+    float *around, *around_squares; /* device, with optimizer->sam: an arena, and [2] */
     size_t memory;
     tr_update_observer observer; /* or NULL */
     void *observer_user;

@@ -85,7 +85,8 @@ int64_t tr_variables_scratch(const struct tr_model *model, const struct tr_optim
         widen(&scratch, &whole, parameter->count, in, out);
     }
     place(&scratch);
-    return scratch.floats * (int64_t)sizeof(float);
+    int64_t around = optimizer->sam > 0 ? model->arena_floats + 3 : 0;
+    return (scratch.floats + around) * (int64_t)sizeof(float);
 }
 
 /* Moments, and to `direction` what an update would take from a w of 0 at a rate of -1, added to what is
