@@ -13,10 +13,11 @@
  *     m as momentum has it; U = rate * step       update to U, at -1 times the rate
  *     X = U / |U|                                 sum_squares, advance from 0
  *     five times, with (a, b, c) = (3.4445, -4.7750, 2.0315):
- *         G = X X^T, or X^T X where in > out      dense_backward_data, or dense_backward_weights of one
- * microbatch H = b G + c G G                         dense_forward to H, scale and advance to G X = a X + H
- * X, or a X + X H             dense_forward to U, scale and advance to X W = W - rate * decay * W - rate *
- * sqrt(max(1, out / in)) * X    advance The length of U is of no consequence.
+ *         G = X X^T, or X^T X where in > out      dense_backward_data or dense_backward_weights
+ *         H = G G; G = b G + c H                  dense_forward to H; scale, advance
+ *         U = G X, or X G; X = a X + U            dense_forward to U; scale, advance
+ *     W = W - rate * decay * W - rate * sqrt(max(1, out / in)) * X      advance
+ * Gradients of weights are those of one microbatch. The length of U is of no consequence.
  *
  * Invariant: what a parameter becomes depends on it, its moments and its gradient alone, so on no division of
  * the arenas among ranks.
