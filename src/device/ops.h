@@ -123,7 +123,10 @@
     X(drop_examples)                                                                                         \
     X(mean_labelled)                                                                                         \
     X(load_labels)                                                                                           \
-    X(advance)
+    X(advance)                                                                                               \
+    X(augment_images)                                                                                        \
+    X(augment_labels)                                                                                        \
+    X(mix_images)
 
 /* What host devices have, and others may lack: there networks that need them are refused by name. An
    operation whose kernels for GPUs are not written yet stands here. */

@@ -4,6 +4,7 @@
 #include "base/numbers/hash.h"
 #include "data/tables/join.h"
 #include "job/base.h"
+#include "job/file/augmentation.h"
 #include "job/file/input.h"
 #include "job/file/monitor.h"
 #include "job/file/override.h"
@@ -150,6 +151,7 @@ static tr_status build_network(struct tr_job *job)
     input.part = parts.part;
     input.whole = job->whole;
     TR_TRY(tr_model_build(job->root, &input, &job->model));
+    TR_TRY(tr_augmentation_settle(job));
     TR_TRY(tr_model_recompute(job->model, &job->train.recompute));
     TR_TRY(tr_job_settle_distill(job));
     return job->whole ? TR_OK : tr_job_open_base(job);

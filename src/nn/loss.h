@@ -18,6 +18,7 @@ struct tr_loss {
     struct tr_float_list quantiles; /* of quantile */
     bool logs;                      /* of poisson: outputs are logarithms of rates */
     float epsilon;                  /* of poisson, added to rates */
+    bool mixes;                     /* in training classes are compared with as rows of probabilities */
     /* Of one among several losses: how many of the network's outputs are its, and what it counts. */
     int64_t outputs;
     float weight;
@@ -49,7 +50,7 @@ struct tr_loss_call {
     float scale;           /* 1 / rows with a label in the global batch */
     const float *output;   /* [rows][width] */
     const int32_t *label;  /* [rows], of pixels [rows][pixels]; classification */
-    const float *target;   /* [rows][width]; regression */
+    const float *target;   /* [rows][width]; regression, and in training where the loss mixes */
     const float *weight;   /* as tr_loss_weights() gives them; NULL: none */
     const float *teacher;  /* [rows][width] scores of the teacher, in training and where loss->taught > 0 */
     void *scratch;         /* tr_loss_scratch() bytes */
@@ -68,6 +69,7 @@ struct tr_loss_class {
     bool of_tokens;  /* a row may be a token, whose label may be missing (negative) */
     bool smooths;    /* takes label_smoothing */
     bool distils;    /* a teacher may have a share in it */
+    bool mixes;      /* can compare with mixtures of two labels */
     /* Checks the output's shape. NULL: all will do. */
     tr_status (*check)(const struct tr_loss *loss, const struct tr_shape *output);
     /* As tr_loss_run(). */

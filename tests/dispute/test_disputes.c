@@ -91,7 +91,8 @@ static void forge_output(enum tr_operation_number number, const void *arguments)
     if (to->size == 1)
         *at ^= 1;
     else if (number == TR_OPERATION_gather_rows || number == TR_OPERATION_to_labels ||
-             number == TR_OPERATION_load_labels || strstr(to->operand->name, "taken"))
+             number == TR_OPERATION_load_labels || number == TR_OPERATION_augment_labels ||
+             strstr(to->operand->name, "taken"))
         flip(at, 1);
     else
         change(at);
@@ -291,13 +292,36 @@ static const char pixels[] = "name: pixels\n"
                              "loss: {per: pixel, class_weights: [1, 2, 0.5, 3]}\n"
                              "optimizer: {rule: lamb, rate: 1e-1}\n"
                              "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
+/* Images that are changed in every way, and mixed with others. */
+static const char mixed[] = "name: mixed\n"
+                            "seed: 4\n"
+                            "data:\n"
+                            "  train: {idx: {images: train-images, labels: train-labels}}\n"
+                            "input: {pad: 2, flip: true, rotate: 20, zoom: [0.8, 1.2], brightness: 0.4, "
+                            "contrast: 0.4, erase: 0.5, randaugment: 1, mixup: 0.5, cutmix: 1}\n"
+                            "layers:\n"
+                            "  - average_pool: 4\n"
+                            "  - dense: 10\n"
+                            "optimizer: {rule: sgd, rate: 1e-1}\n"
+                            "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
+static const char turned[] = "name: turned\n"
+                             "seed: 4\n"
+                             "data:\n"
+                             "  train: {idx: {images: pixel-images, labels: pixel-labels}}\n"
+                             "input: {rotate: 90}\n"
+                             "layers:\n"
+                             "  - conv: {filters: 4, kernel: 1}\n"
+                             "loss: {per: pixel}\n"
+                             "optimizer: {rule: sgd, rate: 1e-1}\n"
+                             "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
 static const struct own_family {
     struct family family;
     const char *model;
 } own_families[] = {
     {{"sentences", NULL, {NULL}, {NULL}}, sentences}, {{"pictures", NULL, {NULL}, {NULL}}, pictures},
     {{"columns", NULL, {NULL}, {NULL}}, columns},     {{"counts", NULL, {NULL}, {NULL}}, counts},
-    {{"light", NULL, {NULL}, {NULL}}, light},         {{"pixels", NULL, {NULL}, {NULL}}, pixels}};
+    {{"light", NULL, {NULL}, {NULL}}, light},         {{"pixels", NULL, {NULL}, {NULL}}, pixels},
+    {{"mixed", NULL, {NULL}, {NULL}}, mixed},         {{"turned", NULL, {NULL}, {NULL}}, turned}};
 #define OWN_FAMILIES ((int)(sizeof own_families / sizeof own_families[0]))
 
 /* No step has these, or no number of theirs goes on. */

@@ -40,6 +40,7 @@ trireme_opencl_test(train opencl_models SOURCES support/training.c support/famil
 trireme_opencl_test(train opencl_lists SOURCES support/ranks.c support/training.c support/families.c)
 trireme_cuda_again(train cuda_models opencl_models LABELS long ARGUMENTS cuda)
 trireme_opencl_again(train opencl_models_avx2 opencl_models AVX2 LABELS long)
+trireme_test(train augmentation SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train joined SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train practice SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train losses SOURCES support/ranks.c support/training.c support/families.c)

@@ -30,8 +30,9 @@ static bool alloc_parts(const tr_source *source, size_t rows, struct tr_batch *b
 tr_status tr_assembly_alloc(const struct tr_assembly *assembly, struct tr_batch *batch)
 {
     const struct tr_source_info *info = &assembly->source->info;
-    size_t rows = (size_t)assembly->capacity;
+    size_t rows = (size_t)assembly->capacity * (assembly->options.mixes ? 2 : 1);
     bool wanted = true;
+    batch->others = assembly->options.mixes ? assembly->capacity : 0;
     wanted = wanted && (batch->index = tr_alloc_aligned(rows, sizeof *batch->index));
     switch (info->features) {
     case TR_FEATURE_IMAGE:
@@ -150,6 +151,28 @@ static int64_t run_of(const tr_source *source, const int64_t *index, int64_t row
     return next - row;
 }
 
+/* The example that a row is mixed with. */
+static int64_t other_of(const struct tr_assembly *assembly, const struct tr_batch *batch, int64_t row)
+{
+    uint32_t words[4];
+    tr_rng_philox(assembly->options.mix_key, (uint32_t)(batch->first + row), (uint32_t)batch->step, 6, 0,
+                  words);
+    const uint64_t bits = (uint64_t)words[0] << 32 | words[1];
+    __extension__ const unsigned __int128 product =
+        (unsigned __int128)bits * (uint64_t)assembly->source->info.count;
+    return (int64_t)(product >> 64);
+}
+
+static tr_status read_others(const struct tr_assembly *assembly, int64_t begin, int64_t end,
+                             struct tr_batch *batch)
+{
+    for (int64_t row = begin; row < end; row++) {
+        batch->index[batch->others + row] = other_of(assembly, batch, row);
+        TR_TRY(read_rows(assembly, batch->others + row, 1, batch));
+    }
+    return TR_OK;
+}
+
 tr_status tr_assembly_read(const struct tr_assembly *assembly, int64_t begin, int64_t end,
                            struct tr_batch *batch)
 {
@@ -161,7 +184,7 @@ tr_status tr_assembly_read(const struct tr_assembly *assembly, int64_t begin, in
             source->class->fetch(source, batch->index[fetched]);
         TR_TRY(read_rows(assembly, row, run, batch));
     }
-    return TR_OK;
+    return assembly->options.mixes ? read_others(assembly, begin, end, batch) : TR_OK;
 }
 
 bool tr_assembly_is_divisible(const struct tr_assembly *assembly)

@@ -7,6 +7,7 @@
 #ifndef TR_DATA_BATCH_H
 #define TR_DATA_BATCH_H
 
+#include "base/numbers/rng.h"
 #include "data/order/order.h"
 #include "data/source.h"
 
@@ -25,6 +26,8 @@ struct tr_batch {
     int32_t *offset; /* [rows + 1] */
     int32_t *labels; /* [rows], or of tokens [offset[rows]], or of pixels [rows][height][width] */
     float *targets;  /* [rows][values] */
+    /* With options.mixes row others + r, of all but tokens, is the example that row r is mixed with. */
+    int64_t others;
 };
 
 #define TR_PREFETCH_AUTO (-1)
@@ -40,6 +43,11 @@ struct tr_loader_options {
     int64_t end_step;
     /* Images of a source that is resident and filed stay where they are, too. */
     bool in_place;
+    /* For each row another example is read: number floor((w[0] * 2^32 + w[1]) * count / 2^64) of the `count`
+       of the source, w = philox(mix_key; row of the global batch, step, 6, 0). Any example, whoever computes
+       it. Not of tokens. */
+    bool mixes;
+    tr_rng_key mix_key;
 };
 #define TR_LOADER_OPTIONS_WHOLE                                                                              \
     {                                                                                                        \

@@ -86,4 +86,100 @@ struct tr_op_load_labels {
     _(WRITES, y, rows * a->out_h * a->out_w)                                                                 \
     _(OPERATIONS, 0)
 
+/* How a row of augment_images shows its image. Pixel (i, j) of the row looks at the place (v, u) of the
+   image, in 1/65536 pixel: v = down + i * down_i + j * down_j, u = right + i * right_i + j * right_j, whole
+   numbers.
+   */
+struct tr_image_view {
+    int64_t down, right;
+    int32_t down_i, down_j, right_i, right_j;
+    float brightness, contrast, saturation; /* factors; 1: as it is */
+    int32_t top, left, height, width;       /* the pixels of the row that are erased; height 0: none */
+    int32_t unused;                         /* 0 */
+};
+
+/* Gathers images with a view for each row; of bytes, or with `numbers` of floats. For pixel (i, j), channel
+   ch of row r and its view:
+   - Interpolation, with h = floor(v / 65536), w = floor(u / 65536), fv and fu the rest over 65536, p(h, w)
+   the value of image index[r], 0 outside it: above = fma(fu, p(h, w+1) - p(h, w), p(h, w)), below the same of
+   row h + 1, x = fma(fv, below - above, above).
+   - With `tint`, each followed by x = 0 where it is less, `most` where it is more: x * brightness;
+     fma(contrast, x - most / 2, most / 2); and of 3 channels, which all had the former,
+     fma(saturation, x - grey, grey), grey = fma(0.114f, x2, fma(0.587f, x1, 0.299f * x0)).
+   - `erased` where the row is erased.
+   - y = fma(x, scale[ch], shift[ch]) (ch % 4). */
+struct tr_op_augment_images {
+    int64_t rows;
+    int32_t in_h, in_w, out_h, out_w, channels;
+    bool tint;
+    float most, erased, scale[4], shift[4];
+    const uint8_t *source;            /* [images][in_h][in_w][channels], or NULL */
+    const float *numbers;             /* the same as floats, or NULL */
+    const int64_t *index;             /* [rows] */
+    const struct tr_image_view *view; /* [rows] */
+    float *y;                         /* [rows][out_h][out_w][channels] */
+};
+#define TR_ABOUT_augment_images(_)                                                                           \
+    _(SIZE, rows)                                                                                            \
+    _(SHAPE, in_h)                                                                                           \
+    _(SHAPE, in_w)                                                                                           \
+    _(SHAPE, out_h)                                                                                          \
+    _(SHAPE, out_w)                                                                                          \
+    _(SHAPE, channels)                                                                                       \
+    _(READS_PART, source, rows * a->out_h * a->out_w * a->channels)                                          \
+    _(READS_PART, numbers, rows * a->out_h * a->out_w * a->channels)                                         \
+    _(INDEX, index, rows)                                                                                    \
+    _(INDEX, view, rows)                                                                                     \
+    _(WRITES, y, rows * a->out_h * a->out_w * a->channels)                                                   \
+    _(OPERATIONS, 20 * rows * a->out_h * a->out_w * a->channels)
+
+/* Gathers labels of pixels, so that they lie over the images that augment_images gathers with the same views:
+   label (i, j) of row r is that of pixel (floor((v + 32768) / 65536), floor((u + 32768) / 65536)) of image
+   index[r] (NULL: r), and -1 outside the image. Erased pixels keep their labels. */
+struct tr_op_augment_labels {
+    int64_t rows;
+    int32_t in_h, in_w, out_h, out_w;
+    const int32_t *source;            /* [images][in_h][in_w] */
+    const int64_t *index;             /* [rows] or NULL */
+    const struct tr_image_view *view; /* [rows] */
+    int32_t *y;                       /* [rows][out_h][out_w] */
+};
+#define TR_ABOUT_augment_labels(_)                                                                           \
+    _(SIZE, rows)                                                                                            \
+    _(SHAPE, in_h)                                                                                           \
+    _(SHAPE, in_w)                                                                                           \
+    _(SHAPE, out_h)                                                                                          \
+    _(SHAPE, out_w)                                                                                          \
+    _(READS_PART, source, rows * a->out_h * a->out_w)                                                        \
+    _(INDEX, index, rows)                                                                                    \
+    _(INDEX, view, rows)                                                                                     \
+    _(WRITES, y, rows * a->out_h * a->out_w)                                                                 \
+    _(OPERATIONS, 0)
+
+/* How a row of mix_images is made of two. */
+struct tr_image_mix {
+    float share;                      /* of the first, outside the box; 1: it stays as it is */
+    int32_t top, left, height, width; /* the box, whose pixels are the second's; height 0: none */
+};
+
+/* Images of two each: a pixel of row r is z's within the box; else x where share is 1, else
+   fma(share, x - z, z). */
+struct tr_op_mix_images {
+    int64_t rows;
+    int32_t height, width, channels;
+    const float *x, *z;             /* [rows][height][width][channels] */
+    const struct tr_image_mix *mix; /* [rows] */
+    float *y;                       /* [rows][height][width][channels]; may be x */
+};
+#define TR_ABOUT_mix_images(_)                                                                               \
+    _(SIZE, rows)                                                                                            \
+    _(SHAPE, height)                                                                                         \
+    _(SHAPE, width)                                                                                          \
+    _(SHAPE, channels)                                                                                       \
+    _(READS, x, rows * a->height * a->width * a->channels)                                                   \
+    _(READS, z, rows * a->height * a->width * a->channels)                                                   \
+    _(INDEX, mix, rows)                                                                                      \
+    _(WRITES, y, rows * a->height * a->width * a->channels)                                                  \
+    _(OPERATIONS, 3 * rows * a->height * a->width * a->channels)
+
 #endif

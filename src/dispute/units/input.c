@@ -53,5 +53,102 @@ UNIT(load_labels)
     return inside ? in(labels + h * a->in_w + w) : word(0xffffffffu);
 }
 
-const struct unit_entry unit_input[] = {UNIT_ENTRY(gather_rows) UNIT_ENTRY(load_images)
-                                            UNIT_ENTRY(load_labels) UNIT_END};
+/* Where pixel (i, j) of the output looks, in 1/65536 pixel. */
+static void look(const struct tr_image_view *view, int64_t i, int64_t j, int64_t *v, int64_t *u)
+{
+    *v = wide(&view->down) + i * whole(&view->down_i) + j * whole(&view->down_j);
+    *u = wide(&view->right) + i * whole(&view->right_i) + j * whole(&view->right_j);
+}
+
+static bool lies_in(int64_t i, int64_t j, const int32_t *top, const int32_t *left, const int32_t *height,
+                    const int32_t *width)
+{
+    return i >= whole(top) && i < whole(top) + whole(height) && j >= whole(left) &&
+           j < whole(left) + whole(width);
+}
+
+/* A pixel of an output with its image. */
+struct seen {
+    const struct tr_op_augment_images *a;
+    const struct tr_image_view *view;
+    int64_t image, v, u;
+};
+
+static struct num value_at(const struct seen *seen, int64_t h, int64_t w, int64_t c)
+{
+    const struct tr_op_augment_images *a = seen->a;
+    if (h < 0 || h >= a->in_h || w < 0 || w >= a->in_w) return constant(0);
+    const int64_t at = ((seen->image * a->in_h + h) * a->in_w + w) * a->channels + c;
+    if (a->numbers) return in(a->numbers + at);
+    const struct num byte = in_byte(a->source + at);
+    return unit_emit(TR_PROGRAM_FLOAT, byte, byte, byte, byte);
+}
+
+static struct num interpolated(const struct seen *seen, int64_t c)
+{
+    const int64_t h = seen->v >> 16, w = seen->u >> 16;
+    const struct num fv = constant((float)(seen->v & 0xffff) / 65536),
+                     fu = constant((float)(seen->u & 0xffff) / 65536);
+    const struct num p00 = value_at(seen, h, w, c), p01 = value_at(seen, h, w + 1, c);
+    const struct num p10 = value_at(seen, h + 1, w, c), p11 = value_at(seen, h + 1, w + 1, c);
+    const struct num above = fused(fu, sub(p01, p00), p00), below = fused(fu, sub(p11, p10), p10);
+    return fused(fv, sub(below, above), above);
+}
+
+static struct num limited(const struct seen *seen, struct num x)
+{
+    const struct num most = constant(seen->a->most), zero = constant(0);
+    return if_less(x, zero, zero, if_less(most, x, most, x));
+}
+
+static struct num lit(const struct seen *seen, int64_t c)
+{
+    const struct num middle = constant(seen->a->most / 2);
+    const struct num bright = limited(seen, mul(interpolated(seen, c), in(&seen->view->brightness)));
+    return limited(seen, fused(in(&seen->view->contrast), sub(bright, middle), middle));
+}
+
+static struct num tinted(const struct seen *seen, int64_t c)
+{
+    if (seen->a->channels != 3) return lit(seen, c);
+    const struct num x[3] = {lit(seen, 0), lit(seen, 1), lit(seen, 2)};
+    const struct num grey =
+        fused(constant(0.114f), x[2], fused(constant(0.587f), x[1], mul(constant(0.299f), x[0])));
+    return limited(seen, fused(in(&seen->view->saturation), sub(x[c], grey), grey));
+}
+
+UNIT(augment_images)
+{
+    const int64_t c = to->at % a->channels, pixel = to->at / a->channels, j = pixel % a->out_w;
+    const int64_t row = pixel / a->out_w / a->out_h, i = pixel / a->out_w % a->out_h;
+    struct seen seen = {.a = a, .view = &a->view[row], .image = wide(a->index + row)};
+    const struct tr_image_view *view = seen.view;
+    struct num x = constant(a->erased);
+    look(view, i, j, &seen.v, &seen.u);
+    if (!lies_in(i, j, &view->top, &view->left, &view->height, &view->width))
+        x = a->tint ? tinted(&seen, c) : interpolated(&seen, c);
+    return fused(x, constant(a->scale[c % 4]), constant(a->shift[c % 4]));
+}
+
+UNIT(augment_labels)
+{
+    const int64_t pixel = to->at, row = pixel / a->out_w / a->out_h;
+    int64_t v, u;
+    look(&a->view[row], pixel / a->out_w % a->out_h, pixel % a->out_w, &v, &u);
+    const int64_t h = (v + 32768) >> 16, w = (u + 32768) >> 16;
+    if (h < 0 || h >= a->in_h || w < 0 || w >= a->in_w) return word(0xffffffffu);
+    return in(a->source + ((a->index ? wide(a->index + row) : row) * a->in_h + h) * a->in_w + w);
+}
+
+UNIT(mix_images)
+{
+    const int64_t pixel = to->at / a->channels, j = pixel % a->width, i = pixel / a->width % a->height;
+    const struct tr_image_mix *mix = &a->mix[pixel / a->width / a->height];
+    const struct num z = in(a->z + to->at);
+    if (lies_in(i, j, &mix->top, &mix->left, &mix->height, &mix->width)) return z;
+    const struct num x = in(a->x + to->at), share = in(&mix->share);
+    return if_equal(share, constant(1), x, fused(share, sub(x, z), z));
+}
+
+const struct unit_entry unit_input[] = {UNIT_ENTRY(gather_rows) UNIT_ENTRY(load_images) UNIT_ENTRY(
+    load_labels) UNIT_ENTRY(augment_images) UNIT_ENTRY(augment_labels) UNIT_ENTRY(mix_images) UNIT_END};

@@ -4,74 +4,47 @@
 #include "base/fail.h"
 #include "base/numbers/rng.h"
 #include "base/threads/timeline.h"
+#include "job/feed/augment.h"
 #include "job/feed/intake.h"
-#include "job/file/input.h"
+#include "job/feed/outgoing.h"
 #include "job/feed/resident.h"
+#include "job/file/augmentation.h"
+#include "job/file/input.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-/* Host memory for what is put together for the device, which takes it while the next is put together. */
-struct outgoing {
-    void *memory[2];
-    tr_event sent[2];
-    bool used[2];
-    int turn;
-};
 
 struct tr_feed {
     tr_device *device;
     const struct tr_job *job;
     const tr_source *source;
     bool augment;
+    tr_augmenter *augmenter;     /* where images change beyond shifts and mirrors, and labels mix; or NULL */
+    bool mixes;                  /* each image and its label with another one */
     struct tr_resident resident; /* or nothing is: then all comes with the batch */
     int64_t *index;              /* device [rows]: numbers of examples, or of images among those of a run */
-    struct outgoing numbers;     /* [rows] the former */
+    struct tr_outgoing numbers;  /* [rows] the former */
     size_t memory;               /* of the device, but for what is resident */
     /* Images: */
-    uint8_t *images;          /* device: those of a run */
-    struct outgoing gathered; /* [rows] images that were taken from a resident source on the host */
-    int32_t *labels;          /* device [rows][height][width] as stored, where pixels have labels */
+    uint8_t *images;             /* device: those of a run */
+    struct tr_outgoing gathered; /* [rows] images that were taken from a resident source on the host */
+    int32_t *labels;             /* device [rows][height][width] as stored, where pixels have labels */
     /* Tokens: */
-    struct outgoing offsets; /* [rows + 1] */
+    struct tr_outgoing offsets; /* [rows + 1] */
     /* Of joined sources with images: each image of a batch as bytes and as numbers, and the vectors. */
     struct tr_source_parts parts; /* as the network takes them */
     void *part_bytes[TR_SOURCE_PARTS];
     void *part_floats[TR_SOURCE_PARTS + 1]; /* behind the images the vectors */
 };
 
-/* ---- outgoing ---- */
-
-static tr_status make_outgoing(tr_feed *feed, size_t bytes, struct outgoing *outgoing)
-{
-    for (int i = 0; i < 2; i++) TR_TRY(tr_device_alloc_pinned(feed->device, bytes, &outgoing->memory[i]));
-    return TR_OK;
-}
-
-static void release_outgoing(tr_feed *feed, struct outgoing *outgoing)
-{
-    for (int i = 0; i < 2; i++) tr_device_free_pinned(feed->device, outgoing->memory[i]);
-}
-
-/* Memory that the device has taken what was in it from. */
-static tr_status take_outgoing(tr_feed *feed, struct outgoing *outgoing, void **out)
-{
-    outgoing->turn ^= 1;
-    if (outgoing->used[outgoing->turn])
-        TR_TRY(tr_device_wait_for(feed->device, outgoing->sent[outgoing->turn]));
-    *out = outgoing->memory[outgoing->turn];
-    return TR_OK;
-}
-
-static tr_status send_outgoing(tr_feed *feed, struct outgoing *outgoing, void *to, size_t bytes)
-{
-    TR_TRY(tr_device_to_device(feed->device, to, outgoing->memory[outgoing->turn], bytes));
-    outgoing->used[outgoing->turn] = true;
-    return tr_device_record(feed->device, &outgoing->sent[outgoing->turn]);
-}
-
 /* ---- making ---- */
+
+/* Images for a row of a batch. */
+static int64_t images_a_row(const tr_feed *feed)
+{
+    return feed->mixes ? 2 : 1;
+}
 
 static tr_status alloc(tr_feed *feed, int64_t bytes, void **out)
 {
@@ -113,16 +86,20 @@ static size_t image_bytes(const tr_feed *feed)
 
 static tr_status make_images(tr_feed *feed, int64_t rows)
 {
-    size_t bytes = image_bytes(feed) * (size_t)rows;
+    size_t bytes = image_bytes(feed) * (size_t)(rows * images_a_row(feed));
     if (feed->resident.images) return TR_OK;
-    if (tr_resident_in_place(feed->device, feed->source)) TR_TRY(make_outgoing(feed, bytes, &feed->gathered));
+    if (tr_resident_in_place(feed->device, feed->source))
+        TR_TRY(tr_outgoing_make(feed->device, bytes, &feed->gathered));
     return alloc(feed, (int64_t)bytes, (void **)&feed->images);
 }
 
 static tr_status make(tr_feed *feed, const struct tr_feed_options *options)
 {
     enum tr_feature_kind kind = feed->job->features;
-    int64_t rows = options->rows, numbers = rows * (int64_t)sizeof *feed->index;
+    int64_t rows = options->rows, images_most = rows * images_a_row(feed),
+            numbers = images_most * (int64_t)sizeof *feed->index;
+    if (options->augment && tr_augmentation_is_any(&feed->job->input.augment))
+        TR_TRY(tr_augmenter_create(feed->device, feed->job, feed->source, rows, &feed->augmenter));
     TR_TRY(tr_resident_make(feed->device, feed->source, options->keep, options->features, options->labels,
                             &feed->resident));
     const int64_t pixels = tr_source_pixels(tr_source_info(feed->source));
@@ -133,11 +110,11 @@ static tr_status make(tr_feed *feed, const struct tr_feed_options *options)
          numbered = feed->resident.here || feed->resident.images;
     if (numbered || images || parts) TR_TRY(alloc(feed, numbers, (void **)&feed->index));
     if (numbered)
-        TR_TRY(make_outgoing(feed, (size_t)numbers, &feed->numbers));
+        TR_TRY(tr_outgoing_make(feed->device, (size_t)numbers, &feed->numbers));
     else if (images || parts)
-        TR_TRY(number_images(feed, rows));
+        TR_TRY(number_images(feed, images_most));
     if (kind == TR_FEATURE_TOKENS)
-        return make_outgoing(feed, (size_t)(rows + 1) * sizeof(int32_t), &feed->offsets);
+        return tr_outgoing_make(feed->device, (size_t)(rows + 1) * sizeof(int32_t), &feed->offsets);
     if (images) return make_images(feed, rows);
     return parts ? alloc_parts(feed, rows) : TR_OK;
 }
@@ -147,7 +124,11 @@ tr_status tr_feed_create(tr_device *device, const struct tr_job *job, const tr_s
 {
     tr_feed *feed = tr_alloc_zero(1, sizeof *feed);
     if (!feed) return TR_ENOMEM;
-    *feed = (tr_feed){.device = device, .job = job, .source = source, .augment = options->augment};
+    *feed = (tr_feed){.device = device,
+                      .job = job,
+                      .source = source,
+                      .augment = options->augment,
+                      .mixes = options->augment && tr_augmentation_mixes(&job->input.augment)};
     tr_job_input_parts(job, &feed->parts);
     tr_status status = make(feed, options);
     if (status != TR_OK) {
@@ -162,22 +143,23 @@ void tr_feed_destroy(tr_feed **handle)
 {
     tr_feed *feed = *handle;
     if (!feed) return;
+    tr_augmenter_destroy(&feed->augmenter);
     tr_resident_release(&feed->resident);
     tr_device_free(feed->device, feed->images);
     tr_device_free(feed->device, feed->labels);
     tr_device_free(feed->device, feed->index);
     for (int i = 0; i < TR_SOURCE_PARTS; i++) tr_device_free(feed->device, feed->part_bytes[i]);
     for (int i = 0; i <= TR_SOURCE_PARTS; i++) tr_device_free(feed->device, feed->part_floats[i]);
-    release_outgoing(feed, &feed->numbers);
-    release_outgoing(feed, &feed->gathered);
-    release_outgoing(feed, &feed->offsets);
+    tr_outgoing_release(feed->device, &feed->numbers);
+    tr_outgoing_release(feed->device, &feed->gathered);
+    tr_outgoing_release(feed->device, &feed->offsets);
     tr_free(feed);
     *handle = NULL;
 }
 
 size_t tr_feed_memory(const tr_feed *feed)
 {
-    return feed->memory + feed->resident.memory;
+    return feed->memory + feed->resident.memory + tr_augmenter_memory(feed->augmenter);
 }
 
 bool tr_feed_is_resident(const tr_feed *feed)
@@ -202,38 +184,65 @@ static tr_status send_numbers(tr_feed *feed, const struct tr_batch *batch, int64
 {
     size_t bytes = (size_t)rows * sizeof *batch->index;
     void *memory;
-    TR_TRY(take_outgoing(feed, &feed->numbers, &memory));
+    TR_TRY(tr_outgoing_take(feed->device, &feed->numbers, &memory));
     memcpy(memory, batch->index + begin, bytes);
-    return send_outgoing(feed, &feed->numbers, feed->index, bytes);
+    if (feed->mixes) memcpy((char *)memory + bytes, batch->index + batch->others + begin, bytes);
+    return tr_outgoing_send(feed->device, &feed->numbers, feed->index, bytes * (size_t)images_a_row(feed));
 }
 
-/* The images of rows [begin, begin + rows), where the set is not kept. */
-static tr_status send_images(tr_feed *feed, const struct tr_batch *batch, int64_t begin, int64_t rows)
+/* The images of rows [begin, begin + rows) of the batch, where the set is not kept, as the run's from `place`
+   on. */
+static tr_status send_images(tr_feed *feed, const struct tr_batch *batch, int64_t begin, int64_t rows,
+                             int64_t place)
 {
-    size_t image = image_bytes(feed);
+    const size_t image = image_bytes(feed);
+    return tr_device_to_device(feed->device, feed->images + (size_t)place * image,
+                               batch->images + (size_t)begin * image, (size_t)rows * image);
+}
+
+/* The same from a source that has them in memory. */
+static tr_status gather_images(tr_feed *feed, const struct tr_batch *batch, int64_t begin, int64_t rows)
+{
+    const size_t image = image_bytes(feed);
     void *memory;
-    if (!tr_resident_in_place(feed->device, feed->source))
-        return tr_device_to_device(feed->device, feed->images, batch->images + (size_t)begin * image,
-                                   (size_t)rows * image);
-    TR_TRY(take_outgoing(feed, &feed->gathered, &memory));
-    for (int64_t i = 0; i < rows; i++)
+    TR_TRY(tr_outgoing_take(feed->device, &feed->gathered, &memory));
+    for (int64_t i = 0; i < rows * images_a_row(feed); i++) {
+        const int64_t row = i < rows ? begin + i : batch->others + begin + i - rows;
         memcpy((uint8_t *)memory + (size_t)i * image,
-               feed->source->resident + (size_t)batch->index[begin + i] * image, image);
-    return send_outgoing(feed, &feed->gathered, feed->images, (size_t)rows * image);
+               feed->source->resident + (size_t)batch->index[row] * image, image);
+    }
+    return tr_outgoing_send(feed->device, &feed->gathered, feed->images,
+                            (size_t)(rows * images_a_row(feed)) * image);
+}
+
+static tr_status bring_images(tr_feed *feed, const struct tr_batch *batch, int64_t begin, int64_t rows)
+{
+    if (feed->resident.images) return TR_OK;
+    if (tr_resident_in_place(feed->device, feed->source)) return gather_images(feed, batch, begin, rows);
+    TR_TRY(send_images(feed, batch, begin, rows, 0));
+    return feed->mixes ? send_images(feed, batch, batch->others + begin, rows, rows) : TR_OK;
+}
+
+static tr_status load(tr_feed *feed, const struct tr_batch *batch, int64_t begin, uint64_t seed,
+                      const struct tr_op_load_images *op)
+{
+    const struct tr_augmented part = {batch, begin, op->rows, seed};
+    return feed->augmenter ? tr_augmenter_images(feed->augmenter, &part, op)
+                           : tr_device_load_images(feed->device, op);
 }
 
 static tr_status feed_images(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
                              int64_t rows, uint64_t seed, const struct tr_step_scalars *scalars)
 {
     struct tr_op_load_images op;
-    if (!feed->resident.images) TR_TRY(send_images(feed, batch, begin, rows));
+    TR_TRY(bring_images(feed, batch, begin, rows));
     tr_intake_of_image(&feed->job->input, feed->job->stored.size, feed->job->model->input.size, &op);
     augment(feed, batch, begin, seed, scalars, &op);
     op.rows = rows;
     op.source = feed->resident.images ? feed->resident.images : feed->images;
     op.index = feed->index;
     op.y = tr_pass_input(pass);
-    return tr_device_load_images(feed->device, &op);
+    return load(feed, batch, begin, seed, &op);
 }
 
 /* Image `i` of the rows, as numbers. */
@@ -251,7 +260,7 @@ static tr_status feed_part(tr_feed *feed, int32_t i, const struct tr_batch *batc
     op.source = feed->part_bytes[i];
     op.index = feed->index;
     op.y = feed->part_floats[i];
-    return tr_device_load_images(feed->device, &op);
+    return load(feed, batch, begin, seed, &op);
 }
 
 /* The images of each row and then its vectors, side by side. */
@@ -282,10 +291,11 @@ static tr_status feed_tokens(tr_feed *feed, tr_pass *pass, const struct tr_batch
     int64_t first = batch->offset[begin];
     size_t count = (size_t)(batch->offset[begin + rows] - first);
     void *memory;
-    TR_TRY(take_outgoing(feed, &feed->offsets, &memory));
+    TR_TRY(tr_outgoing_take(feed->device, &feed->offsets, &memory));
     int32_t *offset = memory; /* those of a part start at its own first token */
     for (int64_t i = 0; i <= rows; i++) offset[i] = batch->offset[begin + i] - (int32_t)first;
-    TR_TRY(send_outgoing(feed, &feed->offsets, tr_pass_offset(pass), (size_t)(rows + 1) * sizeof *offset));
+    TR_TRY(tr_outgoing_send(feed->device, &feed->offsets, tr_pass_offset(pass),
+                            (size_t)(rows + 1) * sizeof *offset));
     if (!tr_pass_token(pass)) return TR_OK;
     if (feed->resident.here)
         return tr_resident_features(&feed->resident, rows, feed->index, tr_pass_offset(pass),
@@ -413,7 +423,9 @@ static tr_status feed_pixels(tr_feed *feed, tr_pass *pass, const struct tr_batch
     if (!here)
         TR_TRY(tr_device_to_device(feed->device, feed->labels, batch->labels + begin * pixels,
                                    (size_t)(rows * pixels) * sizeof *feed->labels));
-    return tr_device_load_labels(feed->device, &op);
+    const struct tr_augmented part = {batch, begin, rows, seed};
+    return feed->augmenter ? tr_augmenter_labels(feed->augmenter, &part, &image, &op)
+                           : tr_device_load_labels(feed->device, &op);
 }
 
 static tr_status feed_labels(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
@@ -435,6 +447,20 @@ static tr_status feed_labels(tr_feed *feed, tr_pass *pass, const struct tr_batch
     return tr_device_to_device(feed->device, to, from, (size_t)((end - first) * values) * sizeof(float));
 }
 
+/* Labels or values that are mixed with those of other examples. */
+static tr_status feed_mixed(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
+                            int64_t rows, uint64_t seed)
+{
+    const struct tr_source_info *info = tr_source_info(feed->source);
+    const bool values = info->labels == TR_LABEL_VALUES;
+    const struct tr_augmented part = {batch, begin, rows, seed};
+    if (values) TR_TRY(check_targets(feed, batch, begin, rows));
+    if (values) TR_TRY(check_targets(feed, batch, batch->others + begin, rows));
+    return tr_augmenter_targets(feed->augmenter, &part,
+                                values ? info->values : tr_shape_count(&feed->job->model->output),
+                                tr_pass_target(pass));
+}
+
 static tr_status feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
                            int64_t rows, uint64_t seed, const struct tr_step_scalars *scalars)
 {
@@ -442,6 +468,7 @@ static tr_status feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *
     TR_TRY(feed_features(feed, pass, batch, begin, rows, seed, scalars));
     if (tr_source_pixels(tr_source_info(feed->source)) > 0 && tr_pass_label(pass))
         return feed_pixels(feed, pass, batch, begin, rows, seed, scalars);
+    if (feed->mixes && tr_pass_target(pass)) return feed_mixed(feed, pass, batch, begin, rows, seed);
     return feed_labels(feed, pass, batch, begin, rows);
 }
 

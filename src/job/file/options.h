@@ -51,6 +51,19 @@ struct tr_train_options {
     struct tr_float_list sampling_shares; /* of the classes, TR_SAMPLING_SHARES */
 };
 
+/* How training changes images at random, beyond shifts and mirrors (job/feed/draw.h). */
+struct tr_augment_options {
+    double rotate;                           /* up to so many degrees */
+    struct tr_float_list zoom;               /* least and most; empty: none */
+    double brightness, contrast, saturation; /* factors are within 1 +- this */
+    double erase;                            /* share of the images that lose a part */
+    struct tr_float_list erase_area;         /* of the image, least and most; empty: 0.02 and 0.33 */
+    double erase_value;                      /* as it is stored */
+    int32_t randaugment;                     /* operations that are drawn for an image */
+    double magnitude;                        /* of these, of 30 */
+    double mixup, cutmix;                    /* both parameters of the Beta distribution; 0: none */
+};
+
 struct tr_input_options {
     struct tr_int_list shape; /* of an example; empty: as the data say */
     int64_t steps;            /* its numbers are so many vectors, one after the other; 0: as the data say */
@@ -62,6 +75,7 @@ struct tr_input_options {
     int32_t pad;                       /* zeros around the image before a random crop */
     int32_t crop[2];                   /* height, width; 0: as the image */
     bool flip;                         /* mirror half of the images */
+    struct tr_augment_options augment;
 };
 
 struct tr_file_options {

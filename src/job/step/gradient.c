@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/numbers/tree.h"
 #include "job/feed/resident.h"
+#include "job/file/augmentation.h"
 
 #include <assert.h>
 
@@ -88,6 +89,8 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
         .prefetch = train->prefetch,
         .end_step = part->end_step,
         .in_place = tr_resident_in_place(device, source),
+        .mixes = tr_augmentation_mixes(&job->input.augment),
+        .mix_key = tr_rng_key_make((uint64_t)job->file.seed, TR_RNG_AUGMENT),
     };
     TR_TRY_GOTO(tr_loader_create(source, &gradient->order, &options, &gradient->loader), fail);
     let_help(gradient);

@@ -23,5 +23,6 @@ const struct tr_loss_class tr_loss_binary_cross_entropy = {
     .help = "yes or no for each output, from scores and values that are 1 or 0 (several may be 1); the mean "
             "over the outputs of an example",
     .answers = true,
+    .mixes = true,
     .run = run,
 };

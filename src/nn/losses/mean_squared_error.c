@@ -21,5 +21,6 @@ static tr_status run(const struct tr_loss *loss, int64_t width, const struct tr_
 const struct tr_loss_class tr_loss_mean_squared_error = {
     .name = "mean_squared_error",
     .help = "values; the mean over the outputs of an example",
+    .mixes = true,
     .run = run,
 };

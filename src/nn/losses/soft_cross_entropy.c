@@ -33,6 +33,7 @@ const struct tr_loss_class tr_loss_soft_cross_entropy = {
     .entropy = true,
     .soft = true,
     .smooths = true,
+    .mixes = true,
     .check = check,
     .run = run,
 };

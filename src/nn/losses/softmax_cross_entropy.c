@@ -88,8 +88,29 @@ static tr_status run_teacher(const struct tr_loss *loss, int64_t width, const st
                           : TR_OK;
 }
 
+/* Against rows of probabilities, which mixtures of labels are. */
+static tr_status run_mixed(const struct tr_loss *loss, int64_t width, const struct tr_loss_call *call)
+{
+    const struct tr_op_soft_cross_entropy op = {
+        .rows = call->rows,
+        .classes = width,
+        .smoothing = smoothing_of(loss, call),
+        .scale = call->scale,
+        .x = call->output,
+        .target = call->target,
+        .loss = call->loss,
+        .correct = call->correct,
+        .dx = call->gradient,
+    };
+    return tr_device_soft_cross_entropy(call->device, &op);
+}
+
 static tr_status run(const struct tr_loss *loss, int64_t width, const struct tr_loss_call *call)
 {
+    if (loss->mixes && call->training) {
+        TR_TRY(run_mixed(loss, width, call));
+        return call->teacher ? run_teacher(loss, width, call) : TR_OK;
+    }
     if (loss->pixels > 0) return run_pixels(loss, tr_loss_width(loss, width), call);
     struct tr_op_softmax_cross_entropy op = {
         .rows = call->rows,
@@ -116,6 +137,7 @@ const struct tr_loss_class tr_loss_softmax_cross_entropy = {
     .of_tokens = true,
     .smooths = true,
     .distils = true,
+    .mixes = true,
     .check = check,
     .run = run,
 };

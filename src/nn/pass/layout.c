@@ -290,7 +290,10 @@ static void claim_ends(struct tr_pass *pass, struct plan *plan)
     if (model->input.sequence) claim(plan, &pass->offset, (examples + 1) * (int64_t)sizeof(int32_t), -1, end);
     if (!pass_is_last(pass)) return;
     int64_t compared = pass_units(limits, model->output.sequence);
-    if (tr_loss_class_of(&model->loss)->classifies)
+    if (model->loss.mixes && limits->training)
+        claim(plan, &pass->target, compared * tr_shape_count(&model->output) * (int64_t)sizeof(float), -1,
+              end);
+    else if (tr_loss_class_of(&model->loss)->classifies)
         claim(plan, &pass->label, compared * tr_loss_labels(&model->loss) * (int64_t)sizeof(int32_t), -1,
               end);
     else

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "job/feed/feed.h"
 #include "job/feed/resident.h"
+#include "job/file/augmentation.h"
 #include "job/step/rows.h"
 
 #include <math.h>
@@ -45,6 +46,8 @@ static tr_status make(struct measurement *m)
         .end_microbatch = m->per_unit,
         .end_step = 1,
         .in_place = tr_resident_in_place(m->strategy->device, job->source[TR_SET_TRAIN]),
+        .mixes = tr_augmentation_mixes(&job->input.augment),
+        .mix_key = tr_rng_key_make((uint64_t)job->file.seed, TR_RNG_AUGMENT),
     };
     TR_TRY(tr_loader_create(job->source[TR_SET_TRAIN], &order, &options, &m->loader));
     TR_TRY(tr_loader_get(m->loader, 0, &m->data));

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "job/feed/resident.h"
+#include "job/file/augmentation.h"
 
 /* ---- planning ---- */
 
@@ -197,6 +198,8 @@ static tr_status make(struct stage *stage)
         .prefetch = job->train.prefetch,
         .end_step = job->train.steps,
         .in_place = tr_resident_in_place(stage->strategy->device, job->source[TR_SET_TRAIN]),
+        .mixes = tr_augmentation_mixes(&job->input.augment),
+        .mix_key = tr_rng_key_make((uint64_t)job->file.seed, TR_RNG_AUGMENT),
     };
     TR_TRY(tr_loader_create(job->source[TR_SET_TRAIN], &stage->order, &options, &stage->loader));
     TR_TRY(tr_mirror_create(stage->strategy->replicas->variables, stage->strategy->device, &stage->mirror));

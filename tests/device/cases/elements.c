@@ -244,6 +244,164 @@ bool case_load_labels(struct scene *s, int index)
     return true;
 }
 
+/* Views that shift, mirror, turn, shrink and look far away, with erased parts at and over the edges. */
+static void make_views(int64_t rows, int in_h, int in_w, struct tr_image_view *view)
+{
+    static const struct tr_image_view kinds[] = {
+        {.down_i = 65536, .right_j = 65536, .brightness = 1, .contrast = 1, .saturation = 1},
+        {.down = -2 * 65536,
+         .right = 3 * 65536,
+         .down_i = 65536,
+         .right_j = -65536,
+         .brightness = 0.7f,
+         .contrast = 1.3f,
+         .saturation = 0.4f,
+         .top = 1,
+         .left = 0,
+         .height = 2,
+         .width = 3},
+        {.down = 12345,
+         .right = -54321,
+         .down_i = 61000,
+         .down_j = -23000,
+         .right_i = 23000,
+         .right_j = 61000,
+         .brightness = 1.6f,
+         .contrast = 0.3f,
+         .saturation = 2,
+         .top = 2,
+         .left = 2,
+         .height = 40,
+         .width = 1},
+        {.down = -(INT64_C(1) << 40),
+         .right = 7,
+         .down_i = 65536,
+         .right_j = 65536,
+         .brightness = 1,
+         .contrast = 1,
+         .saturation = 1},
+        {.down = 32768,
+         .right = 32767,
+         .down_i = -131072,
+         .down_j = 1,
+         .right_i = -1,
+         .right_j = 70000,
+         .brightness = 0,
+         .contrast = 0,
+         .saturation = 0,
+         .height = 1,
+         .width = 1},
+        {.down = -1,
+         .right = -65536,
+         .down_i = 30001,
+         .down_j = 5,
+         .right_i = -7,
+         .right_j = 40000,
+         .brightness = 1.0625f,
+         .contrast = 0.99f,
+         .saturation = 1.01f},
+    };
+    for (int64_t r = 0; r < rows; r++) {
+        view[r] = kinds[r % LENGTH(kinds)];
+        if (r % LENGTH(kinds) == 4) view[r].down += (int64_t)(in_h - 1) << 16;
+        if (r % LENGTH(kinds) == 1) view[r].right += (int64_t)(in_w - 1) << 16;
+    }
+}
+
+bool case_augment_images(struct scene *s, int index)
+{
+    if (index >= 2 * LENGTH(image_shapes)) return false;
+    const bool numbers = index >= LENGTH(image_shapes);
+    index %= LENGTH(image_shapes);
+    struct tr_op_augment_images a = {.rows = image_shapes[index].rows,
+                                     .in_h = image_shapes[index].in_h,
+                                     .in_w = image_shapes[index].in_w,
+                                     .out_h = image_shapes[index].out_h,
+                                     .out_w = image_shapes[index].out_w,
+                                     .channels = image_shapes[index].channels,
+                                     .tint = index % 3 > 0,
+                                     .most = numbers ? 1 : 255,
+                                     .erased = numbers ? 0.5f : 127,
+                                     .scale = {1 / 255.0f, 0.02f, -3, 1},
+                                     .shift = {-0.5f, 0, 1e-3f, -0.0f}};
+    scene_name(s, "rows %d, %dx%dx%d from %dx%d%s%s", (int)a.rows, a.out_h, a.out_w, a.channels, a.in_h,
+               a.in_w, a.tint ? ", tint" : "", numbers ? ", of floats" : "");
+    uint8_t source[IMAGES * 32 * 32 * 3];
+    int64_t size = (int64_t)IMAGES * a.in_h * a.in_w * a.channels, chosen[32];
+    struct tr_image_view view[32];
+    assert_true(size <= (int64_t)sizeof source && a.rows <= LENGTH(chosen));
+    for (int64_t i = 0; i < size; i++) source[i] = (uint8_t)(i * 2654435761u >> 11);
+    for (int64_t r = 0; r < a.rows; r++) chosen[r] = r * 5 % IMAGES;
+    make_views(a.rows, a.in_h, a.in_w, view);
+    if (numbers)
+        a.numbers = scene_in(s, "numbers", size);
+    else
+        a.source = scene_data(s, "source", (size_t)size, 1, source);
+    a.index = scene_data(s, "index", (size_t)a.rows * sizeof *chosen, sizeof *chosen, chosen);
+    a.view = scene_data(s, "view", (size_t)a.rows * sizeof *view, sizeof *view, view);
+    a.y = scene_out(s, "y", a.rows * a.out_h * a.out_w * a.channels);
+    scene_end(s, tr_device_augment_images(s->device, &a));
+    return true;
+}
+
+bool case_augment_labels(struct scene *s, int index)
+{
+    if (index >= 2 * LENGTH(image_shapes)) return false;
+    const bool in_order = index >= LENGTH(image_shapes);
+    index %= LENGTH(image_shapes);
+    struct tr_op_augment_labels a = {.rows = image_shapes[index].rows,
+                                     .in_h = image_shapes[index].in_h,
+                                     .in_w = image_shapes[index].in_w,
+                                     .out_h = image_shapes[index].out_h,
+                                     .out_w = image_shapes[index].out_w};
+    enum { MOST = 17 };
+    if (in_order && a.rows > IMAGES) a.rows = IMAGES;
+    scene_name(s, "rows %d, %dx%d from %dx%d%s", (int)a.rows, a.out_h, a.out_w, a.in_h, a.in_w,
+               in_order ? ", in order" : "");
+    int32_t source[IMAGES * 32 * 32];
+    int64_t size = (int64_t)IMAGES * a.in_h * a.in_w, chosen[MOST];
+    struct tr_image_view view[MOST];
+    assert_true(size <= LENGTH(source) && a.rows <= LENGTH(chosen));
+    for (int64_t i = 0; i < size; i++) source[i] = (int32_t)(i * 2654435761u >> 11) % 23 - 1;
+    for (int64_t r = 0; r < a.rows; r++) chosen[r] = r * 5 % IMAGES;
+    make_views(a.rows, a.in_h, a.in_w, view);
+    a.source = scene_data(s, "source", (size_t)size * sizeof *source, sizeof *source, source);
+    a.index =
+        in_order ? NULL : scene_data(s, "index", (size_t)a.rows * sizeof *chosen, sizeof *chosen, chosen);
+    a.view = scene_data(s, "view", (size_t)a.rows * sizeof *view, sizeof *view, view);
+    a.y = (int32_t *)(void *)scene_out(s, "y", a.rows * a.out_h * a.out_w);
+    scene_end(s, tr_device_augment_labels(s->device, &a));
+    return true;
+}
+
+bool case_mix_images(struct scene *s, int index)
+{
+    static const struct {
+        int rows, height, width, channels;
+    } shapes[] = {{5, 4, 6, 1}, {9, 7, 5, 3}, {0, 2, 2, 1}, {3, 1, 1, 5}};
+    static const struct tr_image_mix kinds[] = {
+        {1, 0, 0, 0, 0}, {0.3f, 0, 0, 0, 0}, {1, 1, 2, 2, 3}, {0.75f, 0, 0, 1, 9}, {0, 0, 0, 0, 0}};
+    if (index >= 2 * LENGTH(shapes)) return false;
+    const bool in_place = index >= LENGTH(shapes);
+    index %= LENGTH(shapes);
+    struct tr_op_mix_images a = {.rows = shapes[index].rows,
+                                 .height = shapes[index].height,
+                                 .width = shapes[index].width,
+                                 .channels = shapes[index].channels};
+    struct tr_image_mix mix[9];
+    const int64_t count = a.rows * a.height * a.width * a.channels;
+    scene_name(s, "rows %d, %dx%dx%d%s", (int)a.rows, a.height, a.width, a.channels,
+               in_place ? ", in place" : "");
+    for (int64_t r = 0; r < a.rows; r++) mix[r] = kinds[r % LENGTH(kinds)];
+    float *x = scene_in(s, "x", count);
+    a.x = x;
+    a.z = scene_in(s, "z", count);
+    a.mix = scene_data(s, "mix", (size_t)a.rows * sizeof *mix, sizeof *mix, mix);
+    a.y = in_place ? x : scene_out(s, "y", count);
+    scene_end(s, tr_device_mix_images(s->device, &a));
+    return true;
+}
+
 /* Words of any kind; some rows are taken twice, those of a running text overlap. */
 bool case_gather_rows(struct scene *s, int index)
 {

@@ -171,6 +171,88 @@ ORDER(load_labels)
     }
 }
 
+/* The value that is stored at place (h, w), 0 outside of the image. */
+static float image_value(const struct tr_op_augment_images *a, int64_t image, int64_t h, int64_t w, int32_t c)
+{
+    if (h < 0 || w < 0 || h >= a->in_h || w >= a->in_w) return 0;
+    const int64_t at = ((image * a->in_h + h) * a->in_w + w) * a->channels + c;
+    return a->source ? (float)a->source[at] : a->numbers[at];
+}
+
+/* Between two, `part` of the way. */
+static float between(float from, float to, float part)
+{
+    return fused(part, to - from, from);
+}
+
+static float cut_off(float x, float most)
+{
+    if (x < 0) x = 0;
+    if (x > most) x = most;
+    return x;
+}
+
+ORDER(augment_images)
+{
+    for (int64_t k = 0; k < a->rows * a->out_h * a->out_w; k++) {
+        const int64_t r = k / a->out_w / a->out_h, i = k / a->out_w % a->out_h, j = k % a->out_w;
+        const struct tr_image_view *view = &a->view[r];
+        const double v = (double)view->down + (double)i * view->down_i + (double)j * view->down_j;
+        const double u = (double)view->right + (double)i * view->right_i + (double)j * view->right_j;
+        const int64_t h = (int64_t)floor(v / 65536), w = (int64_t)floor(u / 65536);
+        const float down = (float)(v / 65536 - (double)h), right = (float)(u / 65536 - (double)w);
+        const bool erased =
+            i >= view->top && i - view->top < view->height && j >= view->left && j - view->left < view->width;
+        float x[8];
+        for (int32_t c = 0; c < a->channels; c++) {
+            const int64_t image = a->index[r];
+            const float upper =
+                between(image_value(a, image, h, w, c), image_value(a, image, h, w + 1, c), right);
+            const float lower =
+                between(image_value(a, image, h + 1, w, c), image_value(a, image, h + 1, w + 1, c), right);
+            x[c] = between(upper, lower, down);
+            if (!a->tint) continue;
+            x[c] = cut_off(x[c] * view->brightness, a->most);
+            x[c] = cut_off(fused(view->contrast, x[c] - a->most / 2, a->most / 2), a->most);
+        }
+        const float grey =
+            fused(0.114f, x[2 % a->channels], fused(0.587f, x[1 % a->channels], 0.299f * x[0]));
+        for (int32_t c = 0; c < a->channels; c++) {
+            if (a->tint && a->channels == 3)
+                x[c] = cut_off(fused(view->saturation, x[c] - grey, grey), a->most);
+            if (erased) x[c] = a->erased;
+            a->y[k * a->channels + c] = fused(x[c], a->scale[c % 4], a->shift[c % 4]);
+        }
+    }
+}
+
+ORDER(augment_labels)
+{
+    for (int64_t k = 0; k < a->rows * a->out_h * a->out_w; k++) {
+        const int64_t r = k / a->out_w / a->out_h, i = k / a->out_w % a->out_h, j = k % a->out_w;
+        const struct tr_image_view *view = &a->view[r];
+        const double v = (double)view->down + (double)i * view->down_i + (double)j * view->down_j;
+        const double u = (double)view->right + (double)i * view->right_i + (double)j * view->right_j;
+        const int64_t h = (int64_t)floor(v / 65536 + 0.5), w = (int64_t)floor(u / 65536 + 0.5);
+        const bool inside = h >= 0 && h < a->in_h && w >= 0 && w < a->in_w;
+        a->y[k] = inside ? a->source[((a->index ? a->index[r] : r) * a->in_h + h) * a->in_w + w] : -1;
+    }
+}
+
+ORDER(mix_images)
+{
+    for (int64_t k = 0; k < a->rows * a->height * a->width * a->channels; k++) {
+        const int64_t pixel = k / a->channels, j = pixel % a->width, i = pixel / a->width % a->height;
+        const struct tr_image_mix *mix = &a->mix[pixel / a->width / a->height];
+        const bool boxed =
+            i >= mix->top && i - mix->top < mix->height && j >= mix->left && j - mix->left < mix->width;
+        const float x = a->x[k], z = a->z[k];
+        float y = mix->share < 1 ? between(z, x, mix->share) : x;
+        if (boxed) y = z;
+        a->y[k] = y;
+    }
+}
+
 ORDER(gather_rows)
 {
     int32_t *y = a->y;

@@ -59,6 +59,7 @@ const struct cpu_kernels CPU_KERNEL(kernels) = {
     CPU_ENTRY(mean_labelled),
     CPU_ENTRY(sum_rows),
     CPU_ENTRY(load_images),
+    CPU_ENTRY(augment_images),
     CPU_ENTRY(update),
     CPU_ENTRY(advance),
     CPU_ENTRY(sum_squares),

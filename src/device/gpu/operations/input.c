@@ -1,4 +1,4 @@
-/* Images from bytes with their labels, rows that are gathered as they are, and dropout. */
+/* Images with their labels, rows that are gathered as they are, and dropout. */
 #include "device/gpu/gpu.h"
 #include "device/gpu/operations/operations.h"
 
@@ -38,6 +38,57 @@ tr_status gpu_load_labels(tr_device *device, const struct tr_op_load_labels *a)
     gpu_memory(&call, a->random ? a->scalars : NULL, sizeof(uint32_t));
     int64_t pixels = (int64_t)a->out_h * a->out_w;
     return gpu_run(&call, gpu_groups(pixels, gpu_threads(device)), gpu_walkers(a->rows), 1);
+}
+
+tr_status gpu_augment_images(tr_device *device, const struct tr_op_augment_images *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "input", "", "augment_images");
+    gpu_long(&call, a->rows);
+    const int32_t shape[] = {a->in_h, a->in_w, a->out_h, a->out_w, a->channels, a->tint};
+    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) gpu_int(&call, shape[i]);
+    gpu_float(&call, a->most);
+    gpu_float(&call, a->erased);
+    for (int i = 0; i < 4; i++) gpu_float(&call, a->scale[i]);
+    for (int i = 0; i < 4; i++) gpu_float(&call, a->shift[i]);
+    gpu_array(&call, a->source);
+    gpu_array(&call, a->numbers);
+    gpu_array(&call, a->index);
+    gpu_memory(&call, a->view, sizeof(int64_t));
+    gpu_array(&call, a->y);
+    int64_t values = (int64_t)a->out_h * a->out_w * a->channels;
+    return gpu_run(&call, gpu_groups(values, gpu_threads(device)), gpu_walkers(a->rows), 1);
+}
+
+tr_status gpu_augment_labels(tr_device *device, const struct tr_op_augment_labels *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "input", "", "augment_labels");
+    gpu_long(&call, a->rows);
+    const int32_t shape[] = {a->in_h, a->in_w, a->out_h, a->out_w};
+    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) gpu_int(&call, shape[i]);
+    gpu_array(&call, a->source);
+    gpu_array(&call, a->index);
+    gpu_memory(&call, a->view, sizeof(int64_t));
+    gpu_array(&call, a->y);
+    int64_t pixels = (int64_t)a->out_h * a->out_w;
+    return gpu_run(&call, gpu_groups(pixels, gpu_threads(device)), gpu_walkers(a->rows), 1);
+}
+
+tr_status gpu_mix_images(tr_device *device, const struct tr_op_mix_images *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "input", "", "mix_images");
+    gpu_long(&call, a->rows);
+    gpu_int(&call, a->height);
+    gpu_int(&call, a->width);
+    gpu_int(&call, a->channels);
+    gpu_array(&call, a->x);
+    gpu_array(&call, a->z);
+    gpu_memory(&call, a->mix, sizeof(uint32_t));
+    gpu_array(&call, a->y);
+    int64_t values = (int64_t)a->height * a->width * a->channels;
+    return gpu_run(&call, gpu_groups(values, gpu_threads(device)), gpu_walkers(a->rows), 1);
 }
 
 /* Groups that share an example whose length only the device knows. */

@@ -1,0 +1,15 @@
+/* What a model file says of the augmentation of images, checked against what they are. */
+#ifndef TR_JOB_AUGMENTATION_H
+#define TR_JOB_AUGMENTATION_H
+
+#include "job/job.h"
+
+/* Whether images are changed beyond shifts and mirrors; whether two of them are mixed. */
+bool tr_augmentation_is_any(const struct tr_augment_options *options);
+bool tr_augmentation_mixes(const struct tr_augment_options *options);
+
+/* Checks the options of a job whose network is built, and tells its loss of mixed labels. TR_EINVAL with file
+   and line. */
+tr_status tr_augmentation_settle(struct tr_job *job);
+
+#endif
