@@ -12,7 +12,7 @@ TOOL, TRIREME, HELPER, FOLDER = sys.argv[1:5]
 
 
 def check(place, trireme, *more):
-    words = [sys.executable, TOOL, "--trireme", trireme, "--helper", HELPER, "--device", "cuda:0", "--models", "penguins", "--steps", "4",
+    words = [sys.executable, TOOL, "--trireme", trireme, "--helper", HELPER, "--device", "cuda:0", "--models", "penguins,mnist-mlp", "--steps", "4",
              "--cache", os.path.join(FOLDER, "gpu-check"), "--out", place, "--minutes", "60", "--jobs", "", *more]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stdout + done.stderr
@@ -30,7 +30,7 @@ def all_is_right(place):
     device = result["devices"][0]
     assert device["state"] == "exact" and device["first choice"] is True
     assert device["equality"]["equal"] >= 1 and device["equality"]["differs"] == {}, device["equality"]
-    assert device["hashes"] == {"penguins": "equal"}, device["hashes"]
+    assert device["hashes"] == {"penguins": "equal", "mnist-mlp": "equal"}, device["hashes"]
     assert set(device["ranks"].values()) == {"equal"} and len(device["ranks"]) == 2, device["ranks"]
     assert {row["operation"] for row in device["products"]} == {"dense_forward", "dense_backward_weights", "conv_forward", "winograd_forward"}
     assert all(row["GFLOP/s"] > 0 for row in device["products"])
