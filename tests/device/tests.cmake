@@ -80,5 +80,5 @@ if(dnnl_version VERSION_GREATER_EQUAL 2.6)
 else()
   # Shows as skipped in the test report.
   add_test(NAME device.onednn COMMAND ${CMAKE_COMMAND} -E echo "skipped: oneDNN (libdnnl-dev) was not found, or is older than 2.6")
-  set_tests_properties(device.onednn PROPERTIES LABELS device SKIP_REGULAR_EXPRESSION "skipped:")
+  set_tests_properties(device.onednn PROPERTIES LABELS device TIMEOUT 60 SKIP_REGULAR_EXPRESSION "skipped:")
 endif()
