@@ -86,8 +86,8 @@ static void test_gpt2(void **unused)
     assert_int_equal(tr_hub_model(&config, "g", "a.txt", "dir", 128, &model), TR_OK);
     static const char *const parts[] = {
         "window: 32", "position: {length: 32, name: places}",
-        "- layer_norm: {epsilon: 1e-05, name: first_norm1}\n- attention: {heads: 3, causal: "
-        "true, name: attention1}\n- add: {with: block0, name: attended1}\n",
+        ("- layer_norm: {epsilon: 1e-05, name: first_norm1}\n- attention: {heads: 3, causal: "
+         "true, name: attention1}\n- add: {with: block0, name: attended1}\n"),
         "- dense: {units: 24, name: up1}\n- gelu: {approximate: tanh}\n", "- unembedding: tokens\n"};
     for (int i = 0; i < LENGTH(parts); i++)
         if (!strstr(model, parts[i])) fail_msg("no \"%s\" in\n%s", parts[i], model);

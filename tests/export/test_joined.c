@@ -229,8 +229,8 @@ static void modules_prepare_all_sources(void **state)
         "    def prepare(left, right, facts):\n",
         "        x = ((facts.to(torch.float64) - mean) / deviation).to(torch.float32)\n",
         "        x = F.pad(x, (0, -1, -1, -1))\n",
-        "        part = torch.split(scores, (3, 2, 1), -1)\n"
-        "        return torch.cat((torch.softmax(part[0], -1), torch.sigmoid(part[1]), part[2]), -1)\n",
+        ("        part = torch.split(scores, (3, 2, 1), -1)\n"
+         "        return torch.cat((torch.softmax(part[0], -1), torch.sigmoid(part[1]), part[2]), -1)\n"),
     };
     struct tr_file_content content;
     export_as("torch", in_scratch("joined.py"), &content);

@@ -62,8 +62,8 @@ void fuzz_csv(const uint8_t *data, size_t size)
         "{csv: {path: %s, label: name, missing: mean, standardize: true, on_bad_record: skip, max_bad: 1}}",
         "{csv: {path: %s, missing: skip, skip_columns: [1], on_bad_record: skip, max_bad: 1}}",
         "{csv: {path: %s, missing: constant, missing_value: -1, on_bad_record: skip, max_bad: 1}}",
-        "{csv: {path: %s, categories: [0], missing: mean, standardize: true, on_bad_record: skip, max_bad: "
-        "1}}",
+        ("{csv: {path: %s, categories: [0], missing: mean, standardize: true, on_bad_record: skip, max_bad: "
+         "1}}"),
     };
     read_one(formats, LENGTH(formats), data, size);
 }
@@ -74,8 +74,8 @@ void fuzz_json_lines(const uint8_t *data, size_t size)
     static const char *const formats[] = {
         "{json: {path: %s, missing: mean, standardize: true}}",
         "{json: {path: %s, label: value, label_columns: y, on_bad_record: skip, max_bad: 1}}",
-        "{json: {path: %s, label: none, categories: [0], missing: constant, on_bad_record: skip, max_bad: "
-        "1}}",
+        ("{json: {path: %s, label: none, categories: [0], missing: constant, on_bad_record: skip, max_bad: "
+         "1}}"),
     };
     read_one(formats, LENGTH(formats), data, size);
 }
@@ -96,8 +96,8 @@ void fuzz_series(const uint8_t *data, size_t size)
 {
     static const char *const formats[] = {
         "{series: {path: %s, window: 2}}",
-        "{series: {path: %s, window: 2, horizon: 2, stride: 3, every_step: true, missing: mean, standardize: "
-        "true}}",
+        ("{series: {path: %s, window: 2, horizon: 2, stride: 3, every_step: true, missing: mean, "
+         "standardize: true}}"),
         "{series: {path: %s, series: 0, window: 1, part: [0, 0.5], missing: skip}}",
         "{series: {path: %s, series: who, time: day, window: 2, targets: [x], missing: constant}}",
     };
