@@ -63,7 +63,7 @@ static void expect_at_most(double found, double most, const char *what)
     assert_true(found <= most);
 }
 
-static void stop(struct job *job)
+static void stop_job(struct job *job)
 {
     session_signal(&job->session, SIGTERM);
     int code = job_end(job);
@@ -87,7 +87,7 @@ static double peak_alone(void)
     job_start(&job, "-n", "1", TRAIN, FOR_EVER, "-o", "alone", NULL);
     session_wait_for(&job.session, 0, " 3/1000000");
     double peak = memory_of(rank_of(&job, 0), "VmHWM");
-    stop(&job);
+    stop_job(&job);
     return peak;
 }
 
@@ -103,7 +103,7 @@ static void a_stage_takes_half_of_the_memory(void **state)
     session_wait_for(&job.session, 0, " 3/1000000");
     expect_at_most(memory_of(rank_of(&job, 0), "VmHWM"), most, "first stage, from the beginning on");
     expect_at_most(memory_of(rank_of(&job, 1), "VmHWM"), most, "second stage, from the beginning on");
-    stop(&job); /* and save */
+    stop_job(&job); /* and save */
 
     /* Resuming, evaluating and saving take no more than that. */
     job_start(&job, WITHOUT_END, "--resume", "staged", "-o", "resumed", "--set", "train.checkpoint_every=25",
@@ -116,7 +116,7 @@ static void a_stage_takes_half_of_the_memory(void **state)
     session_wait_for(&job.session, 0, "\nstep ");
     expect_at_most(memory_of(rank_of(&job, 0), "VmHWM"), most, "first stage, all the time");
     expect_at_most(memory_of(rank_of(&job, 1), "VmHWM"), most, "second stage, all the time");
-    stop(&job);
+    stop_job(&job);
 }
 
 /* The root hashes what others have piece by piece. */

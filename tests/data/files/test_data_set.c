@@ -138,7 +138,7 @@ static void test_damage_is_found(void **unused)
     free(file.data);
 }
 
-static int stop(void *user, const char *path, int64_t done, int64_t total)
+static int stop_at_once(void *user, const char *path, int64_t done, int64_t total)
 {
     (void)path, (void)total;
     int *calls = user;
@@ -194,7 +194,7 @@ static void test_fetch(void **unused)
     assert_int_equal(tr_data_file_fetch(&file, bad_only, path, NULL, NULL), TR_ECORRUPT);
     assert_non_null(strstr(tr_error_message(), "SHA-256"));
     assert_int_equal(tr_data_file_fetch(&file, missing_only, path, NULL, NULL), TR_EIO);
-    assert_int_equal(tr_data_file_fetch(&file, good_only, path, stop, &calls), TR_EINTERRUPTED);
+    assert_int_equal(tr_data_file_fetch(&file, good_only, path, stop_at_once, &calls), TR_EINTERRUPTED);
     file.size = 5; /* a mirror that sends more than it should */
     assert_int_equal(tr_data_file_fetch(&file, good_only, path, NULL, NULL), TR_ECORRUPT);
     assert_non_null(strstr(tr_error_message(), "more than the 5 bytes"));

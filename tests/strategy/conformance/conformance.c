@@ -146,7 +146,8 @@ static const char *fresh_directory(char path[SCRATCH_PATH])
 }
 
 /* Stops a run by the request of one rank; it ends at the first step where it can, on all ranks. */
-static bool stop(struct candidate *candidate, int ranks, int stopper, const char *out, struct result *result)
+static bool stop_ranks(struct candidate *candidate, int ranks, int stopper, const char *out,
+                       struct result *result)
 {
     struct order order = {
         .strategy = candidate->strategy,
@@ -171,7 +172,7 @@ bool stops_on_request(struct candidate *candidate)
     for (int ranks = 2; ranks <= CONFORMANCE_RANKS; ranks++)
         for (int stopper = 0; stopper < ranks && candidate->legal[ranks]; stopper++) {
             struct result result;
-            bool well = stop(candidate, ranks, stopper, NULL, &result);
+            bool well = stop_ranks(candidate, ranks, stopper, NULL, &result);
             run_release(&result);
             MUST(well);
         }
@@ -216,7 +217,7 @@ bool resumes(struct candidate *candidate)
                 run_order(&half, &result);
                 well = expect_status(candidate, &result, TR_OK, "half-way");
             } else {
-                well = stop(candidate, before, before - 1, out, &result);
+                well = stop_ranks(candidate, before, before - 1, out, &result);
             }
             run_release(&result);
             well = well && go_on(candidate, out, after, hash);
