@@ -449,6 +449,7 @@ def conv1d(
     bias: Initializer | None = None,
     use_bias: bool | None = None,
     dilation: int | None = None,
+    stride: int | None = None,
     name: str | None = None,
     from_: str | Sequence[str] | None = None,
     frozen: bool | None = None,
@@ -479,6 +480,9 @@ def conv1d(
         add a bias to each output
     dilation : int, 1 .. 65536, default 1
         tokens from one that an output sees to the next; with 2 it sees every other one
+    stride : int, 1 .. 65536, default 1
+        tokens from one output to the next; with 2 there is one for every other token. Only for sequences that all have
+        as many tokens, like windows of time series
     name : str
         name of the layer; default: the kind and a number (`conv1`)
     from_ : str or sequence of str

@@ -295,7 +295,8 @@ static tr_status trace_layer(struct recorder *recorder, int i)
     const struct tr_model *model = trace->model;
     const struct tr_layer *layer = &model->layers[i];
     recorder->layer = i;
-    recorder->per_token = layer->in[0].sequence;
+    recorder->per_token =
+        layer->in[0].sequence && (!layer->out.sequence || layer->tokens_in == layer->tokens_out);
     struct tr_layer_call call = {
         .device = &recorder->head,
         .layer = layer,
@@ -358,6 +359,10 @@ static tr_status run(struct tr_trace *trace, const struct tr_intake *intake)
     if (model->input.sequence && model->input.rank > 0)
         return tr_fail(TR_EUNSUPPORTED,
                        "the network takes sequences of vectors; exports take tokens, images or numbers");
+    if (model->input.sequence && model->image_tokens > 0)
+        return tr_fail(
+            TR_EUNSUPPORTED,
+            "the network takes texts and also makes sequences of images; exports know one or the other");
     TR_TRY(make_values(trace, intake));
     TR_TRY(trace_intake(&recorder, intake));
     /* What stands for joined sources has been done. */

@@ -17,17 +17,11 @@ struct tr_builder {
     bool adapts;                        /* parameters that are declared now are of adapters */
 };
 
-tr_status tr_builder_image_tokens(struct tr_builder *builder, int64_t tokens)
+void tr_builder_tokens(struct tr_builder *builder, struct tr_layer *layer, int64_t tokens)
 {
     struct tr_model *model = builder->model;
-    if (model->image_tokens > 0 && model->image_tokens != tokens)
-        return tr_fail(
-            TR_EINVAL,
-            "makes %lld tokens of an image, a layer before it made %lld; a network has sequences of "
-            "one length",
-            (long long)tokens, (long long)model->image_tokens);
-    model->image_tokens = tokens;
-    return TR_OK;
+    layer->tokens_out = tokens;
+    if (tokens > model->image_tokens) model->image_tokens = tokens;
 }
 
 int64_t tr_builder_vocabulary(const struct tr_builder *builder)
@@ -178,11 +172,39 @@ static tr_status adapt(struct tr_layer *layer, struct tr_builder *builder)
     return status;
 }
 
+/* How many tokens the inputs have, which is the same in all of them. */
+static tr_status take_tokens(struct tr_builder *builder, struct tr_layer *layer)
+{
+    int first = -1;
+    for (int k = 0; k < layer->input_count; k++) {
+        if (!layer->in[k].sequence) continue;
+        const int64_t tokens = layer->input[k] < 0 ? 0 : builder->model->layers[layer->input[k]].tokens_out;
+        if (first >= 0 && tokens != layer->tokens_in)
+            return tr_fail(TR_EINVAL,
+                           "takes sequences of %" PRId64 " tokens from \"%s\" and of %" PRId64
+                           " from \"%s\"; give it as many of both",
+                           layer->tokens_in, tr_builder_input(builder, layer, first), tokens,
+                           tr_builder_input(builder, layer, k));
+        if (first < 0) first = k;
+        layer->tokens_in = tokens;
+    }
+    return TR_OK;
+}
+
+/* What the class makes of its inputs; unless it says else, as many tokens as it takes. */
+static tr_status call_class(struct tr_builder *builder, struct tr_layer *layer)
+{
+    TR_TRY(take_tokens(builder, layer));
+    TR_TRY(layer->class->build(layer, builder));
+    if (layer->out.sequence && layer->tokens_out == 0) layer->tokens_out = layer->tokens_in;
+    return TR_OK;
+}
+
 static tr_status build_layer(struct tr_builder *builder, const tr_config *item)
 {
     struct tr_layer *layer;
     TR_TRY(tr_layer_read(builder->model, builder->layers, item, &layer));
-    tr_status status = layer->class->build(layer, builder);
+    tr_status status = call_class(builder, layer);
     layer->own_slots = layer->slot_count;
     if (status == TR_OK) status = adapt(layer, builder);
     if (status == TR_OK) status = check_buffers(layer);
@@ -232,7 +254,7 @@ static tr_status build_part_layer(struct tr_builder *builder, char *text)
     if (!text) return TR_ENOMEM;
     tr_status status = tr_layer_read_part(builder->model, text, &layer);
     tr_free(text);
-    if (status == TR_OK) status = layer->class->build(layer, builder);
+    if (status == TR_OK) status = call_class(builder, layer);
     return status == TR_OK ? TR_OK : tr_fail_in(status, "input");
 }
 

@@ -11,7 +11,7 @@ static enum verdict judge(const struct tr_model *model, int cut, int *taker, int
     if (crossing < 0) return NOTHING_BEFORE;
     if (tr_model_source(model, model->layer_count - 1) == crossing) return NOTHING_BEHIND;
     *taken = crossing;
-    if (model->image_tokens > 0 && model->layers[crossing].out.sequence) return IMAGE_TOKENS;
+    if (model->layers[crossing].tokens_out > 0) return IMAGE_TOKENS;
     for (int i = cut; i < model->layer_count; i++) {
         const struct tr_layer *layer = &model->layers[i];
         *taker = i;

@@ -91,6 +91,9 @@ struct tr_layer {
     int input[TR_LAYER_INPUTS]; /* layers whose outputs it takes; -1 is the network's input */
     struct tr_shape in[TR_LAYER_INPUTS];
     struct tr_shape out;
+    /* Tokens of each example in its inputs and in its output, where all examples have equally many; 0 where
+       the data decide, and of what is no sequence. */
+    int64_t tokens_in, tokens_out;
     int parameter_count;
     int parameter[TR_LAYER_PARAMETERS]; /* numbers in the model */
     /* All that it declares, in the order of the arguments of its calls: those above as number in the model,
@@ -263,9 +266,8 @@ const char *tr_builder_input(const struct tr_builder *builder, const struct tr_l
    layer's first, before anything goes into the tree. *lender is that layer. TR_EINVAL. */
 tr_status tr_builder_tie(struct tr_builder *builder, struct tr_layer *layer, const char *name,
                          const struct tr_layer **lender);
-/* For build functions: from this layer on examples are sequences of `tokens` tokens each, though the input is
-   none. TR_EINVAL where they are others already. */
-tr_status tr_builder_image_tokens(struct tr_builder *builder, int64_t tokens);
+/* For build functions: the layer's output is a sequence of `tokens` tokens, in every example. */
+void tr_builder_tokens(struct tr_builder *builder, struct tr_layer *layer, int64_t tokens);
 /* The size of the vocabulary that the data brought, 0 if unknown. */
 int64_t tr_builder_vocabulary(const struct tr_builder *builder);
 /* For build functions: adds a buffer; its index is the order of calls. More than

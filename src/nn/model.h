@@ -21,7 +21,7 @@
 struct tr_model {
     struct tr_shape input;
     int64_t vocabulary;   /* of token input, else 0 */
-    int64_t image_tokens; /* of each example, where a layer makes a sequence of an image; else 0 */
+    int64_t image_tokens; /* the most of an example, where layers make sequences of an image; else 0 */
     bool has_steps;       /* the first two layers are none of the file: they make a sequence of the input */
     int part_layers; /* the first so many layers are none of the file: each gives an input that has a name */
     int layer_count;

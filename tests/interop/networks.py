@@ -116,6 +116,20 @@ layers:
 - flatten
 - dense: 10
 """,
+    "fewer-tokens": """
+layers:
+- conv: {filters: 6, kernel: 2, stride: 2}
+- tokens: {name: places}
+- conv1d: {filters: 8, kernel: 3, stride: 2, activation: tanh, name: half}
+- attention: {heads: 2, causal: true}
+- add: half
+- conv1d: {filters: 6, kernel: 4, stride: 3, dilation: 2, groups: 2, causal: true, activation: leaky_relu}
+- conv1d: {filters: 8, kernel: 3}
+- gru: 6
+- conv1d: {filters: 8, kernel: 2, stride: 4, use_bias: false}
+- global_max_pool
+- dense: 10
+""",
     "residual": """
 layers:
 - conv: {filters: 6, kernel: 3, padding: same, name: stem}

@@ -221,6 +221,33 @@ def larger():
     judge("larger", Larger, "npy: {features: small.npy, labels: label.npy}", layers, "softmax_cross_entropy", [x], label, F.cross_entropy)
 
 
+class Fewer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.half = nn.Conv1d(2, 6, 3, stride=2)
+        self.third = nn.Conv1d(6, 6, 4, stride=3, dilation=2, groups=3)
+        self.dense1 = nn.Linear(6, 3)
+
+    def forward(self, x):
+        x = torch.tanh(self.half(F.pad(x.flatten(2), (1, 1))))
+        return self.dense1(torch.tanh(self.third(F.pad(x, (6, 0)))).mean(2))
+
+
+def fewer():
+    pixels = random.integers(0, 256, (COUNT, 5, 7, 2)).astype(np.uint8)
+    np.save(place("row.npy"), pixels)
+    label = array("label.npy", random.integers(0, 3, COUNT))
+    x = torch.tensor(pixels).permute(0, 3, 1, 2).double() * float(np.float32(1 / 255))
+    layers = """
+- tokens
+- conv1d: {filters: 6, kernel: 3, stride: 2, activation: tanh, name: half}
+- conv1d: {filters: 6, kernel: 4, stride: 3, dilation: 2, groups: 3, causal: true, activation: tanh, name: third}
+- global_average_pool
+- dense: 3
+"""
+    judge("fewer", Fewer, "npy: {features: row.npy, labels: label.npy}", layers, "softmax_cross_entropy", [x], label, F.cross_entropy)
+
+
 # ---- several sources ----
 
 
@@ -305,5 +332,6 @@ light()
 losses()
 heads()
 larger()
+fewer()
 mixed()
 branches()

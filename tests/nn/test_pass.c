@@ -210,7 +210,8 @@ static void each_buffer(struct tr_pass *pass, void (*visit)(void *user, void **p
 {
     const struct tr_model *model = pass->model;
     const struct tr_pass_limits *limits = &pass->limits;
-    size_t examples = (size_t)limits->examples, rows = (size_t)(limits->tokens + limits->examples);
+    size_t examples = (size_t)limits->examples, images = examples * (size_t)model->image_tokens,
+           rows = (size_t)(limits->tokens + limits->examples) + images;
     void **const ends[] = {&pass->input,  &pass->token,     &pass->offset,      &pass->label,
                            &pass->target, &pass->loss_rows, &pass->correct_rows};
     size_t widest = (size_t)(tr_shape_count(&model->input) + tr_shape_count(&model->output));

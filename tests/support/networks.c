@@ -417,6 +417,18 @@ const struct network networks[] = {
      "- conv1d: {filters: 3, kernel: 2, dilation: 2, causal: true, use_bias: false}\n"
      "- global_average_pool\n"
      "- dense: 3\n"},
+    {"every other token", "23x1x3", 0,
+     "layers:\n"
+     "- tokens\n"
+     "- conv1d: {filters: 4, kernel: 3, stride: 2, activation: tanh, name: halved}\n"
+     "- attention: {heads: 2, causal: true}\n"
+     "- add: halved\n"
+     "- conv1d: {filters: 6, kernel: 4, stride: 3, dilation: 2, groups: 2, causal: true, activation: relu}\n"
+     "- conv1d: {filters: 4, kernel: 3, groups: 2}\n"
+     "- lstm: 3\n"
+     "- conv1d: {filters: 3, kernel: 2, stride: 5, use_bias: false}\n"
+     "- global_average_pool\n"
+     "- dense: 3\n"},
     {"channels of pixels", "5x4x2", 0,
      "layers:\n"
      "- conv: {filters: 6, kernel: 3, padding: same, name: a}\n"

@@ -41,18 +41,38 @@ static tr_status write_operation(struct tr_c_network *network, const struct tr_t
     return status;
 }
 
+/* Where layers take sequences of several lengths, `length` becomes that of the next operations. */
+static void set_length(struct tr_c_network *network, int64_t tokens, int64_t *length)
+{
+    if (tokens == 0 || tokens == *length) return;
+    tr_text_addf(&network->body, "    length = %" PRId64 ";\n", tokens);
+    *length = tokens;
+}
+
+/* Whether some layers take fewer tokens than others. */
+static bool has_lengths(const struct tr_model *model)
+{
+    for (int i = 0; i < model->layer_count; i++)
+        if (model->layers[i].tokens_out > 0 && model->layers[i].tokens_out != model->image_tokens)
+            return true;
+    return false;
+}
+
 /* The operations of every token, or those of the whole example; or all. */
 static tr_status write_operations(struct tr_c_network *network, bool per_token)
 {
     const struct tr_trace *trace = network->trace;
     int layer = -1;
+    int64_t length = network->most_tokens;
     for (int i = 0; i < trace->count; i++) {
         const struct tr_traced *traced = &trace->item[i];
         if (!network->whole && traced->per_token != per_token) continue;
         if (traced->layer != layer) write_comment(network, traced);
         layer = traced->layer;
+        if (layer >= 0) set_length(network, trace->model->layers[layer].tokens_in, &length);
         TR_TRY(write_operation(network, traced));
     }
+    set_length(network, trace->model->layers[trace->model->layer_count - 1].tokens_out, &length);
     return TR_OK;
 }
 
@@ -116,7 +136,8 @@ static tr_status write_predict(struct tr_c_network *network)
     if (network->tokens)
         write_limit(network);
     else if (network->whole)
-        tr_text_addf(body, "    const int32_t length = %" PRId64 ";\n", network->most_tokens);
+        tr_text_addf(body, "    %sint32_t length = %" PRId64 ";\n",
+                     has_lengths(network->trace->model) ? "" : "const ", network->most_tokens);
     if (network->tokens && !network->whole) {
         tr_text_add(body, "    for (int32_t t = 0; t < length; t++) {\n        int32_t token = tokens[t];\n");
         TR_TRY(write_operations(network, true));

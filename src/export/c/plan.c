@@ -164,6 +164,10 @@ static void size_value(struct tr_c_network *network, const struct tr_traced *tra
         at->each = network->tokens ? floats : 0;
     } else if (network->whole && layer && layer->out.rank == 3 && !is_single(network, traced, value)) {
         at->row = layer->out.size[2]; /* an image, which others may take as tokens */
+    } else if (network->whole && layer && layer->out.sequence && layer->tokens_out > 0 &&
+               !traced->per_token) { /* all tokens at once */
+        at->row = floats;
+        at->floats = floats * layer->tokens_out;
     }
 }
 

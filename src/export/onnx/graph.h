@@ -60,6 +60,7 @@ struct tr_onnx_graph {
     /* Once there are such values: the lengths as int32, the places of tokens [time], and which of them are
        inside of their example [time, batch, 1]. */
     struct tr_onnx_name lengths, times, inside;
+    int64_t tokens; /* of which `times` are the places, where all examples have as many */
 };
 
 /* From now on operations belong to `part`, borrowed. */
@@ -139,6 +140,9 @@ tr_status tr_onnx_translate_unfold(struct tr_onnx_graph *graph, const struct tr_
 /* Of what tr_onnx_translate_unfold() made. */
 tr_status tr_onnx_translate_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_grouped_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+/* Of tokens, as an image of one column. */
+tr_status tr_onnx_translate_strided_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced,
+                                           const struct tr_op_conv_forward *op, int64_t groups);
 tr_status tr_onnx_translate_position(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_rotary(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_attention(struct tr_onnx_graph *graph, const struct tr_traced *traced);

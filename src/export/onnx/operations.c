@@ -216,7 +216,7 @@ static void take_tokens(struct tr_onnx_graph *graph, const struct tr_traced *tra
             tr_onnx_attribute_integers(graph->onnx, "perm", 3, time_first);
         } else if (value->form == TR_ONNX_ROWS && image->rank == 1 && !image->sequence &&
                    layer->in[0].sequence && ports.read[k] < TR_VALUE_LAYERS) { /* numbers of the data */
-            const int64_t all = tr_shape_count(image), tokens = graph->trace->model->image_tokens,
+            const int64_t all = tr_shape_count(image), tokens = layer->tokens_in,
                           size[] = {-1, tokens, all / tokens};
             struct tr_onnx_name shape = tr_onnx_local_integers(graph, "steps", 3, size);
             struct tr_onnx_name rows = tr_onnx_emit(graph, "Reshape", 2, value->name.text, shape.text);
@@ -313,6 +313,9 @@ tr_status tr_onnx_translate(struct tr_onnx_graph *graph, const struct tr_traced 
 {
     if (!translators[traced->kind]) return tr_trace_refuse(graph->trace, traced, "ONNX");
     tr_onnx_begin_part(graph, traced->layer < 0 ? "input" : graph->trace->model->layers[traced->layer].name);
+    const int64_t tokens = traced->layer < 0 ? 0 : graph->trace->model->layers[traced->layer].tokens_in;
+    if (tokens != graph->tokens) graph->times = (struct tr_onnx_name){""};
+    graph->tokens = tokens;
     take_tokens(graph, traced);
     take_images(graph, traced);
     return translators[traced->kind](graph, traced);

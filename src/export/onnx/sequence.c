@@ -222,22 +222,35 @@ static struct tr_onnx_name kernel_of(struct tr_onnx_graph *graph, const struct t
     return name;
 }
 
+struct neighbours {
+    int64_t taps, before, dilation, stride;
+};
+
+/* Those of tokens that stand for themselves and their neighbours. */
+static struct neighbours unfolded(const struct tr_onnx_graph *graph, const float *x)
+{
+    const struct tr_onnx_value *value = tr_onnx_value_of(graph, x);
+    return (struct neighbours){value->taps, value->before, value->dilation, 1};
+}
+
 /* Of rows with their neighbours, as a dense layer takes them. */
 static tr_status add_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced,
-                            const struct tr_op_dense_forward *op, int64_t groups)
+                            const struct tr_op_dense_forward *op, const struct neighbours *seen,
+                            int64_t groups)
 {
     static const int64_t channels_first[] = {1, 2, 0}, time_first[] = {2, 0, 1};
     const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
-    const int64_t pads[] = {x->before, (x->taps - 1) * x->dilation - x->before};
-    struct tr_onnx_name kernel = kernel_of(graph, op, x->width / groups, x->taps), bias = {""};
+    const int64_t pads[] = {seen->before, (seen->taps - 1) * seen->dilation - seen->before};
+    struct tr_onnx_name kernel = kernel_of(graph, op, x->width / groups, seen->taps), bias = {""};
     if (op->b) bias = tr_onnx_parameter(graph, op->b, 1, &op->out);
     struct tr_onnx_name channels = tr_onnx_emit(graph, "Transpose", 1, x->name.text);
     tr_onnx_attribute_integers(graph->onnx, "perm", 3, channels_first);
     struct tr_onnx_name sums =
         tr_onnx_emit(graph, "Conv", op->b ? 3 : 2, channels.text, kernel.text, bias.text);
-    tr_onnx_attribute_integers(graph->onnx, "kernel_shape", 1, &x->taps);
+    tr_onnx_attribute_integers(graph->onnx, "kernel_shape", 1, &seen->taps);
     tr_onnx_attribute_integers(graph->onnx, "pads", 2, pads);
-    if (x->dilation > 1) tr_onnx_attribute_integers(graph->onnx, "dilations", 1, &x->dilation);
+    if (seen->stride > 1) tr_onnx_attribute_integers(graph->onnx, "strides", 1, &seen->stride);
+    if (seen->dilation > 1) tr_onnx_attribute_integers(graph->onnx, "dilations", 1, &seen->dilation);
     if (groups > 1) tr_onnx_attribute_integer(graph->onnx, "group", groups);
     TR_TRY(tr_onnx_activate(graph, traced, op->activation, op->slope, &sums));
     struct tr_onnx_value y = {.form = TR_ONNX_SEQUENCE, .width = op->out};
@@ -249,20 +262,38 @@ static tr_status add_conv1d(struct tr_onnx_graph *graph, const struct tr_traced 
 
 tr_status tr_onnx_translate_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
-    return add_conv1d(graph, traced, &traced->as.dense_forward, 1);
+    const struct tr_op_dense_forward *op = &traced->as.dense_forward;
+    const struct neighbours seen = unfolded(graph, op->x);
+    return add_conv1d(graph, traced, op, &seen, 1);
+}
+
+/* What of a convolution a dense layer has, too. */
+static struct tr_op_dense_forward as_dense(const struct tr_op_conv_forward *conv)
+{
+    return (struct tr_op_dense_forward){.out = conv->out_c,
+                                        .x = conv->x,
+                                        .w = conv->w,
+                                        .b = conv->b,
+                                        .y = conv->y,
+                                        .activation = conv->activation,
+                                        .slope = conv->slope};
 }
 
 tr_status tr_onnx_translate_grouped_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_op_grouped_conv_forward *grouped = &traced->as.grouped_conv_forward;
-    const struct tr_op_dense_forward op = {.out = grouped->conv.out_c,
-                                           .x = grouped->conv.x,
-                                           .w = grouped->conv.w,
-                                           .b = grouped->conv.b,
-                                           .y = grouped->conv.y,
-                                           .activation = grouped->conv.activation,
-                                           .slope = grouped->conv.slope};
-    return add_conv1d(graph, traced, &op, grouped->groups);
+    const struct tr_op_dense_forward op = as_dense(&grouped->conv);
+    const struct neighbours seen = unfolded(graph, op.x);
+    return add_conv1d(graph, traced, &op, &seen, grouped->groups);
+}
+
+tr_status tr_onnx_translate_strided_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced,
+                                           const struct tr_op_conv_forward *conv, int64_t groups)
+{
+    const struct tr_sliding_window *window = &conv->window;
+    const struct tr_op_dense_forward op = as_dense(conv);
+    const struct neighbours seen = {window->kernel_h, window->pad_top, window->dilation_h, window->stride_h};
+    return add_conv1d(graph, traced, &op, &seen, groups);
 }
 
 /* ---- the last vector ---- */

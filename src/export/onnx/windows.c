@@ -59,6 +59,7 @@ static tr_status add_conv(struct tr_onnx_graph *graph, const struct tr_traced *t
 {
     const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
     const int64_t outputs = op->out_c;
+    if (x->form == TR_ONNX_SEQUENCE) return tr_onnx_translate_strided_conv1d(graph, traced, op, groups);
     struct tr_onnx_name weights = kernel_of(graph, &op->window, op->in_c / groups, op->out_c, op->w);
     struct tr_onnx_name bias = {""};
     assert(x->form == TR_ONNX_IMAGE);

@@ -104,6 +104,8 @@ static void make_conv1d(const struct tr_layer *layer, struct tr_text *text)
 {
     tr_text_addf(text, "nn.Conv1d(%" PRId64 ", %" PRId64 ", %" PRId64, tr_shape_count(&layer->in[0]),
                  layer->out.size[0], kernel_of(layer));
+    const int64_t stride = *(const int64_t *)tr_layer_option(layer, "stride");
+    if (stride > 1) tr_text_addf(text, ", stride=%" PRId64, stride);
     if (dilation_of(layer) > 1) tr_text_addf(text, ", dilation=%" PRId64, dilation_of(layer));
     tr_torch_add_groups(layer, text);
     tr_text_add(text, layer->parameter_count > 1 ? ")" : ", bias=False)");

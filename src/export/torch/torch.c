@@ -184,6 +184,7 @@ static void add_forward(struct module *module)
 {
     const struct tr_model *model = module->model;
     const int64_t *input = model->input.size;
+    int64_t tokens = 0; /* that `lengths` says of sequences that were made of images */
     struct tr_text *text = &module->text;
     if (model->input.sequence)
         tr_text_add(text, "    def forward(self, tokens, lengths):\n"
@@ -201,11 +202,13 @@ static void add_forward(struct module *module)
         tr_text_addf(text, "    def forward(self, x):\n        \"\"\"x float32 [batch, %" PRId64 "].\"\"\"\n",
                      tr_shape_count(&model->input));
     if (keeps_any(model)) tr_text_add(text, "        kept = {}\n");
-    if (model->image_tokens > 0)
-        tr_text_addf(text, "        lengths = torch.full((len(x),), %" PRId64 ", device=x.device)\n",
-                     model->image_tokens);
     keep(model, -1, text);
     for (int i = 0; i < model->layer_count; i++) {
+        const int64_t each = model->layers[i].tokens_in;
+        if (each > 0 && each != tokens)
+            tr_text_addf(text, "        lengths = torch.full((len(x),), %" PRId64 ", device=x.device)\n",
+                         each);
+        if (each > 0) tokens = each;
         add_layer(model, i, text);
         keep(model, i, text);
     }
@@ -220,6 +223,10 @@ tr_status tr_export_torch(const struct tr_export *what, const char *path)
     /* Says which networks there are modules for. */
     TR_TRY(tr_layout_list_make(module.model, TR_LAYOUT_TORCH, &list));
     tr_layout_list_free(&list);
+    if (module.model->input.sequence && module.model->image_tokens > 0)
+        return tr_fail(
+            TR_EUNSUPPORTED,
+            "the network takes texts and also makes sequences of images; exports know one or the other");
     for (int i = 0; i < module.model->layer_count; i++)
         if (!tr_torch_layer_of(&module.model->layers[i]))
             return tr_fail(TR_EUNSUPPORTED, "%s: layer \"%s\": there is no module of PyTorch for %s",

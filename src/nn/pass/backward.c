@@ -98,7 +98,7 @@ static tr_status run_backward(struct tr_pass *pass, const struct tr_pass_batch *
     aim_input_gradients(pass, i, call);
     call->derivative = derivative_of_input(pass, i);
     tr_span_begin(TR_ACTIVITY_BACKWARD, layer->name);
-    pass_tell_memory(call);
+    pass_tell_memory(batch, layer);
     tr_status status = layer->class->backward(call);
     if (status == TR_OK && call->apart)
         status = pass->taker(pass->taker_user, i, call->x[0], call->dy, batch);
@@ -111,11 +111,13 @@ tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, con
                            float *gradients, int64_t stride)
 {
     const struct tr_model *model = pass->model;
-    struct tr_cut example_cut = pass_make_cut(batch, batch->example_row, stride);
-    struct tr_cut token_cut = pass_make_cut(batch, pass_token_rows(pass, batch), stride);
-    if (pass_is_last(pass))
-        TR_TRY(sum_metrics(pass, model->output.sequence ? &token_cut : &example_cut,
-                           gradients + (pass->arena_end - pass->arena_begin)));
+    const struct tr_cut example_cut = pass_make_cut(pass, batch, false, 0, stride);
+    pass_begin_lengths(pass, batch);
+    if (pass_is_last(pass)) {
+        const struct tr_cut compared = pass_make_cut(
+            pass, batch, model->output.sequence, model->layers[model->layer_count - 1].tokens_out, stride);
+        TR_TRY(sum_metrics(pass, &compared, gradients + (pass->arena_end - pass->arena_begin)));
+    }
     for (int i = 0; i < model->layer_count; i++) {
         pass->layer[i].written = false;
         pass->layer[i].more = NULL;
@@ -130,8 +132,10 @@ tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, con
         TR_TRY(pass_recompute_before(pass, batch, i, parameters, gradients, stride));
         struct tr_layer_call call;
         pass_fill_call(pass, batch, parameters, gradients, i, &call);
+        const struct tr_cut cut =
+            pass_make_cut(pass, batch, pass_is_sequence(layer), layer->tokens_in, stride);
         call.example_cut = &example_cut;
-        call.cut = pass_is_sequence(layer) ? &token_cut : &example_cut;
+        call.cut = &cut;
         call.apart = pass->apart && pass->apart[i];
         /* What is formed for nothing lies behind each other, a node's behind that of the one before. */
         struct tr_cut waste = *call.cut, waste_of_examples = example_cut;

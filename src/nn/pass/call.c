@@ -26,15 +26,16 @@ void pass_fill_call(struct tr_pass *pass, const struct tr_pass_batch *batch, con
 {
     const struct tr_model *model = pass->model;
     const struct tr_layer *layer = &model->layers[i];
+    const struct pass_length *length = pass_length_of(pass, layer->tokens_in);
     tr_rng_key key = tr_rng_key_make(batch->seed, TR_RNG_DROPOUT);
     *call = (struct tr_layer_call){
         .device = pass->device,
         .layer = layer,
         .training = pass->limits.training,
         .examples = batch->examples,
-        .rows = pass_is_sequence(layer) ? pass_tokens(pass, batch) : batch->examples,
+        .rows = pass_rows(batch, pass_is_sequence(layer), layer->tokens_in),
         .global_rows = batch->global_examples,
-        .offset = pass->image_offset ? pass->image_offset : pass->offset,
+        .offset = length ? length->offset : pass->offset,
         .token = pass->token,
         .layer_number = (uint32_t)i,
         .first_example = batch->first_example,
@@ -86,24 +87,26 @@ void pass_extend_call(const struct tr_pass *pass, const struct tr_fusion *fusion
     call->tail = tail;
 }
 
-struct tr_cut pass_make_cut(const struct tr_pass_batch *batch, const int64_t *row, int64_t stride)
+struct pass_length *pass_length_of(const struct tr_pass *pass, int64_t tokens)
 {
+    for (int i = 0; i < pass->length_count; i++)
+        if (pass->length[i].tokens == tokens) return &pass->length[i];
+    return NULL;
+}
+
+struct tr_cut pass_make_cut(const struct tr_pass *pass, const struct tr_pass_batch *batch, bool sequence,
+                            int64_t each, int64_t stride)
+{
+    const struct pass_length *length = pass_length_of(pass, each);
+    const int64_t *row = !sequence ? batch->example_row : length ? length->row : batch->token_row;
     return (struct tr_cut){batch->microbatches, row, batch->nodes, batch->node_bound, stride};
 }
 
-const int64_t *pass_token_rows(tr_pass *pass, const struct tr_pass_batch *batch)
+void pass_begin_lengths(struct tr_pass *pass, const struct tr_pass_batch *batch)
 {
-    int64_t each = pass->model->image_tokens;
-    if (each == 0 || !batch->example_row) return batch->token_row;
-    for (int32_t i = 0; i <= batch->microbatches; i++) pass->token_row[i] = batch->example_row[i] * each;
-    return pass->token_row;
-}
-
-void pass_tell_memory(const struct tr_layer_call *call)
-{
-    const struct tr_layer *layer = call->layer;
-    int64_t rows = layer->out.sequence ? call->rows : call->examples;
-    tr_span_work(0, rows * tr_shape_count(&layer->out) * (int64_t)sizeof(float));
+    for (int k = 0; k < pass->length_count && batch->example_row; k++)
+        for (int32_t i = 0; i <= batch->microbatches; i++)
+            pass->length[k].row[i] = batch->example_row[i] * pass->length[k].tokens;
 }
 
 tr_status pass_end_span(const struct tr_pass *pass, tr_status status)

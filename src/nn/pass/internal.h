@@ -4,6 +4,7 @@
 #ifndef TR_NN_PASS_INTERNAL_H
 #define TR_NN_PASS_INTERNAL_H
 
+#include "base/threads/timeline.h"
 #include "nn/fusion.h"
 #include "nn/pass/pass.h"
 
@@ -36,6 +37,13 @@ struct pass_group {
     int first, end, trigger;
 };
 
+/* Sequences of so many tokens in every example, which layers make of images. */
+struct pass_length {
+    int64_t tokens;
+    void *offset; /* device int32_t [examples + 1], for good */
+    int64_t *row; /* [microbatches + 1]: the first token of each, in a run */
+};
+
 struct tr_pass {
     tr_device *device;
     const struct tr_model *model;
@@ -46,8 +54,9 @@ struct tr_pass {
     int entry, exit;
     const float *const *base; /* the places of the model's base on the device, or NULL */
     void *memory;
-    void *spare;        /* outputs within fusions, for an observer; NULL before there was one */
-    void *image_offset; /* device int32_t [examples + 1], where images become sequences */
+    void *spare;                /* outputs within fusions, for an observer; NULL before there was one */
+    struct pass_length *length; /* [length_count], of sequences that images become */
+    int length_count;
     tr_pass_observer observer;
     void *observer_user;
     tr_pass_listener listener;
@@ -64,14 +73,18 @@ struct tr_pass {
     struct pass_layer *layer; /* [layers] */
     struct pass_group *group; /* [layers]: room for all; the last one of the network comes first */
     int group_count;
-    int64_t *token_row; /* [microbatches + 1] of a run, where images become sequences */
 };
 
-/* The tokens of a run. */
-static inline int64_t pass_tokens(const struct tr_pass *pass, const struct tr_pass_batch *batch)
+/* The rows of a value in a run: examples, or tokens, `each` of an example or 0 where the data decide. */
+static inline int64_t pass_rows(const struct tr_pass_batch *batch, bool sequence, int64_t each)
 {
-    int64_t each = pass->model->image_tokens;
-    return each > 0 ? batch->examples * each : batch->tokens;
+    return !sequence ? batch->examples : each > 0 ? batch->examples * each : batch->tokens;
+}
+
+/* Those of the output of a layer. */
+static inline int64_t pass_rows_out(const struct tr_pass_batch *batch, const struct tr_layer *layer)
+{
+    return pass_rows(batch, layer->out.sequence, layer->tokens_out);
 }
 
 /* Whether a layer is one of the range's. */
@@ -102,15 +115,21 @@ static inline bool pass_is_within(const struct tr_pass *pass, int i)
     return i < pass->layer[i].fusion.end;
 }
 
-/* The largest number of rows that a pass is made for, and bytes of so many outputs of a shape. */
-static inline int64_t pass_units(const struct tr_pass_limits *limits, bool sequence)
+/* The largest number of rows that a pass is made for, see pass_rows(), and bytes of so many of a shape. */
+static inline int64_t pass_units(const struct tr_pass_limits *limits, bool sequence, int64_t each)
 {
-    return sequence ? limits->tokens : limits->examples;
+    return !sequence ? limits->examples : each > 0 ? limits->examples * each : limits->tokens;
 }
 
-static inline int64_t pass_output_bytes(const struct tr_pass_limits *limits, const struct tr_shape *shape)
+static inline int64_t pass_bytes(const struct tr_pass_limits *limits, const struct tr_shape *shape,
+                                 int64_t each)
 {
-    return pass_units(limits, shape->sequence) * tr_shape_count(shape) * (int64_t)sizeof(float);
+    return pass_units(limits, shape->sequence, each) * tr_shape_count(shape) * (int64_t)sizeof(float);
+}
+
+static inline int64_t pass_output_bytes(const struct tr_pass_limits *limits, const struct tr_layer *layer)
+{
+    return pass_bytes(limits, &layer->out, layer->tokens_out);
 }
 
 /* Plans the block for `device` (NULL: one that has all operations) and sets *bytes; a pass with a device of
@@ -144,11 +163,18 @@ void pass_extend_call(const struct tr_pass *pass, const struct tr_fusion *fusion
                       struct tr_layer_call *call);
 /* Whether a tail is a gelu, whose derivative the fusion leaves for the layer behind it. */
 bool pass_is_gelu(const struct tr_layer_tail *tail);
-struct tr_cut pass_make_cut(const struct tr_pass_batch *batch, const int64_t *row, int64_t stride);
-/* The first token of each microbatch, or NULL. */
-const int64_t *pass_token_rows(tr_pass *pass, const struct tr_pass_batch *batch);
+/* The cut of a run over examples, or over tokens, see pass_rows(). */
+struct tr_cut pass_make_cut(const struct tr_pass *pass, const struct tr_pass_batch *batch, bool sequence,
+                            int64_t each, int64_t stride);
+/* Notes where the tokens of microbatches begin, in sequences that images become; first of all in a run. */
+void pass_begin_lengths(struct tr_pass *pass, const struct tr_pass_batch *batch);
+/* Sequences of so many tokens in every example; NULL for 0. */
+struct pass_length *pass_length_of(const struct tr_pass *pass, int64_t tokens);
 /* Tells the timeline how much memory the output of a call takes; what it computes, its operations tell. */
-void pass_tell_memory(const struct tr_layer_call *call);
+static inline void pass_tell_memory(const struct tr_pass_batch *batch, const struct tr_layer *layer)
+{
+    tr_span_work(0, pass_rows_out(batch, layer) * tr_shape_count(&layer->out) * (int64_t)sizeof(float));
+}
 /* Ends the span of a call. Operations of some devices run later than they are called: where times are
    recorded, and the device does not record its own, they are waited for, so that each layer gets its own. */
 tr_status pass_end_span(const struct tr_pass *pass, tr_status status);

@@ -175,7 +175,7 @@ static void claim_gradient(struct tr_pass *pass, struct plan *plan, int i)
         (before >= 0 && pass->layer[before].wants && gradient_replaced(pass, before) == i))
         return; /* it is claimed there */
     struct claim *gradient =
-        claim(plan, &pass->layer[i].gradient, pass_output_bytes(&pass->limits, &model->layers[i].out),
+        claim(plan, &pass->layer[i].gradient, pass_output_bytes(&pass->limits, &model->layers[i]),
               first_gradient(pass, end >= 0 ? end : i), last_backward(pass, i));
     if (end >= 0) gradient->also = &pass->layer[end].gradient;
 }
@@ -185,8 +185,9 @@ static int64_t buffer_bytes(const struct tr_pass *pass, const struct tr_layer *l
     const struct tr_pass_limits *limits = &pass->limits;
     const struct tr_buffer *buffer = &layer->buffer[k];
     const int64_t units = buffer->unit == TR_PER_EXAMPLE ? limits->examples
-                          : buffer->unit == TR_PER_ROW   ? pass_units(limits, layer->in[0].sequence)
-                                                         : limits->microbatches;
+                          : buffer->unit == TR_PER_ROW
+                              ? pass_units(limits, layer->in[0].sequence, layer->tokens_in)
+                              : limits->microbatches;
     return units * buffer->bytes + buffer->fixed;
 }
 
@@ -201,7 +202,7 @@ static void claim_again(struct tr_pass *pass, struct plan *plan, int i)
         struct pass_set *own = &pass->layer[i].set[set];
         const int last_output = last_use(pass, i) > begin ? last_use(pass, i) : begin;
         if (!pass_is_within(pass, i))
-            claim(plan, &own->output, pass_output_bytes(&pass->limits, &layer->out), set ? begin : i,
+            claim(plan, &own->output, pass_output_bytes(&pass->limits, layer), set ? begin : i,
                   set ? last_output : last_forward_use(pass, i));
         for (int k = 0; k < layer->buffer_count; k++) {
             const struct tr_buffer *buffer = &layer->buffer[k];
@@ -225,7 +226,7 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
     if (again)
         claim_again(pass, plan, i);
     else if (!pass_is_within(pass, i))
-        claim(plan, &pass->layer[i].output, pass_output_bytes(limits, &layer->out), i, last_use(pass, i));
+        claim(plan, &pass->layer[i].output, pass_output_bytes(limits, layer), i, last_use(pass, i));
     for (int k = 0; k < layer->buffer_count; k++) {
         const struct tr_buffer *buffer = &layer->buffer[k];
         if (buffer->backward_only && !(limits->training && pass->layer[i].wants)) continue;
@@ -249,7 +250,8 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
     for (int k = 0; k < layer->input_count; k++) {
         int source = tr_model_source(model, layer->input[k]);
         if (source >= 0 && pass->layer[source].wants && tr_model_consumers(model, source) > 1)
-            claim(plan, &pass->layer[i].addend[k], pass_output_bytes(limits, &layer->in[k]), backward,
+            claim(plan, &pass->layer[i].addend[k], pass_bytes(limits, &layer->in[k], layer->tokens_in),
+                  backward,
                   source >= limits->first_layer && last_backward(pass, source) > last
                       ? last_backward(pass, source)
                       : last);
@@ -269,7 +271,7 @@ static void claim_leaves(struct tr_pass *pass, struct plan *plan, int i)
 
 static void claim_entry(struct tr_pass *pass, struct plan *plan, int end)
 {
-    int64_t bytes = pass_output_bytes(&pass->limits, &pass->model->layers[pass->entry].out);
+    int64_t bytes = pass_output_bytes(&pass->limits, &pass->model->layers[pass->entry]);
     claim(plan, &pass->layer[pass->entry].output, bytes, -1, last_use(pass, pass->entry));
     if (pass->limits.training && pass->layer[pass->entry].wants)
         claim(plan, &pass->layer[pass->entry].gradient, bytes, -1, end);
@@ -286,10 +288,11 @@ static void claim_ends(struct tr_pass *pass, struct plan *plan)
     else if (model->vocabulary > 0)
         claim(plan, &pass->token, limits->tokens * (int64_t)sizeof(int32_t), -1, end);
     else
-        claim(plan, &pass->input, pass_output_bytes(limits, &model->input), -1, last_use(pass, -1));
+        claim(plan, &pass->input, pass_bytes(limits, &model->input, 0), -1, last_use(pass, -1));
     if (model->input.sequence) claim(plan, &pass->offset, (examples + 1) * (int64_t)sizeof(int32_t), -1, end);
     if (!pass_is_last(pass)) return;
-    int64_t compared = pass_units(limits, model->output.sequence);
+    int64_t compared =
+        pass_units(limits, model->output.sequence, model->layers[model->layer_count - 1].tokens_out);
     if (model->loss.mixes && limits->training)
         claim(plan, &pass->target, compared * tr_shape_count(&model->output) * (int64_t)sizeof(float), -1,
               end);

@@ -16,16 +16,14 @@
 static tr_status allocate_tables(struct tr_pass *pass)
 {
     pass->layer = tr_alloc_zero((size_t)pass->model->layer_count, sizeof *pass->layer);
-    pass->token_row = tr_alloc_zero((size_t)pass->limits.microbatches + 1, sizeof *pass->token_row);
     pass->group = tr_alloc_zero((size_t)pass->model->layer_count, sizeof *pass->group);
-    return pass->layer && pass->token_row && pass->group ? TR_OK : TR_ENOMEM;
+    return pass->layer && pass->group ? TR_OK : TR_ENOMEM;
 }
 
 static void release_tables(struct tr_pass *pass)
 {
     tr_free(pass->layer);
     tr_free(pass->group);
-    tr_free(pass->token_row);
 }
 
 static void fill_head(struct tr_pass *pass, tr_device *device, const struct tr_model *model,
@@ -33,7 +31,6 @@ static void fill_head(struct tr_pass *pass, tr_device *device, const struct tr_m
 {
     *pass = (struct tr_pass){.device = device, .model = model, .limits = *limits};
     if (limits->end_layer == 0) pass->limits.end_layer = model->layer_count;
-    if (model->image_tokens > 0) pass->limits.tokens = limits->examples * model->image_tokens;
     pass->entry = tr_model_source(model, limits->first_layer - 1);
     pass->exit = tr_model_source(model, pass->limits.end_layer - 1);
     assert(pass->entry < pass->exit);
@@ -62,11 +59,13 @@ static tr_status make_weights(struct tr_pass *pass)
     return status;
 }
 
-/* Where the tokens of each image begin, which never changes. */
-static tr_status place_image_tokens(struct tr_pass *pass)
+/* Where the tokens of each example begin, which never changes. */
+static tr_status place_tokens(struct tr_pass *pass, struct pass_length *length)
 {
-    int64_t each = pass->model->image_tokens, examples = pass->limits.examples;
-    if (each == 0 || examples == 0) return TR_OK;
+    const int64_t each = length->tokens, examples = pass->limits.examples;
+    length->row = tr_alloc_zero((size_t)pass->limits.microbatches + 1, sizeof *length->row);
+    if (!length->row) return TR_ENOMEM;
+    if (examples == 0) return TR_OK;
     if (examples > INT32_MAX / each)
         return tr_fail(TR_EINVAL, "%lld images of %lld tokens are too many at a time; make the batch smaller",
                        (long long)examples, (long long)each);
@@ -74,11 +73,34 @@ static tr_status place_image_tokens(struct tr_pass *pass)
     if (!offset) return TR_ENOMEM;
     for (int64_t i = 0; i <= examples; i++) offset[i] = (int32_t)(i * each);
     size_t bytes = (size_t)(examples + 1) * sizeof *offset;
-    tr_status status = tr_device_alloc(pass->device, bytes, &pass->image_offset);
-    if (status == TR_OK) status = tr_device_to_device(pass->device, pass->image_offset, offset, bytes);
+    tr_status status = tr_device_alloc(pass->device, bytes, &length->offset);
+    if (status == TR_OK) status = tr_device_to_device(pass->device, length->offset, offset, bytes);
     tr_status finished = tr_device_wait(pass->device);
     tr_free(offset);
     return status == TR_OK ? finished : status;
+}
+
+/* One entry for each number of tokens that layers take or give. */
+static tr_status place_lengths(struct tr_pass *pass)
+{
+    const struct tr_model *model = pass->model;
+    for (int i = 0; i < model->layer_count; i++) {
+        const int64_t tokens = model->layers[i].tokens_out;
+        if (tokens == 0 || pass_length_of(pass, tokens)) continue;
+        if (!tr_grow(&pass->length, pass->length_count, sizeof *pass->length)) return TR_ENOMEM;
+        pass->length[pass->length_count] = (struct pass_length){.tokens = tokens};
+        TR_TRY(place_tokens(pass, &pass->length[pass->length_count++]));
+    }
+    return TR_OK;
+}
+
+static void release_lengths(struct tr_pass *pass)
+{
+    for (int i = 0; i < pass->length_count; i++) {
+        if (pass->length[i].offset) tr_device_free(pass->device, pass->length[i].offset);
+        tr_free(pass->length[i].row);
+    }
+    tr_free(pass->length);
 }
 
 tr_status tr_pass_create(tr_device *device, const struct tr_model *model, const struct tr_pass_limits *limits,
@@ -92,7 +114,7 @@ tr_status tr_pass_create(tr_device *device, const struct tr_model *model, const 
     if (status == TR_OK) status = pass_lay_out(pass, device, &bytes);
     if (status == TR_OK) status = tr_base_numbers_enter(model, device, &pass->base);
     if (status == TR_OK) status = make_weights(pass);
-    if (status == TR_OK) status = place_image_tokens(pass);
+    if (status == TR_OK) status = place_lengths(pass);
     if (status == TR_OK) status = pass_rehearse(pass);
     if (status != TR_OK) {
         tr_pass_destroy(&pass);
@@ -130,7 +152,7 @@ tr_status tr_pass_recomputed(const tr_device *device, const struct tr_model *mod
 /* Bytes that the output of a layer within a fusion takes, rounded up. */
 static int64_t spare_bytes(const struct tr_pass *pass, int i)
 {
-    int64_t bytes = pass_output_bytes(&pass->limits, &pass->model->layers[i].out);
+    int64_t bytes = pass_output_bytes(&pass->limits, &pass->model->layers[i]);
     return (bytes + OUTPUT_GRAIN - 1) / OUTPUT_GRAIN * OUTPUT_GRAIN;
 }
 
@@ -159,7 +181,7 @@ void tr_pass_destroy(tr_pass **handle)
     if (pass->memory) tr_device_free(pass->device, pass->memory);
     if (pass->spare) tr_device_free(pass->device, pass->spare);
     if (pass->weight) tr_device_free(pass->device, pass->weight);
-    if (pass->image_offset) tr_device_free(pass->device, pass->image_offset);
+    release_lengths(pass);
     release_tables(pass);
     tr_free(pass);
     *handle = NULL;

@@ -93,13 +93,13 @@ void pass_recompute_named(struct tr_pass *pass)
 static int64_t weight_of(const struct tr_pass *pass, int i)
 {
     const struct tr_layer *layer = &pass->model->layers[i];
-    int64_t bytes =
-        layer->alias || pass_is_within(pass, i) ? 0 : pass_output_bytes(&pass->limits, &layer->out);
+    int64_t bytes = layer->alias || pass_is_within(pass, i) ? 0 : pass_output_bytes(&pass->limits, layer);
     for (int k = 0; k < layer->buffer_count; k++)
         if (!layer->buffer[k].backward_only && !layer->buffer[k].forward_only)
-            bytes += layer->buffer[k].bytes * (layer->buffer[k].unit == TR_PER_ROW
-                                                   ? pass_units(&pass->limits, layer->in[0].sequence)
-                                                   : pass->limits.examples);
+            bytes += layer->buffer[k].bytes *
+                     (layer->buffer[k].unit == TR_PER_ROW
+                          ? pass_units(&pass->limits, layer->in[0].sequence, layer->tokens_in)
+                          : pass->limits.examples);
     return bytes;
 }
 

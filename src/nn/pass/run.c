@@ -38,8 +38,8 @@ tr_status tr_pass_extend(tr_pass *pass, const struct tr_pass_batch *batch, const
 tr_status pass_run_forward(struct tr_pass *pass, const struct tr_pass_batch *batch, int first, int end,
                            const float *parameters, float *gradients, int64_t stride)
 {
-    struct tr_cut example_cut = pass_make_cut(batch, batch->example_row, stride);
-    struct tr_cut token_cut = pass_make_cut(batch, pass_token_rows(pass, batch), stride);
+    const struct tr_cut example_cut = pass_make_cut(pass, batch, false, 0, stride);
+    pass_begin_lengths(pass, batch);
     for (int i = first; i < end; i++) {
         const struct tr_layer *layer = &pass->model->layers[i];
         const struct tr_fusion *fusion = &pass->layer[i].fusion;
@@ -50,16 +50,18 @@ tr_status pass_run_forward(struct tr_pass *pass, const struct tr_pass_batch *bat
         struct tr_layer_tail tail;
         pass_fill_call(pass, batch, parameters, gradients, fuses ? fusion->head : i, &call);
         if (fuses) pass_extend_call(pass, fusion, &tail, &call);
+        const struct tr_cut cut =
+            pass_make_cut(pass, batch, pass_is_sequence(layer), layer->tokens_in, stride);
         call.example_cut = &example_cut;
-        call.cut = pass_is_sequence(layer) ? &token_cut : &example_cut;
+        call.cut = &cut;
         tr_span_begin(TR_ACTIVITY_FORWARD, layer->name);
-        pass_tell_memory(&call);
+        pass_tell_memory(batch, layer);
         tr_status status = pass_end_span(pass, layer->class->forward(&call));
         if (status != TR_OK) return tr_fail_in(status, "layer \"%s\", forward", layer->name);
         if (pass->companion) TR_TRY(pass->companion(pass->companion_user));
         if (!pass->observer) continue;
-        int64_t rows = layer->out.sequence ? call.rows : call.examples;
-        TR_TRY(pass->observer(pass->observer_user, layer, call.y, rows * tr_shape_count(&layer->out)));
+        TR_TRY(pass->observer(pass->observer_user, layer, call.y,
+                              pass_rows_out(batch, layer) * tr_shape_count(&layer->out)));
     }
     return TR_OK;
 }
@@ -79,8 +81,9 @@ tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, cons
 static tr_status weigh_tokens(tr_pass *pass, const struct tr_pass_batch *batch, int64_t labels)
 {
     float factor = (float)batch->global_examples / (float)labels;
-    struct tr_op_scale loss = {pass_tokens(pass, batch), factor, pass->loss_rows, pass->loss_rows};
-    struct tr_op_scale correct = {pass_tokens(pass, batch), factor, pass->correct_rows, pass->correct_rows};
+    const int64_t rows = pass_rows_out(batch, &pass->model->layers[pass->model->layer_count - 1]);
+    struct tr_op_scale loss = {rows, factor, pass->loss_rows, pass->loss_rows};
+    struct tr_op_scale correct = {rows, factor, pass->correct_rows, pass->correct_rows};
     TR_TRY(tr_device_scale(pass->device, &loss));
     return tr_device_scale(pass->device, &correct);
 }
@@ -99,7 +102,7 @@ tr_status tr_pass_loss(tr_pass *pass, const struct tr_pass_batch *batch)
     int64_t labels = !tokens ? batch->global_examples : batch->global_labels > 0 ? batch->global_labels : 1;
     struct tr_loss_call call = {
         .device = pass->device,
-        .rows = tokens ? pass_tokens(pass, batch) : batch->examples,
+        .rows = pass_rows_out(batch, &model->layers[model->layer_count - 1]),
         .training = pass->limits.training,
         .scale = 1.0f / (float)labels,
         .output = tr_pass_output(pass),

@@ -65,6 +65,14 @@ static bool passes_gradient(const struct tr_model *model, int index, const bool 
     return false;
 }
 
+/* How often a layer is computed for an example. */
+static int64_t times_of(const struct tr_summary *summary, int i)
+{
+    const int64_t tokens = summary->job->model->layers[i].tokens_in;
+    if (!summary->layer[i].per_token) return 1;
+    return tokens > 0 ? tokens : summary->tokens;
+}
+
 static tr_status count_operations(struct tr_summary *summary)
 {
     const struct tr_model *model = summary->job->model;
@@ -73,7 +81,7 @@ static tr_status count_operations(struct tr_summary *summary)
     int64_t backward = 0;
     for (int i = 0; i < model->layer_count; i++) {
         const struct tr_layer_summary *layer = &summary->layer[i];
-        int64_t operations = layer->operations * (layer->per_token ? summary->tokens : 1);
+        int64_t operations = layer->operations * times_of(summary, i);
         bool passes = passes_gradient(model, i, trains);
         trains[i] = passes || layer->parameters > 0;
         summary->operations += operations;
@@ -94,8 +102,7 @@ static tr_status count_again(struct tr_summary *summary, const struct tr_pass_li
         struct tr_layer_summary *layer = &summary->layer[i];
         layer->again = again[i];
         if (again[i])
-            summary->again_operations +=
-                layer->operations * (layer->per_token ? summary->tokens : 1) * summary->job->train.batch;
+            summary->again_operations += layer->operations * times_of(summary, i) * summary->job->train.batch;
     }
     summary->step_operations += summary->again_operations;
     tr_free(again);

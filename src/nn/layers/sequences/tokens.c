@@ -12,7 +12,8 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
                        tr_shape_text(in, text));
     layer->out = (struct tr_shape){1, {in->size[2]}, true};
     layer->alias = true;
-    return tr_builder_image_tokens(builder, in->size[0] * in->size[1]);
+    tr_builder_tokens(builder, layer, in->size[0] * in->size[1]);
+    return TR_OK;
 }
 
 const struct tr_layer_class tr_layer_tokens = {

@@ -1,10 +1,15 @@
 /* conv1d: convolution over the tokens of each example: every token sees its neighbours, and zeros where the
- * example ends. There are as many outputs as tokens. */
+ * example ends. There are as many outputs as tokens; with a stride, which only sequences of one length can
+ * have, one for every so many, and an example is computed as an image of one column. */
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 
+#include "base/alloc.h"
+
+#include <inttypes.h>
+
 struct options {
-    int64_t filters, kernel, groups, dilation;
+    int64_t filters, kernel, groups, dilation, stride;
     bool causal;
     struct tr_affine_options affine;
 };
@@ -23,6 +28,11 @@ static const struct tr_option table[] = {
     {"dilation", TR_OPTION_INT64, offsetof(struct options, dilation), "1", 1, 1 << 16, NULL,
      "tokens from one that an output sees to the next; with 2 it sees every other one",
      .flags = TR_OPTION_QUIET},
+    {"stride", TR_OPTION_INT64, offsetof(struct options, stride), "1", 1, 1 << 16, NULL,
+     "tokens from one output to the next; with 2 there is one for every other token. Only for sequences that "
+     "all "
+     "have as many tokens, like windows of time series",
+     .flags = TR_OPTION_QUIET},
 };
 
 static int64_t in_of(const struct tr_layer *layer)
@@ -37,6 +47,41 @@ static int64_t before_of(const struct options *options)
     return options->causal ? reach : reach / 2;
 }
 
+/* Of an example as an image of one column. */
+static tr_status build_strided(struct tr_layer *layer, struct tr_builder *builder, int64_t seen)
+{
+    const struct options *options = layer->options;
+    const int64_t tokens = layer->tokens_in, outputs = (tokens + options->stride - 1) / options->stride;
+    const int64_t reach = (options->kernel - 1) * options->dilation;
+    struct tr_sliding_window *window = layer->state = tr_alloc(1, sizeof *window);
+    if (!window) return TR_ENOMEM;
+    if (tokens == 0)
+        return tr_fail(TR_EINVAL,
+                       "has a stride of %" PRId64
+                       ", and its examples differ in how many tokens they have; leave "
+                       "out the stride, or use it on windows of time series or tokens of images",
+                       options->stride);
+    if (tokens > INT32_MAX / 4 || reach > INT32_MAX / 4)
+        return tr_fail(TR_EINVAL, "%" PRId64 " tokens, of which an output sees %" PRId64 ", are too many",
+                       tokens, reach + 1);
+    *window = (struct tr_sliding_window){
+        .in_h = (int32_t)tokens,
+        .in_w = 1,
+        .out_h = (int32_t)outputs,
+        .out_w = 1,
+        .kernel_h = (int32_t)options->kernel,
+        .kernel_w = 1,
+        .stride_h = (int32_t)options->stride,
+        .stride_w = 1,
+        .dilation_h = (int32_t)options->dilation,
+        .dilation_w = 1,
+        .pad_top = (int32_t)before_of(options),
+    };
+    layer->flops = 2 * seen * options->filters * outputs / tokens;
+    tr_builder_tokens(builder, layer, outputs);
+    return TR_OK;
+}
+
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
 {
     const struct options *options = layer->options;
@@ -49,12 +94,16 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     const int64_t seen = unfolded / options->groups;
     layer->out = (struct tr_shape){1, {options->filters}, true};
     layer->flops = 2 * seen * options->filters;
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, unfolded * (int64_t)sizeof(float), 0, false});
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, unfolded * (int64_t)sizeof(float), 0, true});
+    if (options->stride > 1) {
+        TR_TRY(build_strided(layer, builder, seen));
+    } else {
+        tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, unfolded * (int64_t)sizeof(float), 0, false});
+        tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, unfolded * (int64_t)sizeof(float), 0, true});
+    }
     const struct tr_shape weights = {3, {options->kernel, in / options->groups, options->filters}, false};
     TR_TRY(tr_affine_build(layer, builder, &options->affine, weights, options->filters, seen,
                            options->kernel * (options->filters / options->groups)));
-    layer->keeps_input = false; /* the buffer has it */
+    layer->keeps_input = options->stride > 1; /* else the buffer has it */
     return TR_OK;
 }
 
@@ -86,10 +135,70 @@ static tr_status forward_by_groups(const struct tr_layer_call *call)
     return tr_device_grouped_conv_forward(call->device, &op);
 }
 
+static tr_status forward_strided(const struct tr_layer_call *call)
+{
+    const struct options *options = call->layer->options;
+    const struct tr_op_grouped_conv_forward op = {
+        {
+            .rows = call->examples,
+            .in_c = (int32_t)in_of(call->layer),
+            .out_c = (int32_t)options->filters,
+            .window = *(const struct tr_sliding_window *)call->layer->state,
+            .x = call->x[0],
+            .w = call->parameter[0],
+            .b = tr_affine_bias(call),
+            .y = call->y,
+            .activation = (enum tr_activation)options->affine.activation,
+            .slope = options->affine.slope,
+        },
+        (int32_t)options->groups,
+    };
+    return options->groups > 1 ? tr_device_grouped_conv_forward(call->device, &op)
+                               : tr_device_conv_forward(call->device, &op.conv);
+}
+
+static tr_status backward_strided(const struct tr_layer_call *call)
+{
+    const struct options *options = call->layer->options;
+    const struct tr_sliding_window *window = call->layer->state;
+    const struct tr_op_grouped_conv_backward_weights weights = {
+        {
+            .in_c = (int32_t)in_of(call->layer),
+            .out_c = (int32_t)options->filters,
+            .window = *window,
+            .x = call->x[0],
+            .dy = call->dy,
+            .dw = call->gradient[0],
+            .db = tr_affine_bias_gradient(call),
+            .cut = *call->example_cut,
+        },
+        (int32_t)options->groups,
+    };
+    const struct tr_op_grouped_conv_backward_data data = {
+        {
+            .rows = call->examples,
+            .in_c = weights.conv.in_c,
+            .out_c = weights.conv.out_c,
+            .window = *window,
+            .dy = call->dy,
+            .w = call->parameter[0],
+            .dx = call->dx[0],
+        },
+        weights.groups,
+    };
+    const bool grouped = options->groups > 1;
+    TR_TRY(grouped ? tr_device_grouped_conv_backward_weights(call->device, &weights)
+                   : tr_device_conv_backward_weights(call->device, &weights.conv));
+    if (!call->dx[0]) return TR_OK;
+    return grouped ? tr_device_grouped_conv_backward_data(call->device, &data)
+                   : tr_device_conv_backward_data(call->device, &data.conv);
+}
+
 static tr_status forward(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
     const int64_t in = in_of(call->layer);
+    if (options->stride > 1) return forward_strided(call);
     const struct tr_op_sequence_unfold unfold = {
         .examples = call->examples,
         .width = in,
@@ -172,7 +281,10 @@ static tr_status backward_data(const struct tr_layer_call *call)
 static tr_status backward(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
-    TR_TRY(tr_affine_activation_backward(call, &options->affine));
+    struct tr_layer_call outputs = *call;
+    if (options->stride > 1) outputs.rows = call->examples * call->layer->tokens_out;
+    TR_TRY(tr_affine_activation_backward(&outputs, &options->affine));
+    if (options->stride > 1) return backward_strided(call);
     TR_TRY(backward_weights(call));
     if (!call->dx[0]) return TR_OK;
     TR_TRY(backward_data(call));
