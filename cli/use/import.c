@@ -33,11 +33,12 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(file),
      .fallback = NULL,
-     .help =
-         "a safetensors file; or a directory of Hugging Face (config.json, model.safetensors, tokenizer) "
-         "with "
-         "GPT-2, Llama, Mistral or Qwen2, which needs no --model; or a directory of PEFT with adapters of "
-         "such a network, with --base",
+     .help = "a safetensors file; or a directory of Hugging Face (config.json, model.safetensors, tokenizer) "
+             "with "
+             "GPT-2, Llama, Mistral, Qwen2, BERT, DistilBERT or RoBERTa, which needs no --model; or a "
+             "directory of PEFT "
+             "with adapters of "
+             "such a network, with --base",
      .flags = TR_OPTION_POSITIONAL},
     {.key = "model",
      .type = TR_OPTION_STRING,
@@ -78,7 +79,8 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(text),
      .fallback = "",
-     .help = "with a directory, the file of text to train on",
+     .help = "with a directory, the file of text to train on; of encoders like BERT, of texts as numbers of "
+             "tokens",
      .value_name = "FILE"},
     {.key = "base",
      .type = TR_OPTION_STRING,

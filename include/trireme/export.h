@@ -46,7 +46,7 @@ struct tr_export_settings {
     bool best;              /* of the directory of a run take the checkpoint of its best evaluation */
     struct tr_run_state state; /* a checkpoint in memory, in the place of `checkpoint` */
     bool merge; /* add adapters to the weights beside which they stand, so that the network has none */
-    bool half; /* numbers of 16 bits in the formats "hub" and "gguf"; of the latter vectors keep 32 */
+    bool half;  /* numbers of 16 bits in the formats "hub" and "gguf"; of the latter vectors keep 32 */
 };
 #ifdef __cplusplus
 inline tr_export_settings tr_export_settings_init()
@@ -95,7 +95,8 @@ struct tr_import_settings {
     size_t size; /* sizeof(struct tr_import_settings) */
     const char
         *file;              /* a safetensors file; or a directory of Hugging Face with config.json,
-                               model.safetensors       and a tokenizer of GPT-2, Llama, Mistral or Qwen2, which makes the
+                               model.safetensors       and a tokenizer of GPT-2, Llama, Mistral or Qwen2, or an encoder
+                               like BERT (docs/how-to/interop.md), which makes the
                                model file, too:       `model` is NULL then, and `model.yaml` is written to `out` */
     const char *model;      /* the model file of the network; its training data are looked at, too */
     const char *const *set; /* [set_count] overrides, "optimizer.rate=1e-3" */
@@ -124,9 +125,9 @@ struct tr_import_settings {
     const char *directory;  /* where relative paths in it begin; NULL: the current one */
     const struct tr_named_source *data; /* [data_count] from memory */
     int data_count;                     /* of `data` */
-    const char *text; /* with a directory, the file of text to train on; NULL: none yet */
-    const char *base; /* with a directory of PEFT (adapter_config.json), the run or checkpoint with the network
-                         beside which its adapters stand; else NULL */
+    const char *text;                   /* with a directory, the file of text to train on; NULL: none yet */
+    const char *base; /* with a directory of PEFT (adapter_config.json), the run or checkpoint with the
+                         network beside which its adapters stand; else NULL */
 };
 #ifdef __cplusplus
 inline tr_import_settings tr_import_settings_init()

@@ -48,6 +48,7 @@ __all__ = [
     "dense",
     "dropout",
     "embedding",
+    "first",
     "flatten",
     "gelu",
     "global_average_pool",
@@ -678,6 +679,37 @@ def embedding(
         an item of `layers:`
     """
     return make("embedding", locals())
+
+
+def first(
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """The first token's vector of each sequence.
+
+    Parameters
+    ----------
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
+    """
+    return make("first", locals())
 
 
 def flatten(

@@ -214,6 +214,12 @@ static tr_status hub_take(struct hub *hub, struct tr_import_settings *settings)
     const char *directory = settings->file;
     struct tr_hub_config config;
     TR_TRY(tr_hub_read_config(directory, &config));
+    if (tr_hub_is_encoder(&config) && !settings->text)
+        return tr_fail(
+            TR_EINVAL,
+            "\"%s\" is an encoder; give a file of texts, each a line with the numbers of its tokens, a tab "
+            "and %s, as `text`; docs/how-to/interop.md shows how to write it",
+            directory, config.tags ? "their labels" : "its label");
     char *from = absolute(directory);
     if (settings->text)
         hub->text = settings->directory ? tr_strdup(settings->text) : absolute(settings->text);
@@ -227,7 +233,8 @@ static tr_status hub_take(struct hub *hub, struct tr_import_settings *settings)
     tr_status status =
         tr_hub_model(&config, tr_path_name(from), hub->text, from, settings->text ? 128 : 16, &hub->model);
     tr_free(from);
-    if (status == TR_OK) status = tr_hub_weights(&config, directory, &hub->bytes, &settings->bytes_size);
+    if (status == TR_OK)
+        status = tr_hub_weights(&config, directory, settings->partial, &hub->bytes, &settings->bytes_size);
     settings->bytes = hub->bytes;
     settings->model_text = hub->model;
     settings->model_name = "model.yaml";

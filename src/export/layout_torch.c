@@ -196,6 +196,7 @@ static const struct rule {
     {"gru", false, list_gru},
     {"hard_swish", true, NULL},
     {"instance_norm", true, list_group_norm},
+    {"first", true, NULL},
     {"last", true, NULL},
     {"layer_norm", true, list_layer_norm},
     {"leaky_relu", true, NULL},

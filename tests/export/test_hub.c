@@ -99,7 +99,7 @@ static const struct {
     tr_status status;
     const char *part;
 } refused[] = {
-    {"{\"model_type\": \"bert\"}", TR_EUNSUPPORTED, "known are gpt2, llama, mistral and qwen2"},
+    {"{\"model_type\": \"t5\"}", TR_EUNSUPPORTED, "known are gpt2, llama, mistral, qwen2, bert"},
     {"{}", TR_EUNSUPPORTED, "model_type"},
     {"{" LLAMA ", \"attention_bias\": true}", TR_EUNSUPPORTED, "attention_bias"},
     {"{" LLAMA ", \"mlp_bias\": true}", TR_EUNSUPPORTED, "mlp_bias"},
@@ -115,6 +115,84 @@ static const struct {
     {"{\"model_type\": \"gpt2\", \"n_layer\": 1}", TR_EFORMAT, "vocab_size"},
     {"[]", TR_EFORMAT, "config.json"},
 };
+
+#define BERT                                                                                                 \
+    "\"model_type\": \"bert\", \"hidden_size\": 8, \"intermediate_size\": 12, \"num_hidden_layers\": 1, "    \
+    "\"num_attention_heads\": 2, \"vocab_size\": 300, \"max_position_embeddings\": 64, "
+
+static void test_encoders(void **unused)
+{
+    (void)unused;
+    static const char begins[] =
+        "# Made by `trireme import`. Set the texts to train on, and how.\n"
+        "name: \"small\"\n"
+        "data:\n"
+        "  train: {text: {path: \"a.tsv\", unit: ids, ids: 300, classes: %d%s, max_tokens: %d}}\n"
+        "layers:\n"
+        "- embedding: {width: 8, name: tokens}\n"
+        "- position: {length: %d, name: places}\n"
+        "- layer_norm: {epsilon: 1e-12, name: begun}\n"
+        "- attention: {heads: 2, name: attention0}\n"
+        "- add: {with: begun}\n"
+        "- layer_norm: {epsilon: 1e-12, name: attended0}\n"
+        "- dense: {units: 12, name: up0}\n"
+        "- gelu: {approximate: none}\n"
+        "- dense: {units: 8, name: down0}\n"
+        "- add: {with: attended0}\n"
+        "- layer_norm: {epsilon: 1e-12, name: block0}\n"
+        "%s"
+        "- dense: {units: %d, name: classes}\n"
+        "optimizer: {rule: adamw, rate: 2e-5}\n"
+        "train: {batch: 16, epochs: 3}\n";
+    static const char pooled[] = "- first\n- dense: {units: 8, activation: tanh, name: pooled}\n";
+    static const struct {
+        const char *text, *tags, *pooled;
+        int classes, context, skipped;
+        bool begins;
+    } cases[] = {
+        {"{" BERT "\"architectures\": [\"BertForSequenceClassification\"], \"id2label\": {\"0\": \"a\", "
+         "\"1\": \"b\", \"2\": \"c\"}}",
+         "", pooled, 3, 64, 0, false},
+        {"{" BERT "\"architectures\": [\"BertForMaskedLM\"]}", "", pooled, 2, 64, 0, true},
+        {"{" BERT "\"architectures\": [\"BertForTokenClassification\"], \"num_labels\": 5}", ", tags: true",
+         "", 5, 64, 0, false},
+        {"{\"model_type\": \"roberta\", \"hidden_size\": 8, \"intermediate_size\": 12, "
+         "\"num_hidden_layers\": 1, "
+         "\"num_attention_heads\": 2, \"vocab_size\": 300, \"max_position_embeddings\": 66, "
+         "\"architectures\": "
+         "[\"RobertaForSequenceClassification\"]}",
+         "", pooled, 2, 64, 2, false},
+    };
+    for (int i = 0; i < LENGTH(cases); i++) {
+        struct tr_hub_config config;
+        char *model, wanted[2048];
+        assert_int_equal(read(cases[i].text, &config), TR_OK);
+        assert_int_equal(config.skipped, cases[i].skipped);
+        assert_int_equal(config.begins, cases[i].begins);
+        assert_int_equal(tr_hub_model(&config, "small", "a.tsv", "dir", 64, &model), TR_OK);
+        snprintf(wanted, sizeof wanted, begins, cases[i].classes, cases[i].tags, cases[i].context,
+                 cases[i].context, cases[i].pooled, cases[i].classes);
+        assert_string_equal(model, wanted);
+        tr_free(model);
+    }
+    static const char *const others[][2] = {
+        {"{" BERT "\"architectures\": [\"BertForQuestionAnswering\"]}", "BertForQuestionAnswering"},
+        {"{" BERT "\"architectures\": [\"RobertaModel\"]}", "no network of this model_type"},
+        {"{" BERT "\"architectures\": []}", "no network of this model_type"},
+        {"{" BERT "\"architectures\": [\"BertModel\"], \"hidden_act\": \"relu\"}", "hidden_act"},
+        {"{" BERT "\"architectures\": [\"BertModel\"], \"position_embedding_type\": \"relative_key\"}",
+         "relative_key"},
+        {"{" BERT "\"architectures\": [\"BertModel\"], \"is_decoder\": true}", "is_decoder"},
+        {"{" BERT "\"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": 1}",
+         "fewer than two"},
+        {"{" BERT "\"architectures\": [\"BertModel\"], \"problem_type\": \"regression\"}", "regression"},
+    };
+    for (int i = 0; i < LENGTH(others); i++) {
+        struct tr_hub_config config;
+        if (read(others[i][0], &config) == TR_OK) fail_msg("%s is read", others[i][0]);
+        if (!strstr(tr_error_message(), others[i][1])) fail_msg("%s: %s", others[i][0], tr_error_message());
+    }
+}
 
 static void test_refused(void **unused)
 {
@@ -303,8 +381,9 @@ static void test_files(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama), cmocka_unit_test(test_gpt2),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_again), cmocka_unit_test(test_others), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_llama),   cmocka_unit_test(test_gpt2),  cmocka_unit_test(test_encoders),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_again), cmocka_unit_test(test_others),
+        cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -413,7 +413,7 @@ void fuzz_hub(const uint8_t *data, size_t size)
             FUZZ_DEMAND(tr_hub_model(&config, "fuzz", "a", "b", 128, &model) == TR_OK);
             FUZZ_DEMAND(tr_config_parse(model, strlen(model), "model", &tree) == TR_OK);
         }
-        if (tr_hub_weights(&config, directory, &bytes, &length) == TR_OK) {
+        if (tr_hub_weights(&config, directory, true, &bytes, &length) == TR_OK) {
             tr_safetensors *file = NULL;
             FUZZ_DEMAND(tr_safetensors_open_memory("ours", bytes, length, &file) == TR_OK);
             tr_safetensors_close(&file);

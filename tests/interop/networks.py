@@ -120,9 +120,9 @@ layers:
 layers:
 - conv: {filters: 6, kernel: 2, stride: 2}
 - tokens: {name: places}
-- conv1d: {filters: 8, kernel: 3, stride: 2, activation: tanh, name: half}
+- conv1d: {filters: 8, kernel: 3, stride: 2, activation: tanh, name: shorter}
 - attention: {heads: 2, causal: true}
-- add: half
+- add: shorter
 - conv1d: {filters: 6, kernel: 4, stride: 3, dilation: 2, groups: 2, causal: true, activation: leaky_relu}
 - conv1d: {filters: 8, kernel: 3}
 - gru: 6

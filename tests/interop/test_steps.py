@@ -224,12 +224,12 @@ def larger():
 class Fewer(nn.Module):
     def __init__(self):
         super().__init__()
-        self.half = nn.Conv1d(2, 6, 3, stride=2)
+        self.shorter = nn.Conv1d(2, 6, 3, stride=2)
         self.third = nn.Conv1d(6, 6, 4, stride=3, dilation=2, groups=3)
         self.dense1 = nn.Linear(6, 3)
 
     def forward(self, x):
-        x = torch.tanh(self.half(F.pad(x.flatten(2), (1, 1))))
+        x = torch.tanh(self.shorter(F.pad(x.flatten(2), (1, 1))))
         return self.dense1(torch.tanh(self.third(F.pad(x, (6, 0)))).mean(2))
 
 
@@ -240,7 +240,7 @@ def fewer():
     x = torch.tensor(pixels).permute(0, 3, 1, 2).double() * float(np.float32(1 / 255))
     layers = """
 - tokens
-- conv1d: {filters: 6, kernel: 3, stride: 2, activation: tanh, name: half}
+- conv1d: {filters: 6, kernel: 3, stride: 2, activation: tanh, name: shorter}
 - conv1d: {filters: 6, kernel: 4, stride: 3, dilation: 2, groups: 3, causal: true, activation: tanh, name: third}
 - global_average_pool
 - dense: 3

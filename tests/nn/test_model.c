@@ -84,6 +84,7 @@ static const struct shape_case shape_cases[] = {
     {"global_max_pool", "[global_max_pool]", "7x6x3", 0, "3", ""},
     {"gru", "[gru: 8, last]", "tokens x 3", 0, "tokens x 8",
      "weights 3x24 recurrent_weights 8x24 bias 24 recurrent_bias 24"},
+    {"first", "[first, tanh]", "tokens x 3", 0, "3", ""},
     {"last", "[last, tanh]", "tokens x 3", 0, "3", ""},
     {"layer_norm", "[layer_norm]", "4x5x3", 0, "4x5x3", "gamma 60 beta 60"},
     {"layer_norm", "[layer_norm, last]", "tokens x 6", 0, "tokens x 6", "gamma 6 beta 6"},

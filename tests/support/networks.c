@@ -429,6 +429,22 @@ const struct network networks[] = {
      "- conv1d: {filters: 3, kernel: 2, stride: 5, use_bias: false}\n"
      "- global_average_pool\n"
      "- dense: 3\n"},
+    {"the first token, as an encoder reads it", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 6, weights: {normal: 0.7}, name: tokens}\n"
+     "- position: {length: 5, name: places}\n"
+     "- layer_norm: {epsilon: 1e-3, name: begun}\n"
+     "- attention: 2\n"
+     "- add: begun\n"
+     "- layer_norm: {epsilon: 1e-3, name: attended}\n"
+     "- dense: 8\n"
+     "- gelu\n"
+     "- dense: 6\n"
+     "- add: attended\n"
+     "- layer_norm: 1e-3\n"
+     "- first\n"
+     "- dense: {units: 6, activation: tanh}\n"
+     "- dense: 3\n"},
     {"channels of pixels", "5x4x2", 0,
      "layers:\n"
      "- conv: {filters: 6, kernel: 3, padding: same, name: a}\n"

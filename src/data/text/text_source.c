@@ -13,7 +13,7 @@ struct text_options {
     struct tr_words_options words;
     bool tags;
     struct tr_text_form form;
-    int32_t classes, max_tokens;
+    int32_t classes, max_tokens, ids;
     int on_bad_record;
     double max_bad;
 };
@@ -92,6 +92,13 @@ static const struct tr_option text_options[] = {
      .fallback = "",
      .help = "for a table: the column of the label; default: the last one"},
     TR_OPTIONS_BAD(struct text_options),
+    {.key = "ids",
+     .type = TR_OPTION_INT32,
+     FIELD(ids),
+     .fallback = "0",
+     .most = TR_IDS_MAX,
+     .help = "with unit: ids, the number of different tokens; a text is then numbers below that, split by "
+             "blanks"},
 };
 
 struct text_source {
@@ -203,6 +210,12 @@ static tr_status next_example(struct reading *reading, struct tr_text_records *r
                              *misfit ? "a byte that is part of no UTF-8 character; correct it, or set "
                                        "unit: bytes"
                                      : "a byte 0; give a text file");
+    const int64_t wrong = tr_vocabulary_no_id(reading->vocabulary, record->text, record->length);
+    if (wrong >= 0)
+        return tr_lines_fail(lines, lines->line,
+                             "token %" PRId64 " of the text is no number from 0 to %" PRId32
+                             "; give the numbers that the tokenizer gave, or raise `ids`",
+                             wrong, tr_vocabulary_size(reading->vocabulary) - 1);
     int64_t tokens = tr_vocabulary_tokens(reading->vocabulary, record->text, record->length);
     if (tokens == 0) return tr_lines_fail(lines, lines->line, "no words; leave the line out");
     return tr_text_labels_check(&reading->labels, lines, record, tokens, &example->label);
@@ -300,6 +313,14 @@ static tr_status walk(struct reading *reading, struct text_source *source, tr_vo
     return status;
 }
 
+/* Ids are all there before the first text. */
+static tr_status begin_ids(const struct reading *reading, struct text_source *source)
+{
+    if (reading->options->ids > 0)
+        return tr_vocabulary_settle_ids(source->words.vocabulary, reading->options->ids);
+    return tr_fail(TR_EINVAL, "%s: unit is ids, but not how many there are; set ids", reading->path);
+}
+
 static tr_status fill(struct reading *reading, const char *state, struct text_source *source)
 {
     const struct text_options *options = reading->options;
@@ -313,8 +334,10 @@ static tr_status fill(struct reading *reading, const char *state, struct text_so
     TR_TRY(tr_text_labels_settle(labels, reading->path, (const char *)reading->file.data, reading->file.size,
                                  state));
     reading->vocabulary = source->words.vocabulary;
-    TR_TRY(walk(reading, source, state ? NULL : source->words.vocabulary, &bad));
-    TR_TRY(tr_words_settle(&source->words, &options->words, state));
+    const bool counts = !state && options->words.unit != TR_UNIT_IDS;
+    if (!state && !counts) TR_TRY(begin_ids(reading, source));
+    TR_TRY(walk(reading, source, counts ? source->words.vocabulary : NULL, &bad));
+    if (counts) TR_TRY(tr_words_settle(&source->words, &options->words, state));
 
     info->count = bad.records - bad.bad;
     info->skipped = bad.bad;

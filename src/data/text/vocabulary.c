@@ -17,10 +17,14 @@
         "bytes", TR_UNIT_BYTES, "all 256, of any file"                                                       \
     }
 
-const struct tr_choice tr_text_unit_choices[] = {CHOICES, {NULL, 0}};
+#define IDS                                                                                                  \
+    {                                                                                                        \
+        "ids", TR_UNIT_IDS, "token numbers of another program"                                               \
+    }
+const struct tr_choice tr_text_unit_choices[] = {CHOICES, IDS, {NULL, 0}};
 const struct tr_choice tr_unit_choices[] = {
     CHOICES,
-    {"ids", TR_UNIT_IDS, "token numbers of another program"},
+    IDS,
     {"bpe", TR_UNIT_BPE, "subwords of `tokenizer`"},
     {NULL, 0},
 };

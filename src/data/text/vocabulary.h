@@ -9,8 +9,9 @@
  *
  *     trireme vocabulary 1, <classes> classes, <lines> lines
  *     lower_case <0 or 1> max_tokens <number>[ unit characters|bytes|ids|bpe]
- *     <unknown>                              not with bytes and ids, as all that follows; there are <classes>
- * ids <word 1>, or the number of a character as "U+0041"
+ *     ids <number>                           with ids, unless there are <classes> of them
+ *     <unknown>                              not with bytes and ids, as all that follows
+ *     <word 1>                               or the number of a character as "U+0041"
  *     ...
  *
  * With bpe the lines are those of a tokenizer.json.
@@ -48,8 +49,8 @@ tr_status tr_vocabulary_settle(tr_vocabulary *vocabulary, int64_t min_count, int
 /* In the place of both: ids from 0 to count - 1, 1 <= count <= TR_IDS_MAX. */
 tr_status tr_vocabulary_settle_ids(tr_vocabulary *vocabulary, int32_t count);
 
-/* In the place of both: the tokens of a tokenizer, which is taken; where a network has more than these, `ids` is how
-   many, and those beyond have no text. */
+/* In the place of both: the tokens of a tokenizer, which is taken; where a network has more than these, `ids`
+   is how many, and those beyond have no text. */
 void tr_vocabulary_settle_bpe(tr_vocabulary *vocabulary, tr_bpe **bpe, int32_t ids);
 /* The tokenizer, borrowed; NULL where there is none. */
 const tr_bpe *tr_vocabulary_bpe(const tr_vocabulary *vocabulary);

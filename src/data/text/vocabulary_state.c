@@ -17,13 +17,15 @@ tr_status tr_vocabulary_write(const tr_vocabulary *vocabulary, int32_t classes, 
     enum tr_unit unit = vocabulary->unit;
     char *tokenizer = NULL;
     int32_t lines = unit == TR_UNIT_BYTES || unit == TR_UNIT_IDS ? 0 : vocabulary->words;
-    int64_t more = 0;
+    const bool counts_ids = unit == TR_UNIT_IDS && vocabulary->words != classes;
+    int64_t more = counts_ids;
     if (vocabulary->bpe) TR_TRY(tr_bpe_write(vocabulary->bpe, &tokenizer));
     for (const char *at = tokenizer; at && *at; at++) more += *at == '\n';
     tr_state_add_head(&text, "vocabulary", classes, lines + more + 1);
     tr_text_addf(&text, "lower_case %d max_tokens %" PRId32, vocabulary->lower_case, vocabulary->max_tokens);
     if (unit != TR_UNIT_WORDS) tr_text_addf(&text, " unit %s", tr_unit_choices[unit].name);
     tr_text_add(&text, "\n");
+    if (counts_ids) tr_text_addf(&text, "ids %" PRId32 "\n", vocabulary->words);
     if (tokenizer) tr_text_add(&text, tokenizer);
     tr_free(tokenizer);
     for (int32_t i = 0; i < lines; i++) {
@@ -113,6 +115,23 @@ static tr_status read_tokenizer(struct tr_state_reader *reader, tr_vocabulary *v
     return TR_OK;
 }
 
+/* How many there are is a line, or the number of classes. */
+static tr_status read_ids(struct tr_state_reader *reader, tr_vocabulary *vocabulary)
+{
+    int32_t ids = reader->classes;
+    const char *line;
+    size_t length;
+    int used = 0;
+    if (reader->line < reader->lines) {
+        TR_TRY(tr_state_next(reader, &line, &length));
+        if (sscanf(line, "ids %7" SCNd32 "%n", &ids, &used) != 1 || (size_t)used != length) ids = 0;
+    }
+    if (ids < 1 || ids > TR_IDS_MAX)
+        return refuse_state(reader, "does not say how many ids there are, 1 to 1,048,576");
+    TR_TRY(tr_vocabulary_settle_ids(vocabulary, ids));
+    return tr_state_end(reader);
+}
+
 static tr_status read_words(struct tr_state_reader *reader, tr_vocabulary *vocabulary)
 {
     const char *line;
@@ -123,12 +142,7 @@ static tr_status read_words(struct tr_state_reader *reader, tr_vocabulary *vocab
         TR_TRY(vocabulary_settle_bytes(vocabulary));
         return tr_state_end(reader);
     }
-    if (vocabulary->unit == TR_UNIT_IDS) {
-        if (reader->classes < 1 || reader->classes > TR_IDS_MAX)
-            return refuse_state(reader, "does not say how many ids there are, 1 to 1,048,576");
-        TR_TRY(tr_vocabulary_settle_ids(vocabulary, reader->classes));
-        return tr_state_end(reader);
-    }
+    if (vocabulary->unit == TR_UNIT_IDS) return read_ids(reader, vocabulary);
     if (reader->lines > TR_VOCABULARY_MAX) return refuse_state(reader, "too many words");
     TR_TRY(tr_state_next(reader, &line, &length));
     if (length != strlen(VOCABULARY_UNKNOWN) || memcmp(line, VOCABULARY_UNKNOWN, length) != 0) {

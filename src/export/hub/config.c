@@ -13,7 +13,8 @@
 #define CONFIG_MAX            ((uint64_t)1 << 20)
 #define SIZE_MAX_OF_A_NETWORK (1 << 24)
 
-static const char *const kinds[TR_HUB_KINDS] = {"gpt2", "llama", "mistral", "qwen2"};
+static const char *const kinds[TR_HUB_KINDS] = {"gpt2", "llama",      "mistral", "qwen2",
+                                                "bert", "distilbert", "roberta"};
 
 struct reading {
     const char *path;
@@ -139,10 +140,105 @@ static tr_status read_llama(const struct reading *reading, struct tr_hub_config 
     return read_window(reading, out);
 }
 
+/* ---- BERT and its kin ---- */
+
+/* A member of `id2label` for each class; a configuration without it has two. */
+static tr_status read_classes(const struct reading *reading, struct tr_hub_config *out)
+{
+    const struct tr_json_value *names = tr_json_find(reading->root, "id2label");
+    TR_TRY(size_of(reading, "num_labels", 2, &out->classes));
+    if (names && names->kind == TR_JSON_OBJECT) out->classes = names->count;
+    const char *problem = tr_json_text_or_empty(reading->root, "problem_type");
+    if (*problem && strcmp(problem, "single_label_classification") != 0)
+        return refuse(reading, "problem_type", problem, "classes of which a text has one are known");
+    if (out->classes >= 2 && out->classes <= SIZE_MAX_OF_A_NETWORK) return TR_OK;
+    return refuse(reading, "id2label", "of fewer than two classes",
+                  "a network that gives values is another one");
+}
+
+/* What the network makes of the vectors of tokens. Without it the classes begin anew. */
+static tr_status read_task(const struct reading *reading, struct tr_hub_config *out)
+{
+    static const char *const begins[] = {"Model", "ForMaskedLM", "ForPreTraining"};
+    static const char *const families[] = {"Bert", "DistilBert", "Roberta"};
+    const struct tr_json_value *all = tr_json_find(reading->root, "architectures");
+    const struct tr_json_value *first = all && all->kind == TR_JSON_ARRAY ? all->first : NULL;
+    const char *name = first && first->kind == TR_JSON_TEXT ? first->text : "";
+    const char *family = families[out->kind - TR_HUB_BERT], *task = name + strlen(family);
+    TR_TRY(read_classes(reading, out));
+    if (strncmp(name, family, strlen(family)) != 0)
+        return refuse(reading, "architectures", name, "that is no network of this model_type");
+    out->tags = strcmp(task, "ForTokenClassification") == 0;
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++) out->begins |= strcmp(task, begins[i]) == 0;
+    if (out->tags || out->begins || strcmp(task, "ForSequenceClassification") == 0) return TR_OK;
+    return refuse(
+        reading, "architectures", name,
+        "classes of texts (ForSequenceClassification) and of tokens (ForTokenClassification) are known");
+}
+
+static tr_status read_gelu(const struct reading *reading, const char *key, struct tr_hub_config *out)
+{
+    const struct tr_json_value *value = tr_json_find(reading->root, key);
+    out->exact_gelu = is_null(value) || (value->kind == TR_JSON_TEXT && strcmp(value->text, "gelu") == 0);
+    return out->exact_gelu ? TR_OK : must_be(reading, key, "gelu_new");
+}
+
+static tr_status read_distilbert(const struct reading *reading, struct tr_hub_config *out)
+{
+    TR_TRY(size_of(reading, "dim", 0, &out->width));
+    TR_TRY(size_of(reading, "n_layers", 0, &out->layers));
+    TR_TRY(size_of(reading, "n_heads", 0, &out->heads));
+    TR_TRY(size_of(reading, "hidden_dim", 0, &out->inner));
+    TR_TRY(size_of(reading, "max_position_embeddings", 512, &out->context));
+    out->epsilon = 1e-12;
+    return read_gelu(reading, "activation", out);
+}
+
+static tr_status read_bert(const struct reading *reading, struct tr_hub_config *out)
+{
+    TR_TRY(size_of(reading, "hidden_size", 0, &out->width));
+    TR_TRY(size_of(reading, "num_hidden_layers", 0, &out->layers));
+    TR_TRY(size_of(reading, "num_attention_heads", 0, &out->heads));
+    TR_TRY(size_of(reading, "intermediate_size", 0, &out->inner));
+    TR_TRY(size_of(reading, "max_position_embeddings", 512, &out->context));
+    TR_TRY(size_of(reading, "type_vocab_size", 2, &out->types));
+    TR_TRY(number_of(reading, reading->root, "layer_norm_eps", 1e-12, &out->epsilon));
+    TR_TRY(must_be(reading, "position_embedding_type", "absolute"));
+    TR_TRY(must_not(reading, "is_decoder"));
+    TR_TRY(must_not(reading, "add_cross_attention"));
+    return read_gelu(reading, "hidden_act", out);
+}
+
+/* RoBERTa counts places from the number of the token that pads, and leaves that one out. */
+static tr_status read_places(const struct reading *reading, struct tr_hub_config *out)
+{
+    if (out->kind != TR_HUB_ROBERTA) return TR_OK;
+    if (is_null(tr_json_find(reading->root, "pad_token_id")))
+        out->skipped = 1;
+    else
+        TR_TRY(tr_json_get_integer(reading->root, reading->path, "pad_token_id", 0, SIZE_MAX_OF_A_NETWORK,
+                                   &out->skipped));
+    out->skipped++;
+    out->context -= out->skipped;
+    if (out->context > 0) return TR_OK;
+    return tr_fail(TR_EFORMAT, "%s: max_position_embeddings leaves no place behind that of pad_token_id",
+                   reading->path);
+}
+
+static tr_status read_encoder(const struct reading *reading, struct tr_hub_config *out)
+{
+    TR_TRY(out->kind == TR_HUB_DISTILBERT ? read_distilbert(reading, out) : read_bert(reading, out));
+    TR_TRY(read_places(reading, out));
+    out->kv_heads = out->heads;
+    out->head_size = out->width / out->heads;
+    out->bias = true;
+    return read_task(reading, out);
+}
+
 static tr_status check(const struct reading *reading, const struct tr_hub_config *out)
 {
     if (out->heads % out->kv_heads == 0 && out->head_size > 0 &&
-        (out->kind != TR_HUB_GPT2 || out->width % out->heads == 0) &&
+        ((out->kind != TR_HUB_GPT2 && !tr_hub_is_encoder(out)) || out->width % out->heads == 0) &&
         out->head_size <= SIZE_MAX_OF_A_NETWORK / out->heads)
         return TR_OK;
     return tr_fail(TR_EFORMAT, "%s: %lld heads, %lld of keys, of %lld numbers do not fit a width of %lld",
@@ -157,10 +253,13 @@ static tr_status read_all(struct reading *reading, struct tr_hub_config *out)
     *out = (struct tr_hub_config){.factor = 1};
     while (kind < TR_HUB_KINDS && strcmp(type, kinds[kind]) != 0) kind++;
     if (kind == TR_HUB_KINDS)
-        return refuse(reading, "model_type", type, "known are gpt2, llama, mistral and qwen2");
+        return refuse(reading, "model_type", type,
+                      "known are gpt2, llama, mistral, qwen2, bert, distilbert and roberta");
     out->kind = (enum tr_hub_kind)kind;
     TR_TRY(size_of(reading, "vocab_size", 0, &out->vocabulary));
-    TR_TRY(kind == TR_HUB_GPT2 ? read_gpt2(reading, out) : read_llama(reading, out));
+    TR_TRY(kind == TR_HUB_GPT2      ? read_gpt2(reading, out)
+           : tr_hub_is_encoder(out) ? read_encoder(reading, out)
+                                    : read_llama(reading, out));
     out->tied = truth_of(reading, "tie_word_embeddings", kind == TR_HUB_GPT2);
     return check(reading, out);
 }

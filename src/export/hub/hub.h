@@ -1,13 +1,23 @@
 /* A directory as Hugging Face's save_pretrained() writes it: config.json, model.safetensors, and a tokenizer.
- * Known are the language models GPT-2, Llama, Mistral and Qwen2; other models, and options of these that
- * would change their numbers, are refused by name.
+ * Known are the language models GPT-2, Llama, Mistral and Qwen2, and the encoders BERT, DistilBERT and
+ * RoBERTa with classes of texts or of tokens; other models, and options of these that would change their
+ * numbers, are refused by name.
  */
 #ifndef TR_EXPORT_HUB_H
 #define TR_EXPORT_HUB_H
 
 #include "base/text/text.h"
 
-enum tr_hub_kind { TR_HUB_GPT2, TR_HUB_LLAMA, TR_HUB_MISTRAL, TR_HUB_QWEN2, TR_HUB_KINDS };
+enum tr_hub_kind {
+    TR_HUB_GPT2,
+    TR_HUB_LLAMA,
+    TR_HUB_MISTRAL,
+    TR_HUB_QWEN2,
+    TR_HUB_BERT, /* from here on encoders */
+    TR_HUB_DISTILBERT,
+    TR_HUB_ROBERTA,
+    TR_HUB_KINDS
+};
 
 /* What config.json says. */
 struct tr_hub_config {
@@ -16,8 +26,19 @@ struct tr_hub_config {
     int64_t window; /* 0: none */
     double epsilon, rotary, factor, original, low, high;
     bool tied, bias; /* bias: of queries, keys and values */
-    bool exact_gelu; /* of GPT-2: without tanh */
+    bool exact_gelu; /* of GPT-2 and encoders: without tanh */
+    /* Of encoders: */
+    int64_t classes;
+    int64_t types;   /* vectors of kinds of texts; 0: none */
+    int64_t skipped; /* places in front of that of the first token */
+    bool tags;       /* each token has classes, else the text */
+    bool begins;     /* the file has no such classes, which begin anew */
 };
+
+static inline bool tr_hub_is_encoder(const struct tr_hub_config *config)
+{
+    return config->kind >= TR_HUB_BERT;
+}
 
 /* "gpt2", as config.json calls it. Static storage. */
 const char *tr_hub_kind_name(enum tr_hub_kind kind);
@@ -27,13 +48,15 @@ bool tr_hub_is_directory(const char *path);
 /* TR_ENOTFOUND, TR_EFORMAT, TR_EUNSUPPORTED. */
 tr_status tr_hub_read_config(const char *directory, struct tr_hub_config *out);
 /* The model file: `text` is the file of text to train on, in windows of `window` tokens, and `tokenizer` the
-   directory of one. Returned, free with tr_free(). TR_ENOMEM. */
+   directory of one; of an encoder texts are numbers of tokens, with a label or labels. Returned, free with
+   tr_free(). TR_ENOMEM. */
 tr_status tr_hub_model(const struct tr_hub_config *config, const char *name, const char *text,
                        const char *tokenizer, int64_t window, char **model);
 /* The tensors of the directory as a safetensors file in memory, with PyTorch's layout of that network: *bytes
    [*size], free with tr_free(). TR_EMISMATCH for tensors that are missing or of another shape,
-   TR_EUNSUPPORTED for numbers that are not of 16 or 32 bits. */
-tr_status tr_hub_weights(const struct tr_hub_config *config, const char *directory, void **bytes,
-                         size_t *size);
+   TR_EUNSUPPORTED for numbers that are not of 16 or 32 bits. With `partial` an encoder may lack what makes
+   classes of its vectors, and so do the bytes. */
+tr_status tr_hub_weights(const struct tr_hub_config *config, const char *directory, bool partial,
+                         void **bytes, size_t *size);
 
 #endif

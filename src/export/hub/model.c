@@ -74,12 +74,54 @@ static void add_block(const struct tr_hub_config *config, int64_t i, const char 
     tr_text_addf(text, "- add: {with: attended%" PRId64 ", name: block%" PRId64 "}\n", i, i);
 }
 
+/* A text is numbers of tokens, as the tokenizer of the directory gives them. Kinds of texts are of those with
+ * two parts; here all are of the first kind, whose vector is part of the places. */
+static void add_encoder(const struct tr_hub_config *config, const char *name, const char *file,
+                        struct tr_text *text)
+{
+    const char *gelu = config->exact_gelu ? "none" : "tanh";
+    char number[TR_TEXT_NUMBER_SIZE], before[32] = "begun";
+    tr_text_from_double(config->epsilon, number);
+    tr_text_add(text, "# Made by `trireme import`. Set the texts to train on, and how.\nname: ");
+    tr_text_add_quoted(text, name);
+    tr_text_add(text, "\ndata:\n  train: {text: {path: ");
+    tr_text_add_quoted(text, file);
+    tr_text_addf(text,
+                 ", unit: ids, ids: %" PRId64 ", classes: %" PRId64 "%s, max_tokens: %" PRId64
+                 "}}\nlayers:\n- embedding: {width: %" PRId64 ", name: tokens}\n- position: {length: %" PRId64
+                 ", name: places}\n- layer_norm: {epsilon: %s, name: begun}\n",
+                 config->vocabulary, config->classes, config->tags ? ", tags: true" : "", config->context,
+                 config->width, config->context, number);
+    for (int64_t i = 0; i < config->layers; i++) {
+        tr_text_addf(text,
+                     "- attention: {heads: %" PRId64 ", name: attention%" PRId64 "}\n- add: {with: %s}\n"
+                     "- layer_norm: {epsilon: %s, name: attended%" PRId64 "}\n- dense: {units: %" PRId64
+                     ", name: up%" PRId64 "}\n- gelu: {approximate: %s}\n- dense: {units: %" PRId64
+                     ", name: down%" PRId64 "}\n- add: {with: attended%" PRId64
+                     "}\n- layer_norm: {epsilon: %s, name: block%" PRId64 "}\n",
+                     config->heads, i, before, number, i, config->inner, i, gelu, config->width, i, i, number,
+                     i);
+        snprintf(before, sizeof before, "block%" PRId64, i);
+    }
+    if (!config->tags)
+        tr_text_addf(text, "- first\n- dense: {units: %" PRId64 ", activation: %s, name: pooled}\n",
+                     config->width, config->kind == TR_HUB_DISTILBERT ? "relu" : "tanh");
+    tr_text_addf(text,
+                 "- dense: {units: %" PRId64 ", name: classes}\noptimizer: {rule: adamw, rate: 2e-5}\n"
+                 "train: {batch: 16, epochs: 3}\n",
+                 config->classes);
+}
+
 tr_status tr_hub_model(const struct tr_hub_config *config, const char *name, const char *file,
                        const char *tokenizer, int64_t window, char **model)
 {
     const char *norm = config->kind == TR_HUB_GPT2 ? "layer_norm" : "rms_norm";
     struct tr_text text = TR_TEXT_INIT;
     char number[TR_TEXT_NUMBER_SIZE];
+    if (tr_hub_is_encoder(config)) {
+        add_encoder(config, name, file, &text);
+        return tr_text_finish(&text, model);
+    }
     add_head(config, name, file, tokenizer, window, &text);
     if (config->kind == TR_HUB_GPT2)
         tr_text_addf(&text, "- position: {length: %" PRId64 ", name: places}\n", config->context);

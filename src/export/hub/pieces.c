@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Sizes by what config.json says. */
-enum extent { ONE, WIDTH, INNER, VOCABULARY, CONTEXT, OWN, SHARED, QKV };
+enum extent { ONE, WIDTH, INNER, VOCABULARY, CONTEXT, OWN, SHARED, QKV, CLASSES };
 
 struct row {
     const char *layer, *part; /* ours; a * stands for the number of the block */
@@ -87,6 +87,90 @@ static const struct row scores[] = {
     {0},
 };
 
+/* ---- encoders ---- */
+
+static const struct row bert_first[] = {
+    {"tokens", "weight", VOCABULARY, WIDTH, "@embeddings.word_embeddings.weight", "", false, TR_HUB_TABLE},
+    {"places", "weight", CONTEXT, WIDTH, "@embeddings.position_embeddings.weight", "", false, TR_HUB_TABLE},
+    {"begun", "weight", WIDTH, ONE, "@embeddings.LayerNorm.weight", ""},
+    {"begun", "bias", WIDTH, ONE, "@embeddings.LayerNorm.bias", ""},
+    {0},
+};
+static const struct row bert_block[] = {
+    {"attention*", "in_proj_weight", OWN, WIDTH, "@encoder.layer.*.attention.self.query.weight", "", false,
+     TR_HUB_QUERIES},
+    {"attention*", "in_proj_weight", OWN, WIDTH, "@encoder.layer.*.attention.self.key.weight", "", false,
+     TR_HUB_KEYS},
+    {"attention*", "in_proj_weight", OWN, WIDTH, "@encoder.layer.*.attention.self.value.weight", "", false,
+     TR_HUB_VALUES},
+    {"attention*", "in_proj_bias", OWN, ONE, "@encoder.layer.*.attention.self.query.bias", "", false,
+     TR_HUB_QUERIES},
+    {"attention*", "in_proj_bias", OWN, ONE, "@encoder.layer.*.attention.self.key.bias", "", false,
+     TR_HUB_KEYS},
+    {"attention*", "in_proj_bias", OWN, ONE, "@encoder.layer.*.attention.self.value.bias", "", false,
+     TR_HUB_VALUES},
+    {"attention*", "out_proj.weight", WIDTH, WIDTH, "@encoder.layer.*.attention.output.dense.weight", ""},
+    {"attention*", "out_proj.bias", WIDTH, ONE, "@encoder.layer.*.attention.output.dense.bias", ""},
+    {"attended*", "weight", WIDTH, ONE, "@encoder.layer.*.attention.output.LayerNorm.weight", ""},
+    {"attended*", "bias", WIDTH, ONE, "@encoder.layer.*.attention.output.LayerNorm.bias", ""},
+    {"up*", "weight", INNER, WIDTH, "@encoder.layer.*.intermediate.dense.weight", ""},
+    {"up*", "bias", INNER, ONE, "@encoder.layer.*.intermediate.dense.bias", ""},
+    {"down*", "weight", WIDTH, INNER, "@encoder.layer.*.output.dense.weight", ""},
+    {"down*", "bias", WIDTH, ONE, "@encoder.layer.*.output.dense.bias", ""},
+    {"block*", "weight", WIDTH, ONE, "@encoder.layer.*.output.LayerNorm.weight", ""},
+    {"block*", "bias", WIDTH, ONE, "@encoder.layer.*.output.LayerNorm.bias", ""},
+    {0},
+};
+static const struct row bert_pooled[] = {
+    {"pooled", "weight", WIDTH, WIDTH, "@pooler.dense.weight", ""},
+    {"pooled", "bias", WIDTH, ONE, "@pooler.dense.bias", ""},
+    {0},
+};
+static const struct row bert_classes[] = {
+    {"classes", "weight", CLASSES, WIDTH, "classifier.weight", ""},
+    {"classes", "bias", CLASSES, ONE, "classifier.bias", ""},
+    {0},
+};
+
+static const struct row distilbert_block[] = {
+    {"attention*", "in_proj_weight", OWN, WIDTH, "@transformer.layer.*.attention.q_lin.weight", "", false,
+     TR_HUB_QUERIES},
+    {"attention*", "in_proj_weight", OWN, WIDTH, "@transformer.layer.*.attention.k_lin.weight", "", false,
+     TR_HUB_KEYS},
+    {"attention*", "in_proj_weight", OWN, WIDTH, "@transformer.layer.*.attention.v_lin.weight", "", false,
+     TR_HUB_VALUES},
+    {"attention*", "in_proj_bias", OWN, ONE, "@transformer.layer.*.attention.q_lin.bias", "", false,
+     TR_HUB_QUERIES},
+    {"attention*", "in_proj_bias", OWN, ONE, "@transformer.layer.*.attention.k_lin.bias", "", false,
+     TR_HUB_KEYS},
+    {"attention*", "in_proj_bias", OWN, ONE, "@transformer.layer.*.attention.v_lin.bias", "", false,
+     TR_HUB_VALUES},
+    {"attention*", "out_proj.weight", WIDTH, WIDTH, "@transformer.layer.*.attention.out_lin.weight", ""},
+    {"attention*", "out_proj.bias", WIDTH, ONE, "@transformer.layer.*.attention.out_lin.bias", ""},
+    {"attended*", "weight", WIDTH, ONE, "@transformer.layer.*.sa_layer_norm.weight", ""},
+    {"attended*", "bias", WIDTH, ONE, "@transformer.layer.*.sa_layer_norm.bias", ""},
+    {"up*", "weight", INNER, WIDTH, "@transformer.layer.*.ffn.lin1.weight", ""},
+    {"up*", "bias", INNER, ONE, "@transformer.layer.*.ffn.lin1.bias", ""},
+    {"down*", "weight", WIDTH, INNER, "@transformer.layer.*.ffn.lin2.weight", ""},
+    {"down*", "bias", WIDTH, ONE, "@transformer.layer.*.ffn.lin2.bias", ""},
+    {"block*", "weight", WIDTH, ONE, "@transformer.layer.*.output_layer_norm.weight", ""},
+    {"block*", "bias", WIDTH, ONE, "@transformer.layer.*.output_layer_norm.bias", ""},
+    {0},
+};
+static const struct row distilbert_pooled[] = {
+    {"pooled", "weight", WIDTH, WIDTH, "pre_classifier.weight", ""},
+    {"pooled", "bias", WIDTH, ONE, "pre_classifier.bias", ""},
+    {0},
+};
+
+static const struct row roberta_pooled[] = {
+    {"pooled", "weight", WIDTH, WIDTH, "classifier.dense.weight", ""},
+    {"pooled", "bias", WIDTH, ONE, "classifier.dense.bias", ""},
+    {"classes", "weight", CLASSES, WIDTH, "classifier.out_proj.weight", ""},
+    {"classes", "bias", CLASSES, ONE, "classifier.out_proj.bias", ""},
+    {0},
+};
+
 static int64_t extent_of(const struct tr_hub_config *config, enum extent extent)
 {
     const int64_t own = config->heads * config->head_size, shared = config->kv_heads * config->head_size;
@@ -105,6 +189,8 @@ static int64_t extent_of(const struct tr_hub_config *config, enum extent extent)
         return shared;
     case QKV:
         return own + 2 * shared;
+    case CLASSES:
+        return config->classes;
     case ONE:
         break;
     }
@@ -113,11 +199,36 @@ static int64_t extent_of(const struct tr_hub_config *config, enum extent extent)
 
 static void set_name(const char *name, int64_t block, char *out, size_t size)
 {
-    const char *star = strchr(name, '*');
+    const char *star = name ? strchr(name, '*') : NULL;
     if (star)
         snprintf(out, size, "%.*s%" PRId64 "%s", (int)(star - name), name, block, star + 1);
     else
-        snprintf(out, size, "%s", name);
+        snprintf(out, size, "%s", name ? name : "");
+}
+
+/* Tensors of an encoder have its name in front, in the place of the @. */
+static void set_their_name(const struct tr_hub_config *config, const char *name, int64_t block, char *out,
+                           size_t size)
+{
+    char own[78];
+    set_name(name, block, own, sizeof own);
+    if (own[0] == '@')
+        snprintf(out, size, "%.16s.%s", tr_hub_kind_name(config->kind), own + 1);
+    else
+        snprintf(out, size, "%s", own);
+}
+
+/* Of encoders: places in front of the first token's, and the vector of the first kind of texts. */
+static void place_encoder(const struct tr_hub_config *config, struct tr_hub_piece *piece)
+{
+    piece->may_lack =
+        config->begins && (strcmp(piece->layer, "pooled") == 0 || strcmp(piece->layer, "classes") == 0);
+    if (!tr_hub_is_encoder(config) || strcmp(piece->layer, "places") != 0) return;
+    piece->skipped = config->skipped;
+    piece->added_rows = config->types;
+    if (config->types > 0)
+        set_their_name(config, "@embeddings.token_type_embeddings.weight", 0, piece->added,
+                       sizeof piece->added);
 }
 
 /* Which rows of their parameter the roles are, and how many that has. */
@@ -146,16 +257,30 @@ static tr_status visit_rows(const struct tr_hub_config *config, const struct row
         };
         place(config, &piece);
         set_name(row->layer, block, piece.layer, sizeof piece.layer);
-        set_name(row->theirs, block, piece.theirs, sizeof piece.theirs);
+        set_their_name(config, row->theirs, block, piece.theirs, sizeof piece.theirs);
         set_name(row->gguf, block, piece.gguf, sizeof piece.gguf);
+        place_encoder(config, &piece);
         TR_TRY(visit(user, &piece));
     }
     return TR_OK;
 }
 
+static tr_status visit_encoder(const struct tr_hub_config *config, tr_hub_visit visit, void *user)
+{
+    const bool distilled = config->kind == TR_HUB_DISTILBERT, roberta = config->kind == TR_HUB_ROBERTA;
+    TR_TRY(visit_rows(config, bert_first, 0, visit, user));
+    for (int64_t i = 0; i < config->layers; i++)
+        TR_TRY(visit_rows(config, distilled ? distilbert_block : bert_block, i, visit, user));
+    if (roberta && !config->tags) return visit_rows(config, roberta_pooled, 0, visit, user);
+    if (!config->tags)
+        TR_TRY(visit_rows(config, distilled ? distilbert_pooled : bert_pooled, 0, visit, user));
+    return visit_rows(config, bert_classes, 0, visit, user);
+}
+
 tr_status tr_hub_each_piece(const struct tr_hub_config *config, tr_hub_visit visit, void *user)
 {
     const bool gpt2 = config->kind == TR_HUB_GPT2;
+    if (tr_hub_is_encoder(config)) return visit_encoder(config, visit, user);
     TR_TRY(visit_rows(config, gpt2 ? gpt2_first : llama_first, 0, visit, user));
     for (int64_t i = 0; i < config->layers; i++) {
         TR_TRY(visit_rows(config, gpt2 ? gpt2_block : llama_block, i, visit, user));

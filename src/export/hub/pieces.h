@@ -25,6 +25,10 @@ struct tr_hub_piece {
     int64_t first, total; /* its rows are those from `first` on, of `total` */
     bool across;          /* rows and columns are exchanged in their file */
     enum tr_hub_role role;
+    int64_t skipped;    /* rows of theirs in front of them */
+    char added[96];     /* the first row of this tensor is added to each row; "": none */
+    int64_t added_rows; /* of that tensor */
+    bool may_lack;      /* a file of a network without classes */
 };
 
 /* `piece` is borrowed for the call; a failure ends the walk. */

@@ -21,6 +21,7 @@ struct work {
     const struct tr_hub_files *files;
     struct made *made;
     int64_t count;
+    bool partial;
 };
 
 /* ---- reading ---- */
@@ -29,9 +30,9 @@ struct work {
 static const struct tr_safetensors_entry *find(const struct work *work, const char *name,
                                                tr_safetensors **file)
 {
-    static const char *const prefixes[] = {"transformer.", "model."};
+    static const char *const prefixes[] = {"transformer.", "model.", "bert.", "distilbert.", "roberta."};
     const struct tr_safetensors_entry *entry = tr_hub_files_find(work->files, name, file);
-    for (int i = 0; i < 2 && !entry; i++)
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0] && !entry; i++)
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
             entry = tr_hub_files_find(work->files, name + strlen(prefixes[i]), file);
     return entry;
@@ -93,24 +94,75 @@ static tr_status begin(struct work *work, const struct tr_hub_piece *piece)
     return TR_OK;
 }
 
+/* Some of the rows of a tensor. */
+static tr_status read_behind(tr_safetensors *file, const struct tr_safetensors_entry *entry,
+                             const struct tr_hub_piece *piece, float *to)
+{
+    const int64_t skipped = piece->skipped * piece->columns, count = piece->rows * piece->columns;
+    float *values = tr_alloc((size_t)(skipped + count), sizeof *values);
+    if (!values) return TR_ENOMEM;
+    const tr_status status = tr_safetensors_read(file, entry, values, NULL);
+    if (status == TR_OK) {
+        widen(entry->tensor.dtype, skipped + count, values);
+        memcpy(to, values + skipped, (size_t)count * sizeof *to);
+    }
+    tr_free(values);
+    return status;
+}
+
+/* Adds the first row of another tensor to each row. */
+static tr_status add_row(const struct work *work, const struct tr_hub_piece *piece, float *to)
+{
+    tr_safetensors *file = NULL;
+    const struct tr_safetensors_entry *entry = find(work, piece->added, &file);
+    TR_TRY(check_entry(work, piece->added, entry, 2, piece->added_rows, piece->columns));
+    float *values = tr_alloc((size_t)(piece->added_rows * piece->columns), sizeof *values);
+    if (!values) return TR_ENOMEM;
+    const tr_status status = tr_safetensors_read(file, entry, values, NULL);
+    if (status == TR_OK) widen(entry->tensor.dtype, piece->added_rows * piece->columns, values);
+    for (int64_t i = 0; status == TR_OK && i < piece->rows * piece->columns; i++)
+        to[i] += values[i % piece->columns];
+    tr_free(values);
+    return status;
+}
+
+/* Whether the file may do without a tensor that it lacks. */
+static tr_status check_lack(const struct work *work, const struct tr_hub_piece *piece, bool *lacks)
+{
+    tr_safetensors *file = NULL;
+    *lacks = piece->may_lack && !find(work, piece->theirs, &file);
+    if (!*lacks || work->partial) return TR_OK;
+    return tr_fail(TR_EMISMATCH,
+                   "\"%s\" has no tensor \"%s\": the network makes no classes; set `partial` to begin "
+                   "with some that know nothing",
+                   tr_hub_files_name(work->files), piece->theirs);
+}
+
 static tr_status take(void *user, const struct tr_hub_piece *piece)
 {
     struct work *work = user;
     tr_safetensors *file = NULL;
+    bool lacks;
+    TR_TRY(check_lack(work, piece, &lacks));
+    if (lacks) return TR_OK;
     if (piece->first == 0) TR_TRY(begin(work, piece));
     struct tr_stored_tensor *tensor = &work->made[work->count - 1].tensor;
     const int64_t rows = piece->rows, columns = piece->columns;
     const struct tr_safetensors_entry *entry = find(work, piece->theirs, &file);
-    TR_TRY(check_entry(work, piece->theirs, entry, piece->rank, piece->across ? columns : rows,
-                       piece->across ? rows : columns));
+    TR_TRY(check_entry(work, piece->theirs, entry, piece->rank,
+                       piece->across ? columns : rows + piece->skipped, piece->across ? rows : columns));
     /* Memory only where a tensor of theirs fits: sizes of config.json alone are no reason for it. */
     if (!tensor->data) tensor->data = tr_alloc((size_t)piece->total * (size_t)columns, sizeof(float));
     if (!tensor->data) return TR_ENOMEM;
     float *to = (float *)tensor->data + piece->first * columns;
     if (piece->across) return read_across(file, entry, rows, columns, to);
-    TR_TRY(tr_safetensors_read(file, entry, to, NULL));
-    widen(entry->tensor.dtype, rows * columns, to);
-    return TR_OK;
+    if (piece->skipped > 0) {
+        TR_TRY(read_behind(file, entry, piece, to));
+    } else {
+        TR_TRY(tr_safetensors_read(file, entry, to, NULL));
+        widen(entry->tensor.dtype, rows * columns, to);
+    }
+    return piece->added[0] ? add_row(work, piece, to) : TR_OK;
 }
 
 /* ---- writing ---- */
@@ -128,12 +180,12 @@ static tr_status give(const struct work *work, void **bytes, size_t *size)
     return status;
 }
 
-tr_status tr_hub_weights(const struct tr_hub_config *config, const char *directory, void **bytes,
-                         size_t *size)
+tr_status tr_hub_weights(const struct tr_hub_config *config, const char *directory, bool partial,
+                         void **bytes, size_t *size)
 {
     struct tr_hub_files *files;
     TR_TRY(tr_hub_files_open(directory, &files));
-    struct work work = {.files = files};
+    struct work work = {.files = files, .partial = partial};
     tr_status status = tr_hub_each_piece(config, take, &work);
     if (status == TR_OK) status = give(&work, bytes, size);
     for (int64_t i = 0; i < work.count; i++) tr_free(work.made[i].tensor.data);

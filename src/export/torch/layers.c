@@ -296,6 +296,12 @@ static void call_conv1d(const struct tr_layer *layer, struct tr_text *text)
     tr_torch_close_activation(layer, end, text);
 }
 
+static void call_first(const struct tr_layer *layer, struct tr_text *text)
+{
+    (void)layer;
+    tr_text_add(text, "x[:, 0]");
+}
+
 static void call_last(const struct tr_layer *layer, struct tr_text *text)
 {
     (void)layer;
@@ -412,6 +418,7 @@ static const struct tr_torch_layer rules[] = {
     {"dense", make_dense, call_dense},
     {"dropout", make_dropout, call_plain},
     {"embedding", make_embedding, call_plain},
+    {"first", NULL, call_first},
     {"flatten", NULL, call_flatten},
     {"gelu", NULL, call_gelu},
     {"global_average_pool", NULL, call_global},

@@ -19,6 +19,7 @@
     X(dense)                                                                                                 \
     X(dropout)                                                                                               \
     X(embedding)                                                                                             \
+    X(first)                                                                                                 \
     X(flatten)                                                                                               \
     X(gelu)                                                                                                  \
     X(global_average_pool)                                                                                   \

@@ -167,12 +167,29 @@ static tr_status begin_subwords(struct run *run)
     return TR_OK;
 }
 
+/* Numbers of another program's tokens are all known. */
+static tr_status check_ids(const struct run *run)
+{
+    const tr_vocabulary *vocabulary = run->predictor->vocabulary;
+    for (int64_t i = 0; i < run->count; i++) {
+        const int64_t wrong = tr_vocabulary_no_id(vocabulary, run->texts[i], strlen(run->texts[i]));
+        if (wrong >= 0)
+            return tr_fail(TR_EINVAL,
+                           "text %" PRId64 ": token %" PRId64
+                           " is no number from 0 to %d; give the numbers that the "
+                           "tokenizer gave",
+                           i, wrong, (int)tr_vocabulary_size(vocabulary) - 1);
+    }
+    return TR_OK;
+}
+
 static tr_status begin_texts(struct run *run)
 {
     const tr_predictor *predictor = run->predictor;
     TR_TRY(tr_predictor_open_vocabulary(run->predictor));
     TR_TRY(make_lengths(run));
     if (tr_vocabulary_bpe(predictor->vocabulary)) return begin_subwords(run);
+    TR_TRY(check_ids(run));
     for (int64_t i = 0; i < run->count; i++)
         TR_TRY(set_length(run, i,
                           tr_vocabulary_length(predictor->vocabulary, run->texts[i], strlen(run->texts[i]))));

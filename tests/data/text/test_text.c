@@ -150,6 +150,9 @@ static void test_damaged_state(void **unused)
         "trireme vocabulary 1, -2 classes, 3 lines\nlower_case 0 max_tokens 0\n<unknown>\na\n",
         "trireme vocabulary 1, 2 classes, 99999999999 lines\nlower_case 0 max_tokens 0\n<unknown>\na\n",
         "trireme vocabulary 2, 2 classes, 3 lines\nlower_case 0 max_tokens 0\n<unknown>\na\n",
+        "trireme vocabulary 1, 2 classes, 2 lines\nlower_case 0 max_tokens 0 unit ids\nids 0\n",
+        "trireme vocabulary 1, 2 classes, 2 lines\nlower_case 0 max_tokens 0 unit ids\nids 5 6\n",
+        "trireme vocabulary 1, 2 classes, 2 lines\nlower_case 0 max_tokens 0 unit ids\nids 1048577\n",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         if (tr_vocabulary_read(bad[i], &vocabulary, &classes) != TR_EFORMAT) fail_msg("accepted: %s", bad[i]);
@@ -185,6 +188,30 @@ static void test_bad_lines(void **unused)
     expect_refusal("{text: {path: bad.tsv, classes: 2}}", TR_EFORMAT, "label 2 is not in 0 to 1");
     expect_refusal("{text: {path: bad.tsv, labels: false}}", TR_EFORMAT, "set labels: true");
     expect_refusal("{text: {path: none.tsv}}", TR_ENOTFOUND, "none.tsv");
+}
+
+/* Texts that another program has made numbers of. */
+static void test_ids(void **unused)
+{
+    (void)unused;
+    write_text("ids.tsv", "2 9 0\t1\n7\t0\n");
+    tr_source *source = must_open("{text: {path: ids.tsv, unit: ids, ids: 10}}"), *again = NULL;
+    char *state = state_of(source);
+    assert_int_equal(tr_source_info(source)->vocabulary, 10);
+    expect_tokens(source, 0, "2 9 0", 1);
+    expect_tokens(source, 1, "7", 0);
+    write_text("more.tsv", "9 8\t1\n");
+    assert_int_equal(tr_source_open("{text: {path: more.tsv}}", test_directory(), state, &again), TR_OK);
+    expect_tokens(again, 0, "9 8", 1);
+    tr_source_close(&again);
+    tr_source_close(&source);
+    tr_text_free(state);
+    expect_refusal("{text: {path: ids.tsv, unit: ids, ids: 9}}", TR_EFORMAT,
+                   "token 1 of the text is no number");
+    expect_refusal("{text: {path: ids.tsv, unit: ids}}", TR_EINVAL, "set ids");
+    write_text("ids.tsv", "2 x\t1\n");
+    expect_refusal("{text: {path: ids.tsv, unit: ids, ids: 9}}", TR_EFORMAT,
+                   "token 1 of the text is no number");
 }
 
 static void test_skip(void **unused)
@@ -268,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_state_is_shared),
         cmocka_unit_test(test_damaged_state),
         cmocka_unit_test(test_bad_lines),
+        cmocka_unit_test(test_ids),
         cmocka_unit_test(test_skip),
         cmocka_unit_test(test_long_words_are_unknown),
         cmocka_unit_test(test_allocation_failures),
