@@ -273,11 +273,6 @@ tr_status tr_loss_check(const struct tr_loss *loss, const struct tr_shape *outpu
                        "its output is a sequence (%s), which %s does not compare token by token; end it with "
                        "last, global_average_pool or global_max_pool",
                        tr_shape_text(output, text), class->name);
-    if (output->sequence && loss->class_weights.count > 0)
-        return tr_fail(
-            TR_EINVAL,
-            "class_weights are of examples, the network's output is a sequence (%s); leave them out",
-            tr_shape_text(output, text));
     TR_TRY(check_weights(loss, tr_loss_width(loss, tr_shape_count(output))));
     return class->check ? class->check(loss, output) : TR_OK;
 }

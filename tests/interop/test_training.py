@@ -173,11 +173,13 @@ RULES = {
 }
 
 
-def judge(name, layers, labels, rule="sgd", make=None):
-    """`make`: a module over our own layout, where PyTorch has none."""
+def judge(name, layers, labels, rule="sgd", make=None, weights=None):
+    """`make`: a module over our own layout, where PyTorch has none. `weights` of classes: the mean is over all labels."""
     run, layout = f"{name}-{rule}", "trireme" if make else "torch"
     ours, theirs = RULES[rule]
     of_tokens = dict(file="tags.tsv", tags=", tags: true") if labels.dim() > 1 else dict(file="train.tsv", tags="")
+    if weights:
+        layers += f"loss: {{class_weights: {weights}}}\n"
     path = write(f"{run}.yaml", HEADER.format(name=run, rule=ours, examples=EXAMPLES, steps=STEPS, **of_tokens) + layers)
     trireme("train", path, "--out", f"{run}-first", "--quiet", "--set=train.steps=1")
     trireme("export", f"{run}-first", "--layout", layout, "--safetensors", f"{run}.safetensors")
@@ -186,7 +188,13 @@ def judge(name, layers, labels, rule="sgd", make=None):
         make = lambda: load_module(place(f"{run}.py"))
     first = load_file(place(f"{run}.safetensors"))
     tokens, lengths = (torch.tensor(x[:EXAMPLES]) for x in networks.sentences(f"{run}-first", place("train.tsv")))
-    loss = lambda net, _: torch.nn.functional.cross_entropy(net(tokens, lengths).flatten(0, -2), labels.flatten())
+    def loss(net, _):
+        scores, there = net(tokens, lengths).flatten(0, -2), labels.flatten()
+        if weights is None:
+            return torch.nn.functional.cross_entropy(scores, there)
+        weight = torch.tensor(weights, dtype=scores.dtype)
+        return torch.nn.functional.cross_entropy(scores, there, weight, reduction="sum") / (there >= 0).sum()
+
     judge_steps(run, path, first, lambda kind: after_steps(make(), first, kind, theirs, loss), layout)
 
 
@@ -198,5 +206,6 @@ judge("shared", SHARED, labels, make=Shared)
 labels_of_tokens = tags()
 for name, layers in OF_TOKENS.items():
     judge(name, layers, labels_of_tokens)
+judge("weighed-tokens", OF_TOKENS["tagging"], labels_of_tokens, weights=[0.5, 3.0, 1.25, 1.0, 0.25])
 for name in ("transformer", "gru"):
     judge(name, NETWORKS[name], labels, "adam")

@@ -327,6 +327,12 @@ const struct network networks[] = {
      "- {kind: softmax_cross_entropy, outputs: 3, weight: 0.5, class_weights: [1, 2, 0.5]}\n"
      "- {kind: binary_cross_entropy, outputs: 2}\n"
      "- {kind: huber, outputs: 1, weight: 2, delta: 0.3}\n"},
+    {"tokens whose classes count more", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 5, weights: {normal: 0.7}}\n"
+     "- gru: 4\n"
+     "- dense: 3\n"
+     "loss: {class_weights: [0.5, 2, 1.25], label_smoothing: 0.1}\n"},
     {"classes that count more", "5", 0,
      "layers:\n"
      "- dense: {units: 4, activation: tanh}\n"

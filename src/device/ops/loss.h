@@ -177,11 +177,12 @@ struct tr_op_poisson_error {
     _(WRITES, dx, rows * a->width)                                                                           \
     _(OPERATIONS, (a->dx ? 7 : 4) * rows * a->width)
 
-/* loss[r] = loss[r] * weight[label[r]]; dx[r][k] = dx[r][k] * weight[label[r]]. In place. */
+/* loss[r] = loss[r] * weight[label[r]]; dx[r][k] = dx[r][k] * weight[label[r]]. In place. A row whose label
+ * is negative stays as it is. */
 struct tr_op_weigh_rows {
     int64_t rows, width;
     const float *weight;  /* by label */
-    const int32_t *label; /* [rows], in range */
+    const int32_t *label; /* [rows], in range, or negative */
     float *loss;          /* [rows] */
     float *dx;            /* [rows][width] or NULL */
 };

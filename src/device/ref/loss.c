@@ -196,6 +196,7 @@ tr_status ref_weigh_rows(tr_device *device, const struct tr_op_weigh_rows *a)
 {
     (void)device;
     for (int64_t r = 0; r < a->rows; r++) {
+        if (a->label[r] < 0) continue;
         float weight = a->weight[a->label[r]];
         a->loss[r] = a->loss[r] * weight;
         for (int64_t k = 0; a->dx && k < a->width; k++)

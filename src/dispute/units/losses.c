@@ -211,8 +211,9 @@ UNIT(weigh_rows)
 {
     const bool is_loss = is(to, "loss");
     const int64_t r = is_loss ? to->at : to->at / a->width;
-    const struct num weight = in(a->weight + whole(a->label + r));
-    return mul(in((is_loss ? a->loss : a->dx) + to->at), weight);
+    const struct num value = in((is_loss ? a->loss : a->dx) + to->at);
+    const int64_t label = whole(a->label + r);
+    return label < 0 ? value : mul(value, in(a->weight + label));
 }
 
 UNIT(mean_labelled)

@@ -258,11 +258,13 @@ bool case_poisson_error(struct scene *s, int index)
 /* What is changed in place is an output that has contents before. */
 bool case_weigh_rows(struct scene *s, int index)
 {
-    if (index >= 2 * LENGTH(row_shapes)) return false;
-    struct tr_op_weigh_rows a = {.rows = row_shapes[index / 2].rows, .width = row_shapes[index / 2].width};
-    scene_name(s, "rows %d, width %d%s", (int)a.rows, (int)a.width, index & 1 ? ", no gradient" : "");
+    if (index >= 4 * LENGTH(row_shapes)) return false;
+    struct tr_op_weigh_rows a = {.rows = row_shapes[index / 4].rows, .width = row_shapes[index / 4].width};
+    const bool missing = index & 2;
+    scene_name(s, "rows %d, width %d%s%s", (int)a.rows, (int)a.width, index & 1 ? ", no gradient" : "",
+               missing ? ", labels missing" : "");
     a.weight = scene_in(s, "weight", a.width);
-    a.label = scene_indices(s, "label", a.rows, (int32_t)a.width);
+    a.label = scene_labels(s, "label", a.rows, (int32_t)a.width, missing);
     a.loss = scene_in(s, "loss", a.rows);
     a.dx = index & 1 ? NULL : scene_in(s, "dx", a.rows * a.width);
     scene_end(s, tr_device_weigh_rows(s->device, &a));

@@ -164,6 +164,7 @@ ORDER(poisson_error)
 ORDER(weigh_rows)
 {
     for (int64_t r = 0; r < a->rows; r++) {
+        if (a->label[r] < 0) continue;
         a->loss[r] *= a->weight[a->label[r]];
         for (int64_t k = 0; a->dx && k < a->width; k++) a->dx[r * a->width + k] *= a->weight[a->label[r]];
     }
