@@ -45,6 +45,7 @@ __all__ = [
     "conv",
     "conv1d",
     "conv_transpose",
+    "cross_attention",
     "dense",
     "dropout",
     "embedding",
@@ -553,6 +554,64 @@ def conv_transpose(
         an item of `layers:`
     """
     return make("conv_transpose", locals())
+
+
+def cross_attention(
+    heads: int,
+    *,
+    with_: str | Sequence[str] | None = None,
+    width: int | None = None,
+    kv_heads: int | None = None,
+    dropout: float | None = None,
+    use_bias: bool | None = None,
+    weights: Initializer | None = None,
+    memory_weights: Initializer | None = None,
+    output_weights: Initializer | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Multi-head attention of the tokens of one layer to those of another.
+
+    Parameters
+    ----------
+    heads : int, 1 .. 65536
+        number of heads: parts of the vectors that attend separately
+    with_ : str or sequence of str
+        the layer whose tokens the previous layer's look at, the memory; or give `from`
+    width : int, 0 .. 1048576, default 0
+        width of queries, all heads together; 0: that of the first input
+    kv_heads : int, 0 .. 65536, default 0
+        heads of keys and values, each shared by `heads` / `kv_heads` neighbouring heads of queries; 0: `heads`
+    dropout : float, 0 .. 0.9999, default 0
+        fraction of the attention weights that are dropped in training
+    use_bias : bool, default True
+        add biases to the projections
+    weights : initializer, default glorot_uniform
+        initializer of the projection to queries
+    memory_weights : initializer, default glorot_uniform
+        initializer of the projection of the memory to keys and values
+    output_weights : initializer, default glorot_uniform
+        initializer of the output projection
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
+    """
+    return make("cross_attention", locals())
 
 
 def dense(

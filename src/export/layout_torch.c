@@ -5,6 +5,7 @@
 #include "base/fail.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct tr_shape no_order;
@@ -85,6 +86,20 @@ static void list_attention(struct layout_lister *lister)
     layout_add(lister, 2, "in_proj_bias");
     if (lister->layer->parameter_count == 3) return;
     layout_add(lister, 3, "out_proj.bias");
+}
+
+static void list_cross_attention(struct layout_lister *lister)
+{
+    static const char *const names[] = {"query", "memory", "out_proj"};
+    char name[32];
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "%s.weight", names[i]);
+        add_matrix(lister, i, name);
+    }
+    for (int i = 0; i < 3 && lister->layer->parameter_count > 3; i++) {
+        snprintf(name, sizeof name, "%s.bias", names[i]);
+        layout_add(lister, 3 + i, name);
+    }
 }
 
 static void list_lstm(struct layout_lister *lister)
@@ -185,6 +200,7 @@ static const struct rule {
     {"conv", true, list_conv},
     {"conv1d", false, list_conv1d},
     {"conv_transpose", true, list_conv},
+    {"cross_attention", false, list_cross_attention},
     {"dense", false, list_dense},
     {"dropout", true, NULL},
     {"embedding", false, list_embedding},

@@ -57,14 +57,39 @@ static void expect_tensor(const struct tr_layout_packed *packed, const char *nam
 /* PyTorch may have no counterpart of a new layer, but of these. */
 static void expect_refusal_of_a_new_layer(const char *network)
 {
-    static const char *const known[] = {"add",           "attention",     "average_pool", "batch_norm",
-                                        "bidirectional", "conv",          "conv1d",       "dense",
-                                        "dropout",       "embedding",     "first",        "flatten",
-                                        "gelu",          "group_norm",    "gru",          "hard_swish",
-                                        "multiply",      "instance_norm", "relu6",        "stochastic_depth",
-                                        "silu",          "last",          "layer_norm",   "leaky_relu",
-                                        "lstm",          "max_pool",      "position",     "relu",
-                                        "rms_norm",      "sigmoid",       "softmax",      "tanh"};
+    static const char *const known[] = {"add",
+                                        "attention",
+                                        "average_pool",
+                                        "batch_norm",
+                                        "bidirectional",
+                                        "conv",
+                                        "conv1d",
+                                        "cross_attention",
+                                        "dense",
+                                        "dropout",
+                                        "embedding",
+                                        "first",
+                                        "flatten",
+                                        "gelu",
+                                        "group_norm",
+                                        "gru",
+                                        "hard_swish",
+                                        "multiply",
+                                        "instance_norm",
+                                        "relu6",
+                                        "stochastic_depth",
+                                        "silu",
+                                        "last",
+                                        "layer_norm",
+                                        "leaky_relu",
+                                        "lstm",
+                                        "max_pool",
+                                        "position",
+                                        "relu",
+                                        "rms_norm",
+                                        "sigmoid",
+                                        "softmax",
+                                        "tanh"};
     char lost[128];
     if (!strstr(tr_error_message(), "layer \"") ||
         !strstr(tr_error_message(), "has no counterpart in PyTorch"))

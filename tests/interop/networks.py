@@ -270,6 +270,18 @@ layers:
 - global_max_pool
 - dense: 2
 """,
+    "two-branches": """
+layers:
+- embedding: {width: 12, name: words}
+- conv1d: {filters: 8, kernel: 3, activation: tanh, name: memory}
+- attention: {heads: 3, causal: true, from: words}
+- add: {with: words, name: x}
+- cross_attention: {with: memory, heads: 3, dropout: 0.1}
+- add: {with: x, name: y}
+- cross_attention: {from: [memory, y], heads: 4, kv_heads: 2, width: 16, use_bias: false}
+- global_max_pool
+- dense: 2
+""",
     "shared-heads": """
 layers:
 - embedding: {width: 12, name: words}

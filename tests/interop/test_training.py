@@ -27,6 +27,15 @@ NETWORKS = {
     "attention": "- attention: {heads: 4, causal: true}\n- global_average_pool\n- dense: 2\n",
     "attention-to-all": "- attention: {heads: 2}\n- global_max_pool\n- dense: 2\n",
     "position": "- position: 60\n- dense: {units: 12, activation: tanh}\n- global_average_pool\n- dense: 2\n",
+    "cross-attention": """- conv1d: {filters: 8, kernel: 3, activation: tanh, name: memory}
+- attention: {heads: 4, causal: true, from: embedding1}
+- add: {with: embedding1, name: x}
+- cross_attention: {with: memory, heads: 4}
+- add: {with: x, name: y}
+- cross_attention: {from: [memory, y], heads: 4, kv_heads: 2, width: 16, use_bias: false}
+- global_average_pool
+- dense: 2
+""",
     "transformer": """- position: {length: 60, name: a}
 - layer_norm
 - attention: {heads: 4, causal: true}

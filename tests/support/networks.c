@@ -451,6 +451,19 @@ const struct network networks[] = {
      "- first\n"
      "- dense: {units: 6, activation: tanh}\n"
      "- dense: 3\n"},
+    {"tokens that look at those of another branch", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 6, weights: {normal: 0.7}, name: words}\n"
+     "- conv1d: {filters: 4, kernel: 3, activation: tanh, name: memory}\n"
+     "- attention: {heads: 2, causal: true, from: words}\n"
+     "- add: {with: words, name: x}\n"
+     "- cross_attention: {with: memory, heads: 3}\n"
+     "- add: {with: x, name: y}\n"
+     "- cross_attention: {from: [memory, y], heads: 4, kv_heads: 2, width: 8, use_bias: false, name: z}\n"
+     "- cross_attention: {from: [y, z], heads: 2, dropout: 0.2, name: w}\n"
+     "- cross_attention: {with: w, heads: 1}\n"
+     "- last\n"
+     "- dense: 3\n"},
     {"channels of pixels", "5x4x2", 0,
      "layers:\n"
      "- conv: {filters: 6, kernel: 3, padding: same, name: a}\n"

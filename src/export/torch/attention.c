@@ -151,3 +151,52 @@ void tr_torch_call_attention(const struct tr_layer *layer, struct tr_text *text)
                           "device=x.device).triu(1)");
     tr_text_add(text, ")[0]");
 }
+
+/* ---- with two inputs ---- */
+
+static const char cross_attention_class[] =
+    "class CrossAttention(nn.Module):\n"
+    "    \"\"\"Attention of the tokens of x to those of the memory, of which heads of keys and values may be "
+    "shared.\"\"\"\n\n"
+    "    def __init__(self, size, memory, heads, width, kv_heads, dropout=0.0, bias=True):\n"
+    "        super().__init__()\n"
+    "        self.heads, self.kv_heads, self.dropout = heads, kv_heads, dropout\n"
+    "        self.query = nn.Linear(size, width, bias=bias)\n"
+    "        self.memory = nn.Linear(memory, 2 * width // heads * kv_heads, bias=bias)\n"
+    "        self.out_proj = nn.Linear(width, size, bias=bias)\n\n"
+    "    def forward(self, x, memory, lengths):\n"
+    "        parts = self.query(x), *self.memory(memory).chunk(2, -1)\n"
+    "        heads = self.heads, self.kv_heads, self.kv_heads\n"
+    "        q, k, v = (part.unflatten(-1, (n, -1)).transpose(1, 2) for part, n in zip(parts, heads))\n"
+    "        k, v = (part.repeat_interleave(self.heads // self.kv_heads, 1) for part in (k, v))\n"
+    "        seen = torch.arange(memory.shape[1], device=x.device) < lengths[:, None, None, None]\n"
+    "        dropout = self.dropout if self.training else 0.0\n"
+    "        y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, dropout_p=dropout)\n"
+    "        return self.out_proj(y.transpose(1, 2).flatten(2))\n";
+
+const char *tr_torch_cross_attention_class(const struct tr_layer *layer)
+{
+    (void)layer;
+    return cross_attention_class;
+}
+
+void tr_torch_make_cross_attention(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_text_addf(text,
+                 "CrossAttention(%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", dropout=",
+                 tr_shape_count(&layer->in[0]), tr_shape_count(&layer->in[1]), integer_of(layer, "heads"),
+                 width_of(layer), integer_of(layer, "kv_heads"));
+    tr_torch_add_float(text, *(const float *)tr_layer_option(layer, "dropout"));
+    tr_text_add(text, layer->parameter_count == 3 ? ", bias=False)" : ")");
+}
+
+void tr_torch_call_cross_attention(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_torch_add_member(text, layer->name);
+}
+
+const char *tr_torch_join_cross_attention(const struct tr_layer *layer, int place)
+{
+    if (place == layer->input_count) return ", lengths)";
+    return place == 0 ? "(" : ", ";
+}

@@ -415,6 +415,8 @@ static const struct tr_torch_layer rules[] = {
     {"conv", tr_torch_make_conv, tr_torch_call_conv},
     {"conv1d", make_conv1d, call_conv1d},
     {"conv_transpose", tr_torch_make_conv_transpose, tr_torch_call_conv_transpose},
+    {"cross_attention", tr_torch_make_cross_attention, tr_torch_call_cross_attention,
+     tr_torch_join_cross_attention, tr_torch_cross_attention_class},
     {"dense", make_dense, call_dense},
     {"dropout", make_dropout, call_plain},
     {"embedding", make_embedding, call_plain},

@@ -8,7 +8,8 @@
 
 /* How a class is written: an expression that makes the module in __init__() (NULL where there is none), and
    one that calls it on `x` in forward(), where `lengths` has those of sequences. A class with several inputs
-   is written by `join` instead: what stands before, between and after their expressions. `needs` (or NULL)
+   is written by `join` instead: what stands before, between and after their expressions, behind what `call`
+   writes if there is one. `needs` (or NULL)
    is the source of a class that PyTorch does not have and the layer takes (static storage, or NULL for none);
    layers that need the same one return the same pointer. */
 struct tr_torch_layer {
@@ -44,6 +45,10 @@ void tr_torch_add_prepare(const struct tr_intake *intake, const struct tr_input_
 void tr_torch_make_attention(const struct tr_layer *layer, struct tr_text *text);
 void tr_torch_call_attention(const struct tr_layer *layer, struct tr_text *text);
 const char *tr_torch_attention_class(const struct tr_layer *layer);
+void tr_torch_make_cross_attention(const struct tr_layer *layer, struct tr_text *text);
+void tr_torch_call_cross_attention(const struct tr_layer *layer, struct tr_text *text);
+const char *tr_torch_join_cross_attention(const struct tr_layer *layer, int place);
+const char *tr_torch_cross_attention_class(const struct tr_layer *layer);
 
 /* ---- windows.c ---- */
 

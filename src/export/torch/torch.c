@@ -166,6 +166,7 @@ static void add_layer(const struct tr_model *model, int i, struct tr_text *text)
         tr_text_add(text, "\n");
     }
     tr_text_add(text, "        x = ");
+    if (rule->join && rule->call) rule->call(layer, text);
     for (int k = 0; rule->join && k < layer->input_count; k++) {
         tr_text_add(text, rule->join(layer, k));
         if (layer->input[k] == i - 1)

@@ -16,6 +16,7 @@
     X(conv)                                                                                                  \
     X(conv1d)                                                                                                \
     X(conv_transpose)                                                                                        \
+    X(cross_attention)                                                                                       \
     X(dense)                                                                                                 \
     X(dropout)                                                                                               \
     X(embedding)                                                                                             \

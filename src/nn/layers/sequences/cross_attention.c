@@ -1,0 +1,261 @@
+/* cross_attention: attention with two inputs (Vaswani et al. 2017): queries are made of the first one, keys
+ * and values of the tokens of the second, the memory, and each token sees all of these. Both have as many
+ * tokens.
+ *
+ * Queries, keys and values are brought side by side, as `attention` has them.
+ */
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+#include <math.h>
+
+struct options {
+    struct tr_string_list with;
+    int64_t heads, width, kv_heads;
+    float dropout;
+    bool use_bias;
+    const tr_config *weights, *memory_weights, *output_weights;
+};
+
+enum { WEIGHTS, MEMORY_WEIGHTS, OUTPUT_WEIGHTS, BIAS, MEMORY_BIAS, OUTPUT_BIAS };
+/* QUERIES and KEYS as the projections give them, keys with values; PROJECTED both side by side; STATISTICS
+   what shifts the scores of each head, then one over their sum; GRADIENTS those of PROJECTED, of ATTENDED, of
+   QUERIES and of KEYS. */
+enum { QUERIES, KEYS, PROJECTED, ATTENDED, STATISTICS, GRADIENTS };
+
+static const struct tr_option table[] = {
+    TR_LAYER_WITH_OPTION(struct options,
+                         "the layer whose tokens the previous layer's look at, the memory; or give `from`"),
+    {"heads", TR_OPTION_INT64, offsetof(struct options, heads), NULL, 1, 1 << 16, NULL,
+     "number of heads: parts of the vectors that attend separately"},
+    {"width", TR_OPTION_INT64, offsetof(struct options, width), "0", 0, 1 << 20, NULL,
+     "width of queries, all heads together; 0: that of the first input"},
+    {"kv_heads", TR_OPTION_INT64, offsetof(struct options, kv_heads), "0", 0, 1 << 16, NULL,
+     "heads of keys and values, each shared by `heads` / `kv_heads` neighbouring heads of queries; 0: "
+     "`heads`"},
+    {"dropout", TR_OPTION_FLOAT, offsetof(struct options, dropout), "0", 0, 0.9999, NULL,
+     "fraction of the attention weights that are dropped in training"},
+    {"use_bias", TR_OPTION_BOOL, offsetof(struct options, use_bias), "true", 0, 0, NULL,
+     "add biases to the projections"},
+    {"weights", TR_OPTION_NODE, offsetof(struct options, weights), "glorot_uniform", 0, 0, NULL,
+     "initializer of the projection to queries"},
+    {"memory_weights", TR_OPTION_NODE, offsetof(struct options, memory_weights), "glorot_uniform", 0, 0, NULL,
+     "initializer of the projection of the memory to keys and values"},
+    {"output_weights", TR_OPTION_NODE, offsetof(struct options, output_weights), "glorot_uniform", 0, 0, NULL,
+     "initializer of the output projection"},
+};
+
+/* Numbers of a token. */
+struct sizes {
+    int64_t in, memory; /* of the inputs */
+    int64_t query, key; /* of its queries; of its keys, and of its values */
+};
+
+static struct sizes sizes_of(const struct tr_layer *layer)
+{
+    const struct options *options = layer->options;
+    return (struct sizes){
+        .in = tr_shape_count(&layer->in[0]),
+        .memory = tr_shape_count(&layer->in[1]),
+        .query = options->width,
+        .key = options->width / options->heads * options->kv_heads,
+    };
+}
+
+static tr_status declare(struct tr_layer *layer, struct tr_builder *builder, const tr_config *node,
+                         const char *name, int64_t in, int64_t out, int64_t fan_out)
+{
+    struct tr_initializer weights;
+    TR_TRY(tr_initializer_read(node, "glorot_uniform", &weights));
+    const struct tr_shape shape = {2, {in, out}, false};
+    return tr_builder_parameter(builder, layer, name, TR_PARAMETER_WEIGHT, shape, &weights, in, fan_out);
+}
+
+static tr_status declare_parameters(struct tr_layer *layer, struct tr_builder *builder, const struct sizes *n)
+{
+    const struct options *options = layer->options;
+    TR_TRY(declare(layer, builder, options->weights, "weights", n->in, n->query, n->query));
+    TR_TRY(
+        declare(layer, builder, options->memory_weights, "memory_weights", n->memory, 2 * n->key, n->query));
+    TR_TRY(declare(layer, builder, options->output_weights, "output_weights", n->query, n->in, n->in));
+    if (!options->use_bias) return TR_OK;
+    TR_TRY(tr_layer_vector(layer, builder, "bias", TR_PARAMETER_BIAS, "0", n->query));
+    TR_TRY(tr_layer_vector(layer, builder, "memory_bias", TR_PARAMETER_BIAS, "0", 2 * n->key));
+    return tr_layer_vector(layer, builder, "output_bias", TR_PARAMETER_BIAS, "0", n->in);
+}
+
+static tr_status check(const struct tr_layer *layer, const struct tr_builder *builder)
+{
+    const struct options *options = layer->options;
+    char text[TR_SHAPE_TEXT];
+    if (layer->input_count != 2)
+        return tr_fail(TR_EINVAL, "takes two inputs, tokens and the memory that they look at, not %d",
+                       layer->input_count);
+    for (int k = 0; k < 2; k++)
+        if (!layer->in[k].sequence || layer->in[k].rank == 0)
+            return tr_fail(TR_EINVAL,
+                           "needs sequences of vectors, \"%s\" gives %s; use it after layers over tokens",
+                           tr_builder_input(builder, layer, k), tr_shape_text(&layer->in[k], text));
+    if (options->width % options->heads)
+        return tr_fail(TR_EINVAL, "a width of %lld does not divide into %lld heads; choose a multiple",
+                       (long long)options->width, (long long)options->heads);
+    if (options->heads % options->kv_heads)
+        return tr_fail(
+            TR_EINVAL,
+            "%lld heads of queries cannot share %lld heads of keys and values evenly; make `kv_heads` a "
+            "divisor of `heads`",
+            (long long)options->heads, (long long)options->kv_heads);
+    return TR_OK;
+}
+
+/* A buffer of so many floats for each token. */
+static void add_buffer(struct tr_layer *layer, int64_t floats, bool forward_only, bool backward_only)
+{
+    tr_layer_buffer(layer, (struct tr_buffer){
+                               .unit = TR_PER_ROW,
+                               .bytes = floats * (int64_t)sizeof(float),
+                               .forward_only = forward_only,
+                               .backward_only = backward_only,
+                           });
+}
+
+static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
+{
+    struct options *options = layer->options;
+    if (options->width == 0) options->width = tr_shape_count(&layer->in[0]);
+    if (options->kv_heads == 0) options->kv_heads = options->heads;
+    TR_TRY(check(layer, builder));
+    const struct sizes n = sizes_of(layer);
+    const int64_t projected = n.query + 2 * n.key;
+    layer->out = (struct tr_shape){1, {n.in}, true};
+    layer->flops = 2 * (2 * n.in * n.query + 2 * n.memory * n.key);
+    layer->keeps_input = true;
+    add_buffer(layer, n.query, true, false);                 /* QUERIES */
+    add_buffer(layer, 2 * n.key, true, false);               /* KEYS */
+    add_buffer(layer, projected, false, false);              /* PROJECTED */
+    add_buffer(layer, n.query, false, false);                /* ATTENDED */
+    add_buffer(layer, 2 * options->heads, false, false);     /* STATISTICS */
+    add_buffer(layer, 2 * projected + n.query, false, true); /* GRADIENTS */
+    return declare_parameters(layer, builder, &n);
+}
+
+static tr_status project(const struct tr_layer_call *call, int64_t in, int64_t out, const float *x,
+                         int weights, int bias, float *y)
+{
+    const struct options *options = call->layer->options;
+    const struct tr_op_dense_forward op = {
+        .rows = call->rows,
+        .in = in,
+        .out = out,
+        .x = x,
+        .w = call->parameter[weights],
+        .b = options->use_bias ? call->parameter[bias] : NULL,
+        .y = y,
+        .activation = TR_ACT_NONE,
+    };
+    return tr_device_dense_forward(call->device, &op);
+}
+
+/* The gradients of a projection's weights and bias, and of its input where that is wanted. */
+static tr_status project_back(const struct tr_layer_call *call, int64_t in, int64_t out, const float *x,
+                              const float *dy, int weights, int bias, float *dx)
+{
+    const struct options *options = call->layer->options;
+    const struct tr_op_dense_backward_weights op = {
+        .in = in,
+        .out = out,
+        .x = x,
+        .dy = dy,
+        .dw = call->gradient[weights],
+        .db = options->use_bias ? call->gradient[bias] : NULL,
+        .cut = *call->cut,
+    };
+    TR_TRY(tr_device_dense_backward_weights(call->device, &op));
+    const struct tr_op_dense_backward_data data = {call->rows, in, out, dy, call->parameter[weights], dx};
+    return dx ? tr_device_dense_backward_data(call->device, &data) : TR_OK;
+}
+
+static tr_status copy(const struct tr_layer_call *call, int64_t width, const float *x, int64_t x_step,
+                      float *y, int64_t y_step)
+{
+    const struct tr_op_sequence_copy op = {call->examples, width, x_step, y_step, false, call->offset, x, y};
+    return tr_device_sequence_copy(call->device, &op);
+}
+
+static struct tr_attention describe(const struct tr_layer_call *call, const struct sizes *n)
+{
+    const struct options *options = call->layer->options;
+    const int64_t size = options->width / options->heads, step = n->query + 2 * n->key;
+    const float *projected = call->buffer[PROJECTED];
+    float *statistics = call->buffer[STATISTICS];
+    return (struct tr_attention){
+        .examples = call->examples,
+        .heads = options->heads,
+        .size = size,
+        .kv_heads = options->kv_heads,
+        .scale = 1 / sqrtf((float)size),
+        .offset = call->offset,
+        .key_offset = call->offset,
+        .q = projected,
+        .k = projected + n->query,
+        .v = projected + n->query + n->key,
+        .q_step = step,
+        .kv_step = step,
+        .shift = statistics,
+        .inv = statistics + call->rows * options->heads,
+        .rate = call->training ? options->dropout : 0,
+        .key = {call->dropout_key[0], call->dropout_key[1]},
+        .layer = call->layer_number,
+        .first_example = call->first_example,
+        .scalars = call->scalars,
+    };
+}
+
+static tr_status forward(const struct tr_layer_call *call)
+{
+    const struct sizes n = sizes_of(call->layer);
+    const int64_t step = n.query + 2 * n.key;
+    float *projected = call->buffer[PROJECTED];
+    TR_TRY(project(call, n.in, n.query, call->x[0], WEIGHTS, BIAS, call->buffer[QUERIES]));
+    TR_TRY(project(call, n.memory, 2 * n.key, call->x[1], MEMORY_WEIGHTS, MEMORY_BIAS, call->buffer[KEYS]));
+    TR_TRY(copy(call, n.query, call->buffer[QUERIES], n.query, projected, step));
+    TR_TRY(copy(call, 2 * n.key, call->buffer[KEYS], 2 * n.key, projected + n.query, step));
+    const struct tr_op_attention_forward op = {describe(call, &n), call->buffer[ATTENDED]};
+    TR_TRY(tr_device_attention_forward(call->device, &op));
+    return project(call, n.query, n.in, call->buffer[ATTENDED], OUTPUT_WEIGHTS, OUTPUT_BIAS, call->y);
+}
+
+static tr_status backward(const struct tr_layer_call *call)
+{
+    const struct sizes n = sizes_of(call->layer);
+    const int64_t step = n.query + 2 * n.key;
+    float *projected = call->buffer[GRADIENTS], *attended = projected + call->rows * step;
+    float *queries = attended + call->rows * n.query, *keys = queries + call->rows * n.query;
+    TR_TRY(project_back(call, n.query, n.in, call->buffer[ATTENDED], call->dy, OUTPUT_WEIGHTS, OUTPUT_BIAS,
+                        attended));
+    const struct tr_op_attention_backward op = {
+        .at = describe(call, &n),
+        .y = call->buffer[ATTENDED],
+        .dy = attended,
+        .dq = projected,
+        .dk = projected + n.query,
+        .dv = projected + n.query + n.key,
+        .gradient_step = step,
+    };
+    TR_TRY(tr_device_attention_backward(call->device, &op));
+    TR_TRY(copy(call, n.query, projected, step, queries, n.query));
+    TR_TRY(copy(call, 2 * n.key, projected + n.query, step, keys, 2 * n.key));
+    TR_TRY(
+        project_back(call, n.memory, 2 * n.key, call->x[1], keys, MEMORY_WEIGHTS, MEMORY_BIAS, call->dx[1]));
+    return project_back(call, n.in, n.query, call->x[0], queries, WEIGHTS, BIAS, call->dx[0]);
+}
+
+const struct tr_layer_class tr_layer_cross_attention = {
+    .name = "cross_attention",
+    .help = "multi-head attention of the tokens of one layer to those of another",
+    TR_ENTRY_OPTIONS(table, struct options),
+    .inputs = 2,
+    .build = build,
+    .forward = forward,
+    .backward = backward,
+};
