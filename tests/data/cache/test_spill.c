@@ -205,8 +205,8 @@ static void little_memory_is_taken(void **state)
     (void)state;
     enum { ROWS = 600000, COLUMNS = 25 }; /* 60 MB of numbers in a text of 30 MB */
     static const char description[] = "{csv: {path: large.csv, label: none, standardize: true}}";
-    char *text = malloc((size_t)ROWS * COLUMNS * 2);
     if (SANITIZED) skip(); /* whose memory is not the program's */
+    char *text = malloc((size_t)ROWS * COLUMNS * 2);
     assert_non_null(text);
     for (int i = 0; i < ROWS * COLUMNS; i++) {
         text[2 * i] = (char)('0' + (i * 7 + i / COLUMNS) % 10);
