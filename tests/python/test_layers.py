@@ -52,10 +52,12 @@ def test_every_layer():
         parameters = inspect.signature(call).parameters
         needed = [name for name, one in parameters.items() if one.default is inspect.Parameter.empty]
         many = "with_" in parameters
-        made = call("zero") if many else call(*[GIVEN[name] for name in needed])
+        given = [GIVEN[name] for name in needed]
+        other = {"with_": "zero"} if many and needed else {}
+        made = call("zero") if many and not needed else call(*given, **other)
         plan(layers.model([layers.relu(name="zero"), made, layers.dense(2)]))
         before = ["input", "zero"] if many else ["zero"]
-        named = call(*[GIVEN[name] for name in needed], name="one", from_=before, frozen=True)
+        named = call(*given, name="one", from_=before, frozen=True)
         assert named[kind]["from"] == before and "from_" not in named[kind]
         plan(layers.model([layers.relu(name="zero"), named, layers.dense(2)]))
         # Each choice that the hints name is one of the program's.
