@@ -18,6 +18,9 @@ checks ranges and shapes. Every layer takes these beside its own:
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
 Made by tools/layers.py from the option tables of the program; not edited.
 """
@@ -90,6 +93,7 @@ def add(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """The sum of several outputs, for instance a residual connection.
 
@@ -107,6 +111,9 @@ def add(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -140,6 +147,7 @@ def attention(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Multi-head self-attention over the tokens of each example.
 
@@ -194,6 +202,9 @@ def attention(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -215,6 +226,7 @@ def average_pool(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Mean of each window.
 
@@ -241,6 +253,9 @@ def average_pool(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -259,6 +274,7 @@ def batch_norm(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Normalizes each channel over the examples of a microbatch (train.microbatches).
 
@@ -279,6 +295,9 @@ def batch_norm(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -300,6 +319,7 @@ def bidirectional(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """A recurrent layer in both directions; gives both hidden states for every token.
 
@@ -325,6 +345,9 @@ def bidirectional(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -342,6 +365,7 @@ def concat(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Several outputs one after another; images along their channels.
 
@@ -359,6 +383,9 @@ def concat(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -388,6 +415,7 @@ def conv(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Two-dimensional convolution over height x width x channels.
 
@@ -430,6 +458,9 @@ def conv(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -457,6 +488,7 @@ def conv1d(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Convolution over the tokens of each example.
 
@@ -495,6 +527,9 @@ def conv1d(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -518,6 +553,7 @@ def conv_transpose(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Transposed convolution, which enlarges images; without bias.
 
@@ -547,6 +583,9 @@ def conv_transpose(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -572,6 +611,7 @@ def cross_attention(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Multi-head attention of the tokens of one layer to those of another.
 
@@ -605,6 +645,9 @@ def cross_attention(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -627,6 +670,7 @@ def dense(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Fully connected layer; images are flattened.
 
@@ -654,6 +698,9 @@ def dense(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -671,6 +718,7 @@ def dropout(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Drops a fraction of the values in training.
 
@@ -688,6 +736,9 @@ def dropout(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -708,6 +759,7 @@ def embedding(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """A learned vector for each token.
 
@@ -731,6 +783,9 @@ def embedding(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -747,6 +802,7 @@ def first(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """The first token's vector of each sequence.
 
@@ -762,6 +818,9 @@ def first(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -778,6 +837,7 @@ def flatten(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Height x width x channels as one vector.
 
@@ -793,6 +853,9 @@ def flatten(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -810,6 +873,7 @@ def gelu(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """X times the normal distribution function of x (Hendrycks, Gimpel 2016).
 
@@ -828,6 +892,9 @@ def gelu(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -844,6 +911,7 @@ def global_average_pool(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Mean of each channel over an image, or over the tokens of a sequence.
 
@@ -859,6 +927,9 @@ def global_average_pool(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -875,6 +946,7 @@ def global_max_pool(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Greatest value of each channel over an image, or over the tokens of a sequence.
 
@@ -890,6 +962,9 @@ def global_max_pool(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -908,6 +983,7 @@ def group_norm(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Normalizes groups of channels of each example, or each token.
 
@@ -927,6 +1003,9 @@ def group_norm(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -947,6 +1026,7 @@ def gru(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Gated recurrent unit; gives its hidden state for every token.
 
@@ -970,6 +1050,9 @@ def gru(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -986,6 +1069,7 @@ def hard_swish(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """X times a straight line from 0 at -3 to 1 at 3, near silu (Howard et al. 2019).
 
@@ -1001,6 +1085,9 @@ def hard_swish(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1018,6 +1105,7 @@ def instance_norm(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Normalizes each channel of each image.
 
@@ -1035,6 +1123,9 @@ def instance_norm(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1051,6 +1142,7 @@ def last(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """The last token's vector of each sequence.
 
@@ -1066,6 +1158,9 @@ def last(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1084,6 +1179,7 @@ def layer_norm(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Normalizes each example, each token, or each pixel of an image.
 
@@ -1104,6 +1200,9 @@ def layer_norm(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1121,6 +1220,7 @@ def leaky_relu(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Slope * x for negative inputs.
 
@@ -1138,6 +1238,9 @@ def leaky_relu(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1159,6 +1262,7 @@ def lstm(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Long short-term memory; gives its hidden state for every token.
 
@@ -1184,6 +1288,9 @@ def lstm(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1204,6 +1311,7 @@ def max_pool(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Greatest value of each window.
 
@@ -1227,6 +1335,9 @@ def max_pool(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1244,6 +1355,7 @@ def multiply(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """The product of two layers' outputs; of an image and a factor for each channel.
 
@@ -1261,6 +1373,9 @@ def multiply(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1279,6 +1394,7 @@ def position(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Adds a learned vector for the position of each token.
 
@@ -1298,6 +1414,9 @@ def position(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1314,6 +1433,7 @@ def relu(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """0 for negative inputs.
 
@@ -1329,6 +1449,9 @@ def relu(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1345,6 +1468,7 @@ def relu6(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """0 for negative inputs, 6 for those above 6.
 
@@ -1360,6 +1484,9 @@ def relu6(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1377,6 +1504,7 @@ def reshape(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """A vector as an image.
 
@@ -1394,6 +1522,9 @@ def reshape(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1411,6 +1542,7 @@ def rms_norm(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Divides each example, or each token, by its root mean square.
 
@@ -1428,6 +1560,9 @@ def rms_norm(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1444,6 +1579,7 @@ def sigmoid(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """1 / (1 + exp(-x)).
 
@@ -1459,6 +1595,9 @@ def sigmoid(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1475,6 +1614,7 @@ def silu(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """X * sigmoid(x) (Hendrycks, Gimpel 2016; also called swish).
 
@@ -1490,6 +1630,9 @@ def silu(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1508,6 +1651,7 @@ def slice(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Some of the numbers of a vector.
 
@@ -1527,6 +1671,9 @@ def slice(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1543,6 +1690,7 @@ def softmax(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Probabilities from scores; not before a softmax_cross_entropy loss, which contains it.
 
@@ -1558,6 +1706,9 @@ def softmax(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1575,6 +1726,7 @@ def stochastic_depth(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Leaves out a branch for a fraction of the examples in training.
 
@@ -1592,6 +1744,9 @@ def stochastic_depth(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1608,6 +1763,7 @@ def tanh(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Hyperbolic tangent.
 
@@ -1623,6 +1779,9 @@ def tanh(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1639,6 +1798,7 @@ def tokens(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """An image as a sequence of its pixels, row by row; the channels are the vector of a pixel.
 
@@ -1654,6 +1814,9 @@ def tokens(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1671,6 +1834,7 @@ def unembedding(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Scores of all tokens with the vectors of an embedding, whose weights it shares.
 
@@ -1688,6 +1852,9 @@ def unembedding(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------
@@ -1705,6 +1872,7 @@ def upsample(
     frozen: bool | None = None,
     rate_factor: float | None = None,
     decay_factor: float | None = None,
+    share: str | None = None,
 ) -> Layer:
     """Every pixel of an image several times (nearest neighbour).
 
@@ -1722,6 +1890,9 @@ def upsample(
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
+    share : str
+        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
+        uses are added
 
     Returns
     -------

@@ -306,7 +306,7 @@ tr_status layout_list_torch(struct layout_lister *lister)
         const struct rule *rule = find_rule(&model->layers[i]); /* the orders have made sure of it */
         lister->layer = &model->layers[i];
         lister->order = order_of_input(lister->layer, 0, order);
-        if (rule->list) rule->list(lister);
+        if (rule->list && lister->layer->sharer_of == 0) rule->list(lister);
     }
     tr_free(order);
     return status;

@@ -317,8 +317,9 @@ static tr_status trace_layer(struct recorder *recorder, int i)
         const struct tr_layer *lender = &model->layers[layer->tie.lender];
         call.borrowed.parameter = trace->parameters + model->parameters[lender->parameter[0]].offset;
     }
-    for (int k = 0; k < layer->parameter_count; k++)
-        call.parameter[k] = trace->parameters + model->parameters[layer->parameter[k]].offset;
+    for (int k = 0; k < layer->slot_count; k++)
+        if (layer->slot[k] >= 0)
+            call.parameter[k] = trace->parameters + model->parameters[layer->slot[k]].offset;
     return layer->class->forward(&call);
 }
 

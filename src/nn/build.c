@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "nn/adapters.h"
 #include "nn/model.h"
+#include "nn/options.h"
 #include "nn/read.h"
 
 #include <inttypes.h>
@@ -67,7 +68,7 @@ tr_status tr_builder_tie(struct tr_builder *builder, struct tr_layer *layer, con
         return tr_fail(TR_EINVAL,
                        "layer \"%s\" is of kind %s, whose weights cannot be shared; name an embedding", name,
                        other->class->name);
-    if (other->tie.buffer)
+    if (other->tie.buffer || other->shared || other->sharer_of > 0)
         return tr_fail(TR_EINVAL, "another layer shares the weights of \"%s\" already", name);
     layer->tie.lender = (int)(other - model->layers);
     *lender = other;
@@ -114,10 +115,37 @@ static tr_status add_parameter(struct tr_model *model, struct tr_layer *layer, b
     return TR_OK;
 }
 
+/* The next parameter of a layer that shares those of another. */
+static tr_status share_parameter(const struct tr_model *model, struct tr_layer *layer, const char *name,
+                                 enum tr_parameter_kind kind, const struct tr_shape *shape)
+{
+    const struct tr_layer *other = &model->layers[layer->sharer_of - 1];
+    const int k = layer->slot_count;
+    char ours[TR_SHAPE_TEXT], theirs[TR_SHAPE_TEXT];
+    if (kind == TR_PARAMETER_STATISTIC)
+        return tr_fail(TR_EINVAL,
+                       "has running statistics, which follow the data of one layer; leave out `share`");
+    if (k >= other->slot_count)
+        return tr_fail(TR_EINVAL, "has a parameter \"%s\" that \"%s\" lacks; give both the same options",
+                       name, other->name);
+    const struct tr_parameter *parameter = tr_model_slot(model, other->slot[k]);
+    if (strcmp(parameter->name + strlen(other->name) + 1, name) != 0)
+        return tr_fail(TR_EINVAL, "has \"%s\" where \"%s\" has \"%s\"; give both the same options", name,
+                       other->name, parameter->name + strlen(other->name) + 1);
+    if (!tr_shape_equal(&parameter->shape, shape))
+        return tr_fail(
+            TR_EINVAL,
+            "its \"%s\" are %s, those of \"%s\" are %s; layers that share parameters take inputs of one size",
+            name, tr_shape_text(shape, ours), other->name, tr_shape_text(&parameter->shape, theirs));
+    layer->slot[layer->slot_count++] = other->slot[k];
+    return TR_OK;
+}
+
 tr_status tr_builder_parameter(struct tr_builder *builder, struct tr_layer *layer, const char *name,
                                enum tr_parameter_kind kind, struct tr_shape shape,
                                const struct tr_initializer *initializer, int64_t fan_in, int64_t fan_out)
 {
+    if (layer->sharer_of > 0) return share_parameter(builder->model, layer, name, kind, &shape);
     if (layer->slot_count == TR_LAYER_PARAMETERS)
         return tr_fail(TR_EINVAL,
                        "needs more than %d parameters (\"%s\" is one too many); raise TR_LAYER_PARAMETERS in "
@@ -172,6 +200,52 @@ static tr_status adapt(struct tr_layer *layer, struct tr_builder *builder)
     return status;
 }
 
+/* Finds the layer whose parameters it uses, the first one that has them. */
+static tr_status find_shared(struct tr_builder *builder, struct tr_layer *layer)
+{
+    const char *name = tr_layer_common(layer)->share;
+    struct tr_model *model = builder->model;
+    if (!name || !*name) return TR_OK;
+    struct tr_layer *other = find_before(model, layer, name);
+    if (other && other->sharer_of > 0) other = &model->layers[other->sharer_of - 1];
+    if (!other)
+        return tr_fail(TR_EINVAL, "there is no layer \"%s\" before it whose parameters it could share", name);
+    if (other->class != layer->class)
+        return tr_fail(TR_EINVAL, "shares the parameters of \"%s\", which is of kind %s and not %s", name,
+                       other->class->name, layer->class->name);
+    if (builder->adapters)
+        return tr_fail(
+            TR_EUNSUPPORTED,
+            "shares parameters, and adapters stand beside those of one layer; leave out one of the two");
+    if (other->tie.buffer)
+        return tr_fail(TR_EINVAL, "\"%s\" shares its weights with an unembedding already", name);
+    if (layer->paced)
+        return tr_fail(
+            TR_EINVAL,
+            "has no parameters of its own, so that `frozen`, `rate_factor` and `decay_factor` say nothing; "
+            "give them to \"%s\"",
+            other->name);
+    layer->sharer_of = 1 + (int)(other - model->layers);
+    other->shared = true;
+    return TR_OK;
+}
+
+/* Of all of them, and nothing else. */
+static tr_status check_shared(const struct tr_model *model, const struct tr_layer *layer)
+{
+    if (layer->sharer_of == 0) return TR_OK;
+    const struct tr_layer *other = &model->layers[layer->sharer_of - 1];
+    if (other->slot_count == 0)
+        return tr_fail(TR_EINVAL, "shares the parameters of \"%s\", which has none; leave out `share`",
+                       other->name);
+    if (layer->parameter_count > 0)
+        return tr_fail(TR_EINVAL, "is of kind %s, which cannot share parameters; leave out `share`",
+                       layer->class->name);
+    if (layer->slot_count == other->slot_count) return TR_OK;
+    return tr_fail(TR_EINVAL, "has %d parameters, \"%s\" has %d; give both the same options",
+                   layer->slot_count, other->name, other->slot_count);
+}
+
 /* How many tokens the inputs have, which is the same in all of them. */
 static tr_status take_tokens(struct tr_builder *builder, struct tr_layer *layer)
 {
@@ -204,7 +278,9 @@ static tr_status build_layer(struct tr_builder *builder, const tr_config *item)
 {
     struct tr_layer *layer;
     TR_TRY(tr_layer_read(builder->model, builder->layers, item, &layer));
-    tr_status status = call_class(builder, layer);
+    tr_status status = find_shared(builder, layer);
+    if (status == TR_OK) status = call_class(builder, layer);
+    if (status == TR_OK) status = check_shared(builder->model, layer);
     layer->own_slots = layer->slot_count;
     if (status == TR_OK) status = adapt(layer, builder);
     if (status == TR_OK) status = check_buffers(layer);

@@ -2,7 +2,15 @@
 
 #include "base/fail.h"
 
-enum verdict { ALLOWED, NOTHING_BEFORE, NOTHING_BEHIND, CROSSED, SHARED_RELU, IMAGE_TOKENS };
+enum verdict {
+    ALLOWED,
+    NOTHING_BEFORE,
+    NOTHING_BEHIND,
+    CROSSED,
+    SHARED_RELU,
+    SHARED_PARAMETERS,
+    IMAGE_TOKENS
+};
 
 /* `taker` is the layer after the cut that is in the way, `taken` what it takes. */
 static enum verdict judge(const struct tr_model *model, int cut, int *taker, int *taken)
@@ -15,6 +23,10 @@ static enum verdict judge(const struct tr_model *model, int cut, int *taker, int
     for (int i = cut; i < model->layer_count; i++) {
         const struct tr_layer *layer = &model->layers[i];
         *taker = i;
+        if (layer->sharer_of > 0 && layer->sharer_of - 1 < cut) {
+            *taken = layer->sharer_of - 1;
+            return SHARED_PARAMETERS;
+        }
         for (int k = 0; k < layer->input_count; k++) {
             *taken = tr_model_source(model, layer->input[k]);
             if (*taken < cut && *taken != crossing) return CROSSED;
@@ -43,6 +55,9 @@ tr_status tr_model_check_cut(const struct tr_model *model, int cut)
                        name);
     case SHARED_RELU:
         return tr_fail(TR_EINVAL, "layer \"%s\" applies the gradient of the relu of \"%s\" and stays with it",
+                       by, of);
+    case SHARED_PARAMETERS:
+        return tr_fail(TR_EINVAL, "layer \"%s\" shares the parameters of \"%s\", which stay on one process",
                        by, of);
     case IMAGE_TOKENS:
         return tr_fail(TR_EINVAL,

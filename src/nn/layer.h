@@ -109,6 +109,10 @@ struct tr_layer {
         int hidden, forward, backward; /* buffers */
     } adapters;
     struct tr_layer_tie tie;
+    /* Parameters in common (`share`): 1 + the layer whose slots are also this one's, which then has no
+       parameters of its own; 0: none. And whether later layers use those of this one. */
+    int sharer_of;
+    bool shared;
     int buffer_count;
     struct tr_buffer buffer[TR_LAYER_BUFFERS];
     bool keeps_input, keeps_output; /* what its backward reads */

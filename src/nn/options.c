@@ -39,6 +39,14 @@ const struct tr_option tr_layer_common_options[] = {
      .least = 0,
      .most = INFINITY,
      .help = "factor on `l2` and `weight_decay` of the layer's parameters"},
+    {.key = "share",
+     .type = TR_OPTION_STRING,
+     .offset = AT(share),
+     .fallback = "",
+     .help = "name of an earlier layer of this kind whose parameters it uses in the place of its own; the "
+             "gradients "
+             "of all uses are added",
+     .flags = TR_OPTION_QUIET},
 };
 #undef AT
 const int32_t tr_layer_common_option_count = TR_OPTION_COUNT(tr_layer_common_options);

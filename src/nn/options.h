@@ -10,6 +10,7 @@ struct tr_layer_common {
     struct tr_string_list from;
     bool frozen;
     float rate_factor, decay_factor;
+    char *share;
 };
 
 /* Reads the options of a layer whose class is known; NULL: all as they are by default. They are to be

@@ -270,6 +270,24 @@ layers:
 - global_max_pool
 - dense: 2
 """,
+    "shared-layers": """
+layers:
+- embedding: {width: 12, name: words}
+- attention: {heads: 3, causal: true, name: a}
+- layer_norm: {name: n}
+- dense: {units: 12, activation: tanh, name: d}
+- add: {with: words, name: x}
+- attention: {heads: 3, causal: true, share: a}
+- layer_norm: {share: n}
+- dense: {units: 12, activation: tanh, share: d}
+- add: x
+- conv1d: {filters: 12, kernel: 3, name: c}
+- conv1d: {filters: 12, kernel: 3, share: c}
+- gru: {units: 12, name: g}
+- gru: {units: 12, share: g}
+- global_max_pool
+- dense: 2
+""",
     "two-branches": """
 layers:
 - embedding: {width: 12, name: words}

@@ -27,6 +27,18 @@ NETWORKS = {
     "attention": "- attention: {heads: 4, causal: true}\n- global_average_pool\n- dense: 2\n",
     "attention-to-all": "- attention: {heads: 2}\n- global_max_pool\n- dense: 2\n",
     "position": "- position: 60\n- dense: {units: 12, activation: tanh}\n- global_average_pool\n- dense: 2\n",
+    "shared-layers": """- attention: {heads: 4, causal: true, name: a}
+- layer_norm: {name: n}
+- dense: {units: 16, activation: tanh, name: d}
+- add: {with: embedding1, name: x}
+- attention: {heads: 4, causal: true, share: a}
+- layer_norm: {share: n}
+- dense: {units: 16, activation: tanh, share: d}
+- add: x
+- dense: {units: 16, activation: tanh, share: d}
+- global_average_pool
+- dense: 2
+""",
     "cross-attention": """- conv1d: {filters: 8, kernel: 3, activation: tanh, name: memory}
 - attention: {heads: 4, causal: true, from: embedding1}
 - add: {with: embedding1, name: x}

@@ -464,6 +464,36 @@ const struct network networks[] = {
      "- cross_attention: {with: w, heads: 1}\n"
      "- last\n"
      "- dense: 3\n"},
+    {"layers that share parameters", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 6, weights: {normal: 0.7}, name: words}\n"
+     "- embedding: {width: 6, share: words, from: input, name: again}\n"
+     "- attention: {heads: 2, causal: true, name: a}\n"
+     "- layer_norm: {name: n}\n"
+     "- dense: {units: 6, activation: tanh, name: d}\n"
+     "- add: {with: words}\n"
+     "- attention: {heads: 2, causal: true, share: a}\n"
+     "- layer_norm: {share: n}\n"
+     "- dense: {units: 6, share: d, name: e}\n"
+     "- dense: {units: 6, activation: tanh, share: e}\n"
+     "- add: {with: again}\n"
+     "- last\n"
+     "- dense: 3\n"},
+    {"towers that share parameters", "6", 0,
+     "layers:\n"
+     "- dense: {units: 48, name: all}\n"
+     "- slice: {begin: 0, size: 24, name: left}\n"
+     "- slice: {begin: 24, size: 24, from: all, name: right}\n"
+     "- reshape: {shape: [4, 3, 2], from: left}\n"
+     "- conv: {filters: 4, kernel: 2, activation: relu, name: c}\n"
+     "- max_pool: {size: [3, 1], name: one}\n"
+     "- reshape: {shape: [4, 3, 2], from: right}\n"
+     "- conv: {filters: 4, kernel: 2, activation: relu, share: c}\n"
+     "- max_pool: {size: [3, 1]}\n"
+     "- multiply: one\n"
+     "- dense: {units: 5, use_bias: false}\n"
+     "- tanh\n"
+     "- dense: 3\n"},
     {"channels of pixels", "5x4x2", 0,
      "layers:\n"
      "- conv: {filters: 6, kernel: 3, padding: same, name: a}\n"

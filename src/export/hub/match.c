@@ -101,6 +101,10 @@ static tr_status read_model(const struct tr_model *model, int64_t window, struct
     if (model->layer_count == 0 || !model->input.sequence || model->input.rank != 0 ||
         !is(first, "embedding"))
         return tr_fail(TR_EUNSUPPORTED, "the network takes no tokens with an `embedding`; %s", wanted);
+    for (int i = 0; i < model->layer_count; i++)
+        if (model->layers[i].sharer_of > 0)
+            return tr_fail(TR_EUNSUPPORTED, "%s: layer \"%s\" shares the parameters of another; %s",
+                           model->layers[i].where, model->layers[i].name, wanted);
     const struct tr_layer *places = first_of(model, "position", 0),
                           *attention = first_of(model, "attention", 0);
     const struct tr_layer *norm = first_of(model, places ? "layer_norm" : "rms_norm", 0);

@@ -125,10 +125,19 @@ struct tr_onnx_value tr_onnx_as_rows(struct tr_onnx_graph *graph, const struct t
 
 /* ---- parameters ---- */
 
-const char *tr_onnx_parameter_name(const struct tr_onnx_graph *graph, const float *pointer)
+/* Where layers share parameters, each has constants of its own, in the form that it wants. */
+const char *tr_onnx_parameter_name(struct tr_onnx_graph *graph, const float *pointer)
 {
     const struct tr_parameter *parameter = tr_trace_parameter(graph->trace, pointer);
+    const struct tr_model *model = graph->trace->model;
     assert(parameter);
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct tr_layer *layer = &model->layers[i];
+        if (layer->sharer_of == 0 || strcmp(layer->name, graph->part) != 0) continue;
+        const char *own = parameter->name + strlen(model->layers[layer->sharer_of - 1].name);
+        snprintf(graph->shared.text, sizeof graph->shared.text, "%.63s%.90s", layer->name, own);
+        return graph->shared.text;
+    }
     return parameter->name;
 }
 

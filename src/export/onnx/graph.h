@@ -60,7 +60,8 @@ struct tr_onnx_graph {
     /* Once there are such values: the lengths as int32, the places of tokens [time], and which of them are
        inside of their example [time, batch, 1]. */
     struct tr_onnx_name lengths, times, inside;
-    int64_t tokens; /* of which `times` are the places, where all examples have as many */
+    struct tr_onnx_name shared; /* of a parameter that a layer shares */
+    int64_t tokens;             /* of which `times` are the places, where all examples have as many */
 };
 
 /* From now on operations belong to `part`, borrowed. */
@@ -99,8 +100,10 @@ struct tr_onnx_name tr_onnx_parameter(struct tr_onnx_graph *graph, const float *
 struct tr_onnx_name tr_onnx_parameter_of_image(struct tr_onnx_graph *graph, const float *pointer,
                                                const int64_t image[3], int64_t item, int rank,
                                                const int64_t *size);
-/* The name of the parameter behind a pointer, for constants that are filled by the caller. */
-const char *tr_onnx_parameter_name(const struct tr_onnx_graph *graph, const float *pointer);
+/* The name of the parameter behind a pointer, for constants that are filled by the caller; valid until the
+ * next call.
+ */
+const char *tr_onnx_parameter_name(struct tr_onnx_graph *graph, const float *pointer);
 
 /* The places of tokens [time], counted from 0, as integers; `x` is any sequence. */
 const char *tr_onnx_times(struct tr_onnx_graph *graph, const char *x);

@@ -72,7 +72,7 @@ static void add_init(struct module *module)
     for (int i = 0; i < module->model->layer_count; i++) {
         const struct tr_layer *layer = &module->model->layers[i];
         const struct tr_torch_layer *rule = tr_torch_layer_of(layer);
-        if (!rule->make) continue;
+        if (!rule->make || layer->sharer_of > 0) continue;
         bool plain = tr_torch_is_identifier(layer->name);
         if (plain) {
             tr_text_addf(text, "        self.%s = ", layer->name);
@@ -158,8 +158,15 @@ static void keep(const struct tr_model *model, int i, struct tr_text *text)
 /* What `x` is behind layer `i`. */
 static void add_layer(const struct tr_model *model, int i, struct tr_text *text)
 {
-    const struct tr_layer *layer = &model->layers[i];
+    /* The module is that of the layer whose parameters are shared. */
+    struct tr_layer own = model->layers[i];
+    const struct tr_layer *layer = &own;
     const struct tr_torch_layer *rule = tr_torch_layer_of(layer);
+    if (own.sharer_of > 0) {
+        const struct tr_layer *owner = &model->layers[own.sharer_of - 1];
+        memcpy(own.name, owner->name, sizeof own.name);
+        own.parameter_count = owner->parameter_count;
+    }
     if (!rule->join && layer->input[0] != i - 1) {
         tr_text_add(text, "        x = ");
         add_kept(model, layer->input[0], text);

@@ -145,7 +145,10 @@ tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, con
             call.example_cut = &waste_of_examples;
         }
         assert(!call.apart || (layer->class->factors && !pass_is_sequence(layer)));
+        struct tr_cut leaves[2];
+        if (pass_shares(model, i)) pass_begin_share(pass, batch, i, &call, leaves);
         tr_status status = run_backward(pass, batch, parameters, i, &call);
+        if (status == TR_OK && pass_shares(model, i)) status = pass_end_share(pass, &cut, i, gradients);
         if (status != TR_OK) return tr_fail_in(status, "layer \"%s\", backward", layer->name);
         if (pass->companion) TR_TRY(pass->companion(pass->companion_user));
         if (pass->listener) TR_TRY(pass->listener(pass->listener_user, i));

@@ -18,6 +18,7 @@ struct pass_layer {
     void *leaves;                  /* of a borrower whose lender is not in the range, see tr_pass_tie() */
     const float *lent;             /* its copy of the lender's parameter */
     void *waste;                   /* in backward, for gradients of the base that are formed for nothing */
+    void *sum, *own;               /* of layers that share parameters, see share.c */
     /* Of a layer that is computed again: what forward uses (0), and what that and backward use (1). */
     struct pass_set {
         void *output, *buffer[TR_LAYER_BUFFERS];
@@ -71,6 +72,7 @@ struct tr_pass {
     const float *teacher;     /* scores, see tr_pass_teach(); or NULL */
     void *weight;             /* of the classes, device memory of its own, or NULL */
     struct pass_layer *layer; /* [layers] */
+    int32_t *single;          /* [microbatches + 1]: nodes of one microbatch each */
     struct pass_group *group; /* [layers]: room for all; the last one of the network comes first */
     int group_count;
 };
@@ -108,6 +110,32 @@ static inline bool pass_is_last(const struct tr_pass *pass)
 {
     return pass->limits.end_layer == pass->model->layer_count;
 }
+
+/* ---- share.c ---- */
+
+/* The layer that has the parameters of layer `i`: another one where these are shared. */
+static inline int pass_owner(const struct tr_model *model, int i)
+{
+    const int other = model->layers[i].sharer_of;
+    return other > 0 ? other - 1 : i;
+}
+
+/* Whether gradients of a layer are added to those of others. */
+static inline bool pass_shares(const struct tr_model *model, int i)
+{
+    return model->layers[i].shared || model->layers[i].sharer_of > 0;
+}
+
+/* The last layer that uses the parameters of `owner`, the first one in backward. */
+int pass_last_use(const struct tr_model *model, int owner);
+/* Bytes of the gradients of a microbatch of such a layer. */
+int64_t pass_share_bytes(const struct tr_model *model, int i);
+/* Has backward of a layer leave its gradients microbatch by microbatch: changes the call and its cuts, in
+ * `cut`. */
+void pass_begin_share(const struct tr_pass *pass, const struct tr_pass_batch *batch, int i,
+                      struct tr_layer_call *call, struct tr_cut cut[2]);
+/* Adds what backward has left; of the owner, makes the nodes of it. `cut` is that of the call before. */
+tr_status pass_end_share(const struct tr_pass *pass, const struct tr_cut *cut, int i, float *gradients);
 
 /* The output of layer `i` is written only for an observer: it is within a fusion. */
 static inline bool pass_is_within(const struct tr_pass *pass, int i)

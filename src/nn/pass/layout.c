@@ -59,7 +59,7 @@ static void mark_gradients(struct tr_pass *pass)
     for (int i = 0; i < pass->model->layer_count; i++) {
         const struct tr_layer *layer = &pass->model->layers[i];
         pass->layer[i].wants =
-            layer->parameter_count > 0 ||
+            layer->parameter_count > 0 || layer->sharer_of > 0 ||
             (layer->tie.lender >= 0 && !tr_layer_is_base(&pass->model->layers[layer->tie.lender]));
         for (int k = 0; k < layer->input_count; k++)
             if (layer->input[k] >= 0 && pass->layer[layer->input[k]].wants) pass->layer[i].wants = true;
@@ -258,6 +258,21 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
     }
 }
 
+/* Gradients of shared parameters, microbatch by microbatch: their sum, from the first in backward to the
+   last, and what a later one adds. */
+static void claim_shared(struct tr_pass *pass, struct plan *plan, int i)
+{
+    const struct tr_model *model = pass->model;
+    if (!pass_shares(model, i) || !pass->limits.training) return;
+    const int owner = pass_owner(model, i);
+    const int64_t bytes = pass->limits.microbatches * pass_share_bytes(model, i);
+    const int backward = backward_event(model, i), last = last_backward(pass, i);
+    if (i == pass_last_use(model, owner))
+        claim(plan, &pass->layer[owner].sum, bytes, backward, last_backward(pass, owner));
+    else
+        claim(plan, &pass->layer[i].own, bytes, backward, last);
+}
+
 /* What a borrower leaves for a lender elsewhere may be on its way while the next rows come in. */
 static void claim_leaves(struct tr_pass *pass, struct plan *plan, int i)
 {
@@ -359,6 +374,7 @@ static tr_status measure(struct tr_pass *pass, struct plan *plan, struct tr_inte
     for (int i = pass->limits.first_layer; i < pass->limits.end_layer; i++) {
         claim_layer(pass, plan, i);
         claim_leaves(pass, plan, i);
+        claim_shared(pass, plan, i);
     }
     claim_ends(pass, plan);
     for (size_t i = 0; i < plan->count; i++) intervals[i] = plan->claims[i].interval;
@@ -400,7 +416,7 @@ tr_status pass_lay_out(struct tr_pass *pass, const tr_device *device, size_t *by
 {
     const struct tr_pass_limits *limits = &pass->limits;
     struct plan plan = {
-        .most = (size_t)pass->model->layer_count * (5 + 2 * TR_LAYER_BUFFERS + TR_LAYER_INPUTS) + 9,
+        .most = (size_t)pass->model->layer_count * (6 + 2 * TR_LAYER_BUFFERS + TR_LAYER_INPUTS) + 9,
         .end = 2 * pass->model->layer_count + 1,
     };
     plan.claims = tr_alloc(plan.most, sizeof *plan.claims);

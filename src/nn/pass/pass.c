@@ -17,13 +17,16 @@ static tr_status allocate_tables(struct tr_pass *pass)
 {
     pass->layer = tr_alloc_zero((size_t)pass->model->layer_count, sizeof *pass->layer);
     pass->group = tr_alloc_zero((size_t)pass->model->layer_count, sizeof *pass->group);
-    return pass->layer && pass->group ? TR_OK : TR_ENOMEM;
+    pass->single = tr_alloc((size_t)pass->limits.microbatches + 1, sizeof *pass->single);
+    for (int32_t i = 0; pass->single && i <= pass->limits.microbatches; i++) pass->single[i] = i;
+    return pass->layer && pass->group && pass->single ? TR_OK : TR_ENOMEM;
 }
 
 static void release_tables(struct tr_pass *pass)
 {
     tr_free(pass->layer);
     tr_free(pass->group);
+    tr_free(pass->single);
 }
 
 static void fill_head(struct tr_pass *pass, tr_device *device, const struct tr_model *model,

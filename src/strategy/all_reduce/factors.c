@@ -62,7 +62,7 @@ static bool pays(const struct all_reduce *self, int64_t in, int64_t out)
 static bool suits(const struct all_reduce *self, const struct tr_layer *layer)
 {
     const struct all_reduce_options *options = &self->options;
-    if (!layer->class->factors || layer->in[0].sequence || layer->parameter_count == 0 ||
+    if (!layer->class->factors || layer->in[0].sequence || layer->parameter_count == 0 || layer->shared ||
         tr_layer_is_base(layer))
         return false;
     return options->factors == FACTORS_ALWAYS ||

@@ -44,7 +44,7 @@ static int64_t inputs_of(const struct tr_layer *layer)
 
 static bool suits(const struct tr_layer *layer, enum factors factors)
 {
-    if (!layer->class->factors || layer->in[0].sequence || layer->parameter_count == 0 ||
+    if (!layer->class->factors || layer->in[0].sequence || layer->parameter_count == 0 || layer->shared ||
         tr_layer_is_base(layer))
         return false;
     return factors == FACTORS_ALWAYS || 2 * inputs_of(layer) <= tr_shape_count(&layer->in[0]);
