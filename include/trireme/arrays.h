@@ -53,7 +53,8 @@ struct tr_arrays {
     /* The inputs of the network:
          images   uint8 [count][height][width] or [count][height][width][channels]
          numbers  any type, [count] or [count][numbers], or any but uint8, [count][steps][numbers]: sequences
-       of vectors; NaN where a number is missing, which the format `memory` of the model file must allow
+       of vectors, and [count][height][width][channels]: images of numbers, which are taken as they are; NaN
+       where a number is missing, which the format `memory` of the model file must allow
        (`missing: mean`) tokens   with `tokens` set, int32 or int64: [count][longest], of which example i has
        lengths[i], or, with `offsets`, [all], of which example i has [offsets[i], offsets[i + 1]) */
     struct tr_array features;

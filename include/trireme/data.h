@@ -47,7 +47,7 @@ struct tr_source_info {
     int64_t count;                   /* examples, at least 1 */
     enum tr_feature_kind features;   /* of all examples */
     enum tr_label_kind labels;       /* likewise */
-    int32_t height, width, channels; /* of images */
+    int32_t height, width, channels; /* of images; not 0: floats are one */
     int32_t floats;                  /* of a vector */
     int32_t max_tokens, vocabulary;  /* the longest sequence; tokens are below `vocabulary` */
     int32_t classes, values;         /* classes: of tokens and pixels, too */

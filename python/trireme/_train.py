@@ -60,7 +60,8 @@ def train(
     x : array
         training examples; without them the model's own `data:` are taken. uint8 [count, height, width] or [count, height,
         width, channels]: images; numbers [count] or [count, n]: rows of a table; numbers but uint8 [count, steps, n]:
-        sequences of vectors; `Tokens`; a dict of these: several inputs
+        sequences of vectors, and [count, height, width, channels]: images of numbers; `Tokens`; a dict of these: several
+        inputs
     y : array
         what is to be learned. Integers or strings [count]: classes; floats [count] or [count, n]: values; integers in the
         form of the tokens: a class of each token

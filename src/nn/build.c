@@ -376,7 +376,20 @@ static tr_status build_steps(struct tr_builder *builder, const struct tr_model_i
                                                input->steps, numbers / input->steps)));
     TR_TRY(build_part_layer(builder,
                             tr_format("{tokens: {name: " TR_LAYER_NETWORK_INPUT ", from: " STEPS_ROWS "}}")));
-    builder->model->has_steps = true;
+    builder->model->entry_layers = 2;
+    return TR_OK;
+}
+
+/* A vector as an image, likewise. */
+static tr_status build_image(struct tr_builder *builder, const struct tr_model_input *input)
+{
+    const int64_t *image = input->image;
+    if (image[0] == 0) return TR_OK;
+    TR_TRY(
+        build_part_layer(builder, tr_format("{reshape: {name: " TR_LAYER_NETWORK_INPUT
+                                            ", from: input, shape: [%" PRId64 ", %" PRId64 ", %" PRId64 "]}}",
+                                            image[0], image[1], image[2])));
+    builder->model->entry_layers = 1;
     return TR_OK;
 }
 
@@ -388,6 +401,7 @@ static tr_status build_layers(struct tr_builder *builder, const tr_config *root,
     TR_TRY(tr_layers_begin(model, root, &list));
     TR_TRY(build_parts(builder, input));
     TR_TRY(build_steps(builder, input));
+    TR_TRY(build_image(builder, input));
     int32_t count = tr_config_count(list);
     for (int32_t i = 0; i < count; i++) TR_TRY(build_layer(builder, tr_config_at(list, i)));
     if (tr_model_source(model, model->layer_count - 1) < 0)

@@ -22,8 +22,9 @@ struct tr_model {
     struct tr_shape input;
     int64_t vocabulary;   /* of token input, else 0 */
     int64_t image_tokens; /* the most of an example, where layers make sequences of an image; else 0 */
-    bool has_steps;       /* the first two layers are none of the file: they make a sequence of the input */
-    int part_layers; /* the first so many layers are none of the file: each gives an input that has a name */
+    int entry_layers; /* the first so many layers are none of the file: they make a sequence, or an image, of
+                         the numbers of the input */
+    int part_layers;  /* the first so many layers are none of the file: each gives an input that has a name */
     int layer_count;
     struct tr_layer *layers;
     int parameter_count;
@@ -51,6 +52,8 @@ struct tr_model_input {
     /* Not 0: the numbers of a vector are a sequence of so many, one after the other, and layers take it as
        such under the name of the input. Not with parts. */
     int64_t steps;
+    /* image[0] not 0: they are an image of this height, width and channels, likewise. */
+    int64_t image[3];
     /* An example may be several images and vectors, which layers take by name: the shape is then that of one
        vector with the numbers of all, in this order. At most TR_MODEL_PARTS, borrowed. */
     int part_count;

@@ -34,7 +34,7 @@ static tr_status name_layer(struct tr_model *model, struct tr_layer *layer, cons
         snprintf(layer->name, sizeof layer->name, "%s", given);
     } else {
         int same = 1;
-        for (int i = model->part_layers + (model->has_steps ? 2 : 0); i < number; i++)
+        for (int i = model->part_layers + model->entry_layers; i < number; i++)
             same += model->layers[i].class == layer->class;
         snprintf(layer->name, sizeof layer->name, "%s%d", layer->class->name, same);
     }

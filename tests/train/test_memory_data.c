@@ -565,7 +565,7 @@ static void test_bad_arrays(void **state)
          "dimension 0 has -9223372036854775808 elements"},
         {{.features = {bytes, TR_ARRAY_UINT8, 2, {2, 2}, {INT64_MIN, 1}}}, "larger than memory"},
         {{.features = {bytes, TR_ARRAY_UINT8, 3, {1, 1, 1 << 20}, {0}}}, "at most 65535 pixels"},
-        {{.features = {bytes, TR_ARRAY_INT64, 4, {1, 1, 2, 2}, {0}}}, "images are uint8"},
+        {{.features = {bytes, TR_ARRAY_INT64, 4, {1, 1, 1 << 20, 2}, {0}}}, "at most 65535 pixels"},
         {{.features = {infinite, TR_ARRAY_FLOAT32, 2, {2, 2}, {0}}}, "number 0 of example 1 is infinite"},
         {{.features = {bytes, TR_ARRAY_UINT8, 1, {2}, {0}},
           .labels = {negative, TR_ARRAY_INT32, 1, {2}, {0}}},

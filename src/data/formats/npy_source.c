@@ -2,9 +2,9 @@
  *
  *     features   unsigned bytes [count][height][width] or [count][height][width][channels]: images
  *                other types and shapes of one or two dimensions: vectors of numbers; of three,
- *                [count][steps][n]: sequences of vectors
- *     labels     integers [count]: classes; integers [count][height][width]: classes of the pixels of images;
- *                floats [count] or [count][n]: values
+ *                [count][steps][n]: sequences of vectors; of four, [count][height][width][channels]: images
+ * of numbers labels     integers [count]: classes; integers [count][height][width]: classes of the pixels of
+ * images; floats [count] or [count][n]: values
  *
  * Features stay in the file, which is mapped, and are converted when they are read; labels are converted at
  * once.
@@ -37,8 +37,10 @@ static const struct tr_option npy_options[] = {
      .fallback = NULL,
      .help =
          "file of an array whose first dimension counts examples: unsigned bytes [count, height, width] or "
-         "[count, height, width, channels] are images; [count, n] of u1, i4, i8, f4 or f8 are numbers, as "
-         "float32; [count, steps, n] of the same but u1 are sequences of vectors"},
+         "[count, height, width, channels] are images; [count, n] of u1, u2, i2, i4, i8, f4 or f8 are "
+         "numbers, "
+         "as float32; of the same but u1 [count, steps, n] are sequences of vectors, and "
+         "[count, height, width, channels] images of numbers, which are taken as they are"},
     {.key = "labels",
      .type = TR_OPTION_STRING,
      .offset = offsetof(struct npy_options, labels),
@@ -69,6 +71,13 @@ struct npy_source {
 /* ---- arrays ---- */
 
 /* Bits of an element as this machine has them. */
+static uint16_t bits_16(const uint8_t *at, bool big_endian)
+{
+    uint16_t bits;
+    memcpy(&bits, at, sizeof bits);
+    return big_endian ? __builtin_bswap16(bits) : bits;
+}
+
 static uint32_t bits_32(const uint8_t *at, bool big_endian)
 {
     uint32_t bits;
@@ -93,6 +102,8 @@ static int64_t integer_at(const struct array *array, int64_t index)
 {
     const uint8_t *at = element(array, index);
     if (array->head.dtype == TR_DTYPE_U8) return *at;
+    if (array->head.dtype == TR_DTYPE_U16) return bits_16(at, array->head.big_endian);
+    if (array->head.dtype == TR_DTYPE_I16) return (int16_t)bits_16(at, array->head.big_endian);
     if (array->head.dtype == TR_DTYPE_I32) return (int32_t)bits_32(at, array->head.big_endian);
     return (int64_t)bits_64(at, array->head.big_endian);
 }
@@ -133,12 +144,12 @@ static tr_status read_array(const char *path, struct array *array)
     struct tr_npy *head = &array->head;
     TR_TRY(tr_data_map(path, &array->map));
     TR_TRY(tr_npy_parse(path, array->map.data, array->map.size, head));
-    if (!is_float(array) && head->dtype != TR_DTYPE_U8 && head->dtype != TR_DTYPE_I32 &&
-        head->dtype != TR_DTYPE_I64)
-        return tr_fail(
-            TR_EUNSUPPORTED,
-            "\"%s\" holds %s; u1, i4, i8, f4 and f8 can be read: save for instance x.astype('float32')", path,
-            tr_dtype_name(head->dtype));
+    if (!is_float(array) && head->dtype != TR_DTYPE_U8 && head->dtype != TR_DTYPE_U16 &&
+        head->dtype != TR_DTYPE_I16 && head->dtype != TR_DTYPE_I32 && head->dtype != TR_DTYPE_I64)
+        return tr_fail(TR_EUNSUPPORTED,
+                       "\"%s\" holds %s; u1, u2, i2, i4, i8, f4 and f8 can be read: save for instance "
+                       "x.astype('float32')",
+                       path, tr_dtype_name(head->dtype));
     if (head->rank < 1 || head->shape[0] < 1)
         return tr_fail(TR_EFORMAT, "\"%s\" holds no examples: its first dimension must count them", path);
     /* The parser has made sure that the product fits the file, unless it is 0. */
@@ -241,26 +252,26 @@ static const struct tr_source_class npy_class = {
 
 /* ---- opening ---- */
 
+/* Sizes of images, of bytes or of other numbers. */
 static tr_status open_images(const char *path, struct npy_source *source)
 {
     const struct tr_npy *head = &source->features.head;
-    if (head->dtype != TR_DTYPE_U8)
-        return tr_fail(TR_EUNSUPPORTED,
-                       "\"%s\" has %d dimensions of %s; images are unsigned bytes, 0 to 255, with the "
-                       "channels last: save "
-                       "(255 * x).astype('uint8'), numbers as [count, n], and sequences as [count, steps, n]",
-                       path, head->rank, tr_dtype_name(head->dtype));
+    struct tr_source_info *info = &source->base.info;
     if (head->rank > 4)
-        return tr_fail(TR_EUNSUPPORTED, "\"%s\" has %d dimensions; images have 3 or 4", path, head->rank);
+        return tr_fail(TR_EUNSUPPORTED,
+                       "\"%s\" has %d dimensions; images have the channels last, [count, height, width, "
+                       "channels], numbers are [count, n], and sequences [count, steps, n]",
+                       path, head->rank);
     int64_t channels = head->rank == 4 ? head->shape[3] : 1;
     if (head->shape[1] > UINT16_MAX || head->shape[2] > UINT16_MAX)
         return tr_fail(TR_EFORMAT,
                        "\"%s\": images of %" PRId64 " x %" PRId64 "; at most %d pixels a side can be read",
                        path, head->shape[1], head->shape[2], UINT16_MAX);
-    source->base.info.features = TR_FEATURE_IMAGE;
-    source->base.info.height = (int32_t)head->shape[1];
-    source->base.info.width = (int32_t)head->shape[2];
-    source->base.info.channels = (int32_t)channels;
+    info->height = (int32_t)head->shape[1];
+    info->width = (int32_t)head->shape[2];
+    info->channels = (int32_t)channels;
+    if (head->dtype != TR_DTYPE_U8) return TR_OK;
+    info->features = TR_FEATURE_IMAGE;
     source->base.resident = source->features.map.data + head->offset;
     return TR_OK;
 }
@@ -270,10 +281,12 @@ static tr_status open_features(const char *path, struct npy_source *source)
     TR_TRY(read_array(path, &source->features));
     source->base.info.count = source->features.head.shape[0];
     const struct tr_npy *head = &source->features.head;
-    bool sequences = head->rank == 3 && head->dtype != TR_DTYPE_U8;
-    if (head->rank > 2 && !sequences) return open_images(path, source);
-    if (sequences) source->base.info.steps = (int32_t)head->shape[1];
     source->base.info.features = TR_FEATURE_FLOATS;
+    if (head->rank > 3 || (head->rank == 3 && head->dtype == TR_DTYPE_U8))
+        TR_TRY(open_images(path, source));
+    else if (head->rank == 3)
+        source->base.info.steps = (int32_t)head->shape[1];
+    if (source->base.info.features == TR_FEATURE_IMAGE) return TR_OK;
     source->base.info.floats = (int32_t)source->features.width;
     return check_finite(path, &source->features);
 }

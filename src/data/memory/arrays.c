@@ -13,25 +13,26 @@
 
 /* ---- features ---- */
 
-static tr_status take_image(struct tr_kept *kept, const struct tr_array *array)
+/* The sizes of images, of bytes or of other numbers. */
+static tr_status take_sides(struct tr_kept *kept, const struct tr_array *array)
 {
     struct tr_source_info *info = &kept->info;
     int64_t channels = array->dimensions == 4 ? array->shape[3] : 1;
-    if (array->type != TR_ARRAY_UINT8)
-        return tr_fail(TR_EINVAL,
-                       "features: %" PRId32
-                       " dimensions of %s; images are uint8, 0 to 255, with the channels last, and "
-                       "numbers have the shape [count, numbers] or [count, steps, numbers]",
-                       array->dimensions, tr_array_type_name(array->type));
     if (array->shape[1] > SIDE_MOST || array->shape[2] > SIDE_MOST || channels > INT16_MAX)
         return tr_fail(TR_EINVAL,
                        "features: images of %" PRId64 " x %" PRId64 " x %" PRId64
                        "; at most %d pixels a side are read",
                        array->shape[1], array->shape[2], channels, SIDE_MOST);
-    info->features = TR_FEATURE_IMAGE;
     info->height = (int32_t)array->shape[1];
     info->width = (int32_t)array->shape[2];
     info->channels = (int32_t)channels;
+    return TR_OK;
+}
+
+static tr_status take_image(struct tr_kept *kept, const struct tr_array *array)
+{
+    TR_TRY(take_sides(kept, array));
+    kept->info.features = TR_FEATURE_IMAGE;
     return tr_array_bytes(kept, array, &kept->images);
 }
 
@@ -43,6 +44,10 @@ static tr_status take_vector(struct tr_kept *kept, const struct tr_array *array)
         numbers = array->shape[1] <= NUMBERS_MOST && array->shape[2] <= NUMBERS_MOST
                       ? array->shape[1] * array->shape[2]
                       : INT64_MAX;
+    }
+    if (array->dimensions == 4) {
+        TR_TRY(take_sides(kept, array));
+        numbers = (int64_t)kept->info.height * kept->info.width * kept->info.channels;
     }
     if (numbers > NUMBERS_MOST)
         return tr_fail(TR_EINVAL, "features: %" PRId64 " numbers an example; at most %d are read", numbers,
@@ -122,8 +127,8 @@ static tr_status take_features(struct tr_kept *kept, const struct tr_arrays *arr
     if (tr_array_is_given(&arrays->lengths) || tr_array_is_given(&arrays->offsets))
         return tr_fail(TR_EINVAL, "lengths and offsets are those of tokens; set tokens");
     kept->info.count = array.shape[0];
-    bool sequences = array.dimensions == 3 && array.type != TR_ARRAY_UINT8;
-    return array.dimensions > 2 && !sequences ? take_image(kept, &array) : take_vector(kept, &array);
+    bool image = array.dimensions > 2 && array.type == TR_ARRAY_UINT8;
+    return image ? take_image(kept, &array) : take_vector(kept, &array);
 }
 
 /* ---- labels ---- */

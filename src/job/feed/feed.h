@@ -16,7 +16,7 @@ typedef struct tr_feed tr_feed;
 
 struct tr_feed_options {
     int64_t rows;          /* of batches, at most */
-    bool augment;          /* random crops and flips: training */
+    bool augment;          /* images change at random: training */
     bool keep;             /* examples come again, so that it pays to keep them on the device */
     bool features, labels; /* that passes take: they begin, or end, with the network */
 };

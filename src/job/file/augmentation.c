@@ -47,7 +47,8 @@ static tr_status check_images(const struct tr_job *job, const tr_config *node)
     const struct tr_augment_options *options = &job->input.augment;
     const bool images = job->features == TR_FEATURE_IMAGE;
     if (!images && job->parts.images == 0)
-        return tr_config_fail(TR_EINVAL, node, "%s changes images, and examples are %s; leave it out",
+        return tr_config_fail(TR_EINVAL, node,
+                              "%s changes images of bytes, and examples are %s; leave it out",
                               first_of(options), job->features == TR_FEATURE_TOKENS ? "texts" : "numbers");
     for (int32_t i = 0; options->saturation > 0 && i < (images ? 1 : job->parts.images); i++) {
         const struct tr_shape *stored = images ? &job->stored : &job->parts.part[i].shape;

@@ -50,6 +50,21 @@ static tr_status set_shape(struct tr_job *job, const struct tr_shape *shape)
     return tr_config_put_texts(job->root, "input", "shape", shape->rank, text);
 }
 
+/* Numbers that are an image. */
+static tr_status set_image(struct tr_job *job, const struct tr_source_info *info)
+{
+    const int32_t side[3] = {info->height, info->width, info->channels};
+    char size[3][24];
+    const char *text[3];
+    for (int i = 0; i < 3; i++) {
+        job->input.image.item[i] = side[i];
+        snprintf(size[i], sizeof size[i], "%" PRId32, side[i]);
+        text[i] = size[i];
+    }
+    job->input.image.count = 3;
+    return tr_config_put_texts(job->root, "input", "image", 3, text);
+}
+
 /* The parts of joined data, each as "photo 28x28x3". */
 static tr_status set_sources(struct tr_job *job, const struct tr_source_parts *parts)
 {
@@ -146,6 +161,8 @@ tr_status tr_job_input_resolve(struct tr_job *job)
             job->input.steps = info->steps;
             TR_TRY(tr_config_put_integer(job->root, "input", "steps", info->steps));
         }
+        if (info->features == TR_FEATURE_FLOATS && info->height > 0 && job->input.image.count == 0)
+            TR_TRY(set_image(job, info));
     }
     if (info->class_names && info->classes > 0 && job->input.classes.count == 0)
         TR_TRY(set_classes(job, info));
@@ -207,6 +224,34 @@ static tr_status check_steps(const struct tr_job *job, const tr_config *node)
                           numbers, steps);
 }
 
+/* An image of numbers enters as it is. */
+static tr_status check_image_of_numbers(const struct tr_job *job, const tr_config *node)
+{
+    const struct tr_input_options *input = &job->input;
+    const struct tr_int_list *image = &input->image;
+    if (image->count == 0) return TR_OK;
+    if (job->features != TR_FEATURE_FLOATS || input->sources.count > 0 || input->steps > 0)
+        return tr_config_fail(
+            TR_EINVAL, node,
+            "image makes one of the numbers of one source, and examples are %s; leave it out",
+            job->features != TR_FEATURE_FLOATS ? "images"
+            : input->steps > 0                 ? "sequences"
+                                               : "of several");
+    if (image->count != 3 || job->stored.size[0] % image->item[0] != 0 ||
+        job->stored.size[0] / image->item[0] % image->item[1] != 0 ||
+        job->stored.size[0] / image->item[0] / image->item[1] != image->item[2])
+        return tr_config_fail(TR_EINVAL, node,
+                              "image takes height, width and channels, whose product is the %" PRId64
+                              " numbers of an example",
+                              job->stored.size[0]);
+    if (input->pad == 0 && input->crop[0] == 0 && !input->flip) return TR_OK;
+    return tr_config_fail(TR_EINVAL, node,
+                          "%s is of images of bytes, and these are of numbers; leave it out, or save bytes",
+                          input->pad > 0 ? "pad"
+                          : input->flip  ? "flip"
+                                         : "crop");
+}
+
 tr_status tr_job_input_read(struct tr_job *job)
 {
     const struct tr_input_options *input = &job->input;
@@ -231,6 +276,7 @@ tr_status tr_job_input_read(struct tr_job *job)
     if (rank == 2) job->stored.size[job->stored.rank++] = 1;
     TR_TRY(tr_shape_check(&job->stored, "input"));
     TR_TRY(check_steps(job, node));
+    TR_TRY(check_image_of_numbers(job, node));
     TR_TRY(read_sources(job, &job->parts));
     if (job->features == TR_FEATURE_FLOATS || job->parts.count > 0) return check_parts(job);
     return check_image(job, &job->stored);

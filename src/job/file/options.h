@@ -67,6 +67,7 @@ struct tr_augment_options {
 struct tr_input_options {
     struct tr_int_list shape; /* of an example; empty: as the data say */
     int64_t steps;            /* its numbers are so many vectors, one after the other; 0: as the data say */
+    struct tr_int_list image; /* its numbers are one: height, width, channels; empty: as the data say */
     int64_t vocabulary;       /* of tokens; 0: as the data say */
     char *state;              /* the file of a checkpoint with what sources share; NULL: none */
     struct tr_string_list classes; /* names; empty: as the data say */

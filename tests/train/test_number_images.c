@@ -1,0 +1,162 @@
+/* Images of numbers: arrays [count][height][width][channels] other than bytes enter a network as they are,
+ * from files and from memory, as rows do that a layer makes images of.
+ */
+#include "refuse.h"
+#include "support/training.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { COUNT = 30, HEIGHT = 5, WIDTH = 4, CHANNELS = 2, VALUES = HEIGHT * WIDTH * CHANNELS };
+
+static char place[SCRATCH_PATH];
+static float number[COUNT][VALUES];
+static int32_t class[COUNT];
+
+static const char *in_place(const char *name)
+{
+    static char path[SCRATCH_PATH];
+    return scratch_join(path, place, name);
+}
+
+static void write_array(const char *name, const char *type, const char *shape, const void *data, size_t size)
+{
+    char bytes[128 + sizeof number];
+    memset(bytes, ' ', 128);
+    memcpy(bytes, "\x93NUMPY\1\0\x76\0", 10);
+    const int length =
+        snprintf(bytes + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
+    bytes[10 + length] = ' ';
+    bytes[127] = '\n';
+    memcpy(bytes + 128, data, size);
+    must_train(tr_file_write_atomic(NULL, in_place(name), bytes, 128 + size));
+}
+
+#define HEAD     "name: numbers\ndata: {train: {npy: {features: "
+#define SOURCE   ", labels: class.npy}}}\n"
+#define NETWORK  "  - conv: {filters: 3, kernel: 3, activation: tanh}\n  - dense: 3\n"
+#define TRAINING "optimizer: {rule: momentum, rate: 0.1}\ntrain: {batch: 10, microbatches: 2, steps: 12}\n"
+
+static const char images[] = HEAD "images.npy" SOURCE "layers:\n" NETWORK TRAINING;
+static const char rows[] = HEAD "rows.npy" SOURCE "layers:\n  - reshape: [5, 4, 2]\n" NETWORK TRAINING;
+static const char memory[] = "name: numbers\ndata: {train: {memory: train}}\nlayers:\n" NETWORK TRAINING;
+
+static void write_text(const char *name, const char *text)
+{
+    must_train(tr_file_write_atomic(NULL, in_place(name), text, strlen(text)));
+}
+
+static int make_place(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    for (int i = 0; i < COUNT; i++) {
+        class[i] = i * 5 % 3;
+        for (int k = 0; k < VALUES; k++) number[i][k] = (float)((i * 37 + k * 11) % 101 - 50) / 16;
+    }
+    write_array("images.npy", "<f4", "30, 5, 4, 2", number, sizeof number);
+    write_array("rows.npy", "<f4", "30, 40", number, sizeof number);
+    write_array("class.npy", "<i4", "30,", class, sizeof class);
+    write_text("images.yaml", images);
+    write_text("rows.yaml", rows);
+    write_text("memory.yaml", memory);
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+static void begin(struct job *job, const char *model)
+{
+    job_begin(job, in_place(model));
+    job->settings.journal = "";
+}
+
+static void test_one_hash(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome expected, got;
+    begin(&job, "rows.yaml");
+    job_outcome(&job, &expected);
+    begin(&job, "images.yaml");
+    job.settings.device = "ref";
+    job_outcome(&job, &got);
+    expect_same(&expected, &got, "images of a file");
+    struct tr_arrays arrays = TR_ARRAYS_INIT;
+    arrays.features = (struct tr_array){number, TR_ARRAY_FLOAT32, 4, {COUNT, HEIGHT, WIDTH, CHANNELS}, {0}};
+    arrays.labels = (struct tr_array){class, TR_ARRAY_INT32, 1, {COUNT}, {0}};
+    struct tr_named_source data = {.name = "train"};
+    tr_source *source;
+    must_train(tr_source_from_arrays(&arrays, &source));
+    data.source = source;
+    begin(&job, "memory.yaml");
+    job.settings.data = &data;
+    job.settings.data_count = 1;
+    job_outcome(&job, &got);
+    expect_same(&expected, &got, "images of an array");
+    tr_source_close(&source);
+}
+
+static void test_a_checkpoint_knows_them(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome whole, got;
+    char out[SCRATCH_PATH];
+    begin(&job, "images.yaml");
+    job_outcome(&job, &whole);
+    begin(&job, "images.yaml");
+    job_set(&job, "train.steps=7");
+    job.settings.out = scratch_join(out, place, "run");
+    job_outcome(&job, &got);
+    must_train(got.status);
+    job_begin(&job, NULL);
+    job.settings.journal = "";
+    job.settings.resume = job.settings.out = out;
+    job.settings.steps = 12;
+    job_outcome(&job, &got);
+    if (got.status != TR_OK) fail_msg("%s", got.message);
+    assert_string_equal(got.hash, whole.hash);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *words;
+    } cases[] = {
+        {"input.pad=1", "pad is of images of bytes"},
+        {"input.flip=true", "flip is of images of bytes"},
+        {"input.crop=3", "crop is of images of bytes"},
+        {"input.rotate=10", "changes images of bytes"},
+        {"input={shape: 40, image: [5, 4, 3]}", "whose product is the 40 numbers"},
+        {"input={shape: 40, image: [5, 8]}", "whose product is the 40 numbers"},
+        {"input={shape: 40, image: [5, 4, 2], steps: 5}", "sequences"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job job;
+        struct outcome outcome;
+        begin(&job, "images.yaml");
+        job_set(&job, cases[i].set);
+        job_outcome(&job, &outcome);
+        if (outcome.status != TR_EINVAL || !strstr(outcome.message, cases[i].words))
+            fail_msg("%s: status %d, \"%s\"", cases[i].set, (int)outcome.status, outcome.message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_hash),
+                                       cmocka_unit_test(test_a_checkpoint_knows_them),
+                                       cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests(tests, make_place, remove_place);
+}
