@@ -245,15 +245,17 @@ void fuzz_image(const uint8_t *data, size_t size)
     FUZZ_DEMAND(tr_alloc_live() == live);
 }
 
-/* Two classes, of which one has the picture. */
+/* Two classes, of which one has the picture; or a picture and the classes of its pixels. */
 void fuzz_folder(const uint8_t *data, size_t size)
 {
     static const char *const formats[] = {
         "{folder: {path: pictures}}",
         "{folder: {path: pictures, fit: scale, height: 3, width: 2, channels: 3}}",
+        "{folder: {path: scenes, masks: masks, classes: 4, ignore: 255}}",
+        "{folder: {path: scenes, masks: masks, classes: 4, fit: scale, height: 3, width: 2, memory: true}}",
     };
     struct fuzz_input input = {data, size};
-    const char *format = formats[fuzz_choice(&input, 2)];
+    const char *format = formats[fuzz_choice(&input, 4)];
     struct fuzz_input first = fuzz_part(&input);
     struct tr_image_size stored;
     struct fuzz_input both[] = {first, input};
@@ -263,6 +265,8 @@ void fuzz_folder(const uint8_t *data, size_t size)
             return;
     fuzz_write("pictures/a/first.png", first.data, first.size);
     fuzz_write("pictures/b/second.jpg", input.data, input.size);
+    fuzz_write("scenes/one.png", first.data, first.size);
+    fuzz_write("masks/one.png", input.data, input.size);
     fuzz_source(format, fuzz_directory(), NULL);
 }
 

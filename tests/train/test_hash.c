@@ -112,6 +112,62 @@ static void test_language(void **state)
     compare_all(&families[5]);
 }
 
+/* ---- classes of pixels ---- */
+
+/* 40 images of 9 x 8 and the classes of their pixels, of which some have none. */
+static void write_scenes(void)
+{
+    enum { COUNT = 40, HEIGHT = 9, WIDTH = 8, SIZE = COUNT * HEIGHT * WIDTH };
+    uint8_t images[16 + SIZE] = {0, 0, 8, 3, 0, 0, 0, COUNT, 0, 0, 0, HEIGHT, 0, 0, 0, WIDTH};
+    uint8_t labels[16 + SIZE];
+    char path[SCRATCH_PATH];
+    memcpy(labels, images, 16);
+    for (int i = 0; i < SIZE; i++) {
+        const int example = i / HEIGHT / WIDTH, h = i / WIDTH % HEIGHT, w = i % WIDTH;
+        images[16 + i] = (uint8_t)(h * 23 + w * (example % 5) * 11 + example * 7);
+        labels[16 + i] = (uint8_t)(i % 13 == 0 ? 255 : (h / 3 + w / 4 + example) % 3);
+    }
+    must_train(
+        tr_file_write_atomic(NULL, scratch_join(path, family_place, "scene-images"), images, sizeof images));
+    must_train(
+        tr_file_write_atomic(NULL, scratch_join(path, family_place, "scene-labels"), labels, sizeof labels));
+}
+
+/* They are halved and made large again, with a branch beside it. */
+static const char scenes[] =
+    "name: scenes\n"
+    "seed: 6\n"
+    "data:\n"
+    "  train: {idx: {images: scene-images, labels: scene-labels, ignore: 255}}\n"
+    "  test: {idx: {images: scene-images, labels: scene-labels, ignore: 255}}\n"
+    "input: {scale: 1/255, pad: 1, crop: [8, 8], flip: true}\n"
+    "layers:\n"
+    "  - conv: {filters: 5, kernel: 3, padding: same, activation: relu, name: fine}\n"
+    "  - max_pool: 2\n"
+    "  - conv: {filters: 6, kernel: 3, padding: same, groups: 1, activation: relu}\n"
+    "  - group_norm: 2\n"
+    "  - conv_transpose: {filters: 5, kernel: 2, stride: 2}\n"
+    "  - concat: [fine]\n"
+    "  - conv: {filters: 3, kernel: 1}\n"
+    "loss: {per: pixel, class_weights: [1, 2, 0.5], label_smoothing: 0.1}\n"
+    "optimizer: {rule: adam, rate: 1e-2}\n"
+    "train: {batch: 11, microbatches: 4, steps: 9, log_every: 1, evaluate_every: 4}\n";
+
+static void test_pixels(void **state)
+{
+    (void)state;
+    static const struct family family = {"scenes", NULL, {NULL}, {NULL}};
+    static const char hash[] = "5279c080f644ad2174a1352064424d26abf7f41928bc29366628ce4b7c8fd639";
+    struct outcome outcome;
+    char path[SCRATCH_PATH];
+    write_scenes();
+    scratch_join(path, family_place, "scenes.yaml");
+    must_train(tr_file_write_atomic(NULL, path, scenes, strlen(scenes)));
+    baseline(&family, &outcome);
+    assert_string_equal(outcome.hash, hash);
+    compare_all(&family);
+}
+
 /* Small networks keep threads idle: work of a few microseconds is not shared out. These are as large as the
    model files have them, for few examples, since the plain instruction set is slow. */
 static void test_large_networks(void **state)
@@ -331,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_sst2_lstm),
         cmocka_unit_test(test_everything),
         cmocka_unit_test(test_language),
+        cmocka_unit_test(test_pixels),
         cmocka_unit_test(test_large_networks),
         cmocka_unit_test(test_settings_that_matter),
         cmocka_unit_test(test_settings_that_do_not_matter),
