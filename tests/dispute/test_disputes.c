@@ -259,7 +259,7 @@ static const char counts[] =
     "  - {kind: quantile, outputs: 2, quantiles: [0.2, 0.9]}\n"
     "  - {kind: poisson, outputs: 1}\n"
     "  - {kind: soft_cross_entropy, outputs: 2}\n"
-    "optimizer: {rule: adamw, rate: 1e-2, amsgrad: true, clip_norm: 0.5}\n"
+    "optimizer: {rule: adamw, rate: 1e-2, amsgrad: true, sam: 0.1, clip_norm: 0.5}\n"
     "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
 static const char light[] =
     "name: light\n"

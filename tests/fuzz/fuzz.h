@@ -100,6 +100,7 @@ void fuzz_read_source(const tr_source *source);
     X(series)                                                                                                \
     X(set)                                                                                                   \
     X(shards)                                                                                                \
+    X(spilled_text)                                                                                          \
     X(state)                                                                                                 \
     X(sweep)                                                                                                 \
     X(tar)                                                                                                   \

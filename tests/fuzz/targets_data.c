@@ -7,6 +7,7 @@
 #include "data/example.h"
 #include "data/images/image.h"
 #include "data/files/inflate.h"
+#include "data/files/spill.h"
 #include "data/files/tar.h"
 #include "data/cache/unpacked_format.h"
 #include "data/text/vocabulary.h"
@@ -66,6 +67,27 @@ void fuzz_csv(const uint8_t *data, size_t size)
          "1}}"),
     };
     read_one(formats, LENGTH(formats), data, size);
+}
+
+/* Lines that are not held in memory: those that are, or the same failure. */
+void fuzz_spilled_text(const uint8_t *data, size_t size)
+{
+    const char *path = fuzz_file(0, data, size);
+    struct tr_load loaded = {0};
+    struct tr_spilled_text spilled;
+    const tr_status status = tr_load_lines(path, &loaded);
+    char message[512];
+    snprintf(message, sizeof message, "%s", status == TR_OK ? "" : tr_error_message());
+    if (tr_spill_lines(path, fuzz_directory(), &spilled) != status ||
+        (status != TR_OK && strncmp(tr_error_message(), message, sizeof message - 1) != 0) ||
+        (status == TR_OK && (spilled.size != loaded.size ||
+                             (loaded.size > 0 && memcmp(spilled.data, loaded.data, loaded.size) != 0))))
+        abort();
+    tr_spilled_text_leave(&spilled);
+    if (status == TR_OK && spilled.size > 0 && spilled.data[spilled.size - 1] != loaded.data[loaded.size - 1])
+        abort();
+    tr_spilled_text_release(&spilled);
+    tr_free(loaded.data);
 }
 
 /* Rows as JSON objects. */
