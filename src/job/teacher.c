@@ -64,12 +64,15 @@ static tr_status open_run(const struct tr_job *job, tr_checkpoint **out)
     return status == TR_OK ? TR_OK : tr_fail_in(status, "distill.teacher");
 }
 
-/* How an example becomes the input of a network, as text. Returned, free with tr_free(). */
+/* How an example becomes the input of a network in evaluations, as text. Returned, free with tr_free(). */
 static tr_status input_text(const struct tr_job *job, char **out)
 {
     struct tr_input_options input = job->input;
     input.state = NULL;
     input.classes = input.sources = (struct tr_string_list){0};
+    input.pad = 0; /* both see the rows as the network's training makes them */
+    input.flip = false;
+    input.augment = (struct tr_augment_options){0};
     return tr_options_dump(tr_input_option_table, tr_input_option_count, &input, out);
 }
 

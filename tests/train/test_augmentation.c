@@ -419,6 +419,36 @@ static void test_one_hash(void **state)
     expect_one_hash("masks", masks);
 }
 
+/* A teacher that was trained without augmentation teaches on the rows of the network, mixed ones among them.
+ */
+static void test_a_teacher_sees_what_the_network_sees(void **state)
+{
+    (void)state;
+    struct outcome untaught, alone, other;
+    struct job job;
+    struct rank ranks[RANKS];
+    char out[SCRATCH_PATH], distill[SCRATCH_PATH + 32];
+    begin(&job, (const char *const[]){NULL});
+    job.settings.out = scratch_join(out, place, "wise");
+    job_outcome(&job, &other);
+    must_train(other.status);
+    begin(&job, everything);
+    job_outcome(&job, &untaught);
+    must_train(untaught.status);
+    snprintf(distill, sizeof distill, "distill={teacher: %s}", out);
+    begin(&job, everything);
+    job_set(&job, distill);
+    job.settings.device = "ref";
+    job_outcome(&job, &alone);
+    if (alone.status != TR_OK) fail_msg("%s", alone.message);
+    assert_string_not_equal(alone.hash, untaught.hash);
+    begin(&job, everything);
+    job_set(&job, distill);
+    job.settings.set = job.set;
+    run_ranks(&job.settings, 2, 0, ranks);
+    expect_ranks(&alone, ranks, 2, "a teacher");
+}
+
 /* The labels of pixels go where their pixels go: a mask that is the image itself stays so. */
 static void test_masks_follow(void **state)
 {
@@ -488,6 +518,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_one_hash),
+        cmocka_unit_test(test_a_teacher_sees_what_the_network_sees),
         cmocka_unit_test(test_masks_follow),
         cmocka_unit_test(test_refused),
     };
