@@ -255,7 +255,7 @@ def by_hand():
 
 
 by_hand()
-refused("another model", "known are gpt2, llama, mistral and qwen2", model_type="gemma")
+refused("another model", "known are gpt2, llama, mistral, qwen2, bert", model_type="gemma")
 refused("another activation", "hidden_act", hidden_act="gelu")
 refused("another scaling", "rope_type", rope_parameters={"rope_type": "yarn", "factor": 2.0})
 refused("a missing tensor", "has no tensor", num_hidden_layers=3)
