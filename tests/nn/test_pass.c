@@ -399,6 +399,38 @@ static void test_watcher(void **state)
     trial_release(&trial);
 }
 
+static tr_status note_rows(void *user, const struct tr_layer *layer, const float *output, int64_t count)
+{
+    int64_t **next = user;
+    assert_non_null(output);
+    *(*next)++ = count / tr_shape_count(&layer->out);
+    return TR_OK;
+}
+
+/* Of sequences it sees every token: of 12, after a stride of 2, 6. */
+static void test_watched_sequences(void **state)
+{
+    (void)state;
+    static const struct network network = {
+        "watched tokens", "12x1x3", 0,
+        "layers: [tokens, conv1d: {filters: 4, kernel: 3, stride: 2}, global_average_pool, dense: 2]"};
+    int64_t rows[3] = {0}, *next = rows;
+    struct trial trial;
+    trial_make(&trial, &network, "ref", 9, 2);
+    struct tr_pass_limits limits = trial_limits(&trial, false);
+    tr_pass *pass;
+    must(tr_pass_create(trial.device, trial.model, &limits, &pass));
+    const struct tr_pass_batch *batch = trial_feed(&trial, pass, 0, 2);
+    tr_pass_observe(pass, note_rows, &next);
+    must(tr_pass_forward(pass, batch, trial.parameters, NULL, 0));
+    assert_int_equal(next - rows, 3); /* the image is the tokens as it is */
+    assert_int_equal(rows[0], 9 * 6);
+    assert_int_equal(rows[1], 9);
+    assert_int_equal(rows[2], 9);
+    tr_pass_destroy(&pass);
+    trial_release(&trial);
+}
+
 struct company {
     int calls, fail_at;
 };
@@ -455,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_gradients_replace_each_other),
         cmocka_unit_test(test_inference_reuses_memory),
         cmocka_unit_test(test_watcher),
+        cmocka_unit_test(test_watched_sequences),
         cmocka_unit_test(test_companion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -485,6 +485,12 @@ static void test_sam(void **state)
     assert_string_equal(plain.hash, none.hash);
     assert_string_not_equal(plain.hash, sam.hash);
     assert_true(plain.loss == sam.loss);
+    /* After a step of nearly no length the loss shows that parameters are back from where the gradient was
+     * taken. */
+    struct outcome back = OUTCOME("optimizer={rule: sgd, rate: 1e-30, sam: 0.5}", "train.steps=2"),
+                   still = OUTCOME("optimizer={rule: sgd, rate: 1e-30}", "train.steps=2");
+    if (back.status != TR_OK) fail_msg("%s", back.message);
+    assert_true(back.loss == still.loss);
     struct outcome apart = OUTCOME("optimizer.sam=0.1", "strategy={local-sgd: {replicas: 2, every: 3}}");
     if (apart.status != TR_OK) fail_msg("%s", apart.message);
     struct outcome again = OUTCOME("optimizer.sam=0.1", "strategy={local-sgd: {replicas: 2, every: 3}}"),
