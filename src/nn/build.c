@@ -431,6 +431,7 @@ static tr_status build_model(struct tr_builder *builder, const tr_config *root,
     struct tr_model *model = builder->model;
     TR_TRY(tr_shape_check(&model->input, "input"));
     TR_TRY(build_layers(builder, root, input));
+    tr_model_note_hidden(model);
     if (builder->adapters) TR_TRY(tr_adapters_check(builder->adapters, model));
     TR_TRY(tr_loss_read(tr_config_get(root, "loss"), &model->loss));
     return check_loss(model);

@@ -113,6 +113,7 @@ struct tr_layer {
        parameters of its own; 0: none. And whether later layers use those of this one. */
     int sharer_of;
     bool shared;
+    bool hides; /* a later layer takes its output, perhaps through others, and has a matrix of weights */
     int buffer_count;
     struct tr_buffer buffer[TR_LAYER_BUFFERS];
     bool keeps_input, keeps_output; /* what its backward reads */

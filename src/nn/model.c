@@ -50,16 +50,13 @@ static bool has_matrix(const struct tr_model *model, const struct tr_layer *laye
     return layer->tie.lender >= 0;
 }
 
-/* Whether a layer after `layer` that takes what it makes, perhaps through others, has a matrix. */
-static bool leads_to_matrix(const struct tr_model *model, int layer)
+void tr_model_note_hidden(struct tr_model *model)
 {
-    for (int i = layer + 1; i < model->layer_count; i++) {
-        const struct tr_layer *next = &model->layers[i];
-        bool takes = false;
-        for (int k = 0; k < next->input_count; k++) takes = takes || next->input[k] == layer;
-        if (takes && (has_matrix(model, next) || leads_to_matrix(model, i))) return true;
+    for (int i = model->layer_count - 1; i >= 0; i--) {
+        const struct tr_layer *layer = &model->layers[i];
+        for (int k = 0; (layer->hides || has_matrix(model, layer)) && k < layer->input_count; k++)
+            if (layer->input[k] >= 0) model->layers[layer->input[k]].hides = true;
     }
-    return false;
 }
 
 bool tr_model_hidden_matrix(const struct tr_model *model, int parameter, int64_t *in, int64_t *out)
@@ -70,8 +67,7 @@ bool tr_model_hidden_matrix(const struct tr_model *model, int parameter, int64_t
     for (int i = 0; i < model->layer_count; i++) {
         const struct tr_layer *layer = &model->layers[i];
         for (int k = 0; k < layer->parameter_count; k++)
-            if (layer->parameter[k] == parameter && (layer->class->looks_up || !leads_to_matrix(model, i)))
-                return false;
+            if (layer->parameter[k] == parameter && (layer->class->looks_up || !layer->hides)) return false;
     }
     *out = it->shape.size[it->shape.rank - 1];
     *in = it->count / *out;

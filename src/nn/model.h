@@ -91,6 +91,8 @@ int64_t tr_model_learned(const struct tr_model *model, int layer);
    last one is *out, that map numbers to numbers; but neither a table (embeddings, positions) nor weights of
    an output layer, from which no way leads to further such weights. */
 bool tr_model_hidden_matrix(const struct tr_model *model, int parameter, int64_t *in, int64_t *out);
+/* Notes which layers lead to such weights, once all layers are there. */
+void tr_model_note_hidden(struct tr_model *model);
 
 /* The number of consumers of a source's output, counted through aliases. */
 int tr_model_consumers(const struct tr_model *model, int source);

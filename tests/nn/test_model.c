@@ -270,7 +270,8 @@ static void test_hidden_matrices(void **state)
         {"[dense: {units: 5, name: a}, batch_norm, dense: {units: 2, name: b}]", "3", 0, "a.weights 3x5;"},
         {"[conv: {filters: 4, kernel: 3, name: a}, flatten, dense: {units: 2, name: b}, softmax]", "6x6x2", 0,
          "a.weights 18x4;"},
-        {"[embedding: {width: 4, name: e}, position: 8, gru: {units: 5, name: g}, dense: {units: 3, name: d}]",
+        {"[embedding: {width: 4, name: e}, position: 8, gru: {units: 5, name: g}, dense: {units: 3, name: "
+         "d}]",
          "tokens", 9, "g.weights 4x15;g.recurrent_weights 5x15;"},
         /* two outputs, and what only looks like a third one */
         {"[dense: {units: 5, name: trunk}, dense: {units: 2, name: a}, dense: {units: 4, from: trunk, name: "
@@ -294,6 +295,23 @@ static void test_hidden_matrices(void **state)
         assert_string_equal(found, cases[i].found);
         tr_model_destroy(&model);
     }
+}
+
+/* A hundred sums of the two layers before each: from the first to the last lead more ways than can be walked.
+ */
+static void test_hidden_matrices_of_many_ways(void **state)
+{
+    (void)state;
+    char text[8192];
+    int64_t in, out;
+    size_t used =
+        (size_t)snprintf(text, sizeof text, "layers: [dense: {units: 3, name: a0}, relu: {name: a1}");
+    for (int i = 2; i < 102; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, ", add: {with: a%d, name: a%d}", i - 2, i);
+    snprintf(text + used, sizeof text - used, "]");
+    struct tr_model *model = build(text, "3", 0);
+    assert_false(tr_model_hidden_matrix(model, 0, &in, &out));
+    tr_model_destroy(&model);
 }
 
 /* ---- layers of others ---- */
@@ -1030,6 +1048,7 @@ int main(void)
         cmocka_unit_test(test_every_class_has_a_shape_case),
         cmocka_unit_test(test_operations_are_counted),
         cmocka_unit_test(test_hidden_matrices),
+        cmocka_unit_test(test_hidden_matrices_of_many_ways),
         cmocka_unit_test(test_limits_of_a_layer),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_names),
