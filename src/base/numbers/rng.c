@@ -83,20 +83,35 @@ void tr_permutation_release(struct tr_permutation *permutation)
     *permutation = (struct tr_permutation)TR_PERMUTATION_INIT;
 }
 
-/* From a position, or the value of a walk that has not ended, to the end. */
-static uint64_t walk(const struct tr_permutation *permutation, uint64_t value)
+/* Values walked at once: a walk is a chain of loads, each of which waits for the one before. */
+enum { LANES = 8 };
+
+/* One step of each of `lanes` walks, at most LANES. */
+static inline void step(const struct tr_permutation *permutation, const int lanes, uint64_t *value)
 {
     const unsigned half = permutation->half;
     const uint64_t mask = ((uint64_t)1 << half) - 1;
-    do {
-        uint64_t left = value >> half, right = value & mask;
-        for (unsigned round = 0; round < ROUNDS; round++) {
-            uint64_t swapped = left ^ permutation->round[((size_t)round << half) + right];
-            left = right;
-            right = swapped;
+    uint64_t left[LANES], right[LANES];
+    for (int l = 0; l < lanes; l++) {
+        left[l] = value[l] >> half;
+        right[l] = value[l] & mask;
+    }
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        const uint32_t *table = permutation->round + ((size_t)round << half);
+        for (int l = 0; l < lanes; l++) {
+            uint64_t swapped = left[l] ^ table[right[l]];
+            left[l] = right[l];
+            right[l] = swapped;
         }
-        value = left << half | right;
-    } while (value >= permutation->count);
+    }
+    for (int l = 0; l < lanes; l++) value[l] = left[l] << half | right[l];
+}
+
+/* From a position, or the value of a walk that has not ended, to the end. */
+static uint64_t walk(const struct tr_permutation *permutation, uint64_t value)
+{
+    do step(permutation, 1, &value);
+    while (value >= permutation->count);
     return value;
 }
 
@@ -106,31 +121,11 @@ uint64_t tr_permutation_at(const struct tr_permutation *permutation, uint64_t po
     return tr_rng_permute(permutation->key, permutation->epoch, permutation->count, position);
 }
 
-/* Walks of several positions at once: a walk is a chain of loads, each of which waits for the one before. */
-enum { LANES = 8 };
-
-static void walk_lanes(const struct tr_permutation *permutation, uint64_t value[LANES])
-{
-    const unsigned half = permutation->half;
-    const uint64_t mask = ((uint64_t)1 << half) - 1;
-    uint64_t left[LANES], right[LANES];
-    for (int l = 0; l < LANES; l++) left[l] = value[l] >> half, right[l] = value[l] & mask;
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        const uint32_t *table = permutation->round + ((size_t)round << half);
-        for (int l = 0; l < LANES; l++) {
-            uint64_t swapped = left[l] ^ table[right[l]];
-            left[l] = right[l];
-            right[l] = swapped;
-        }
-    }
-    for (int l = 0; l < LANES; l++) value[l] = left[l] << half | right[l];
-}
-
 void tr_permutation_run(const struct tr_permutation *permutation, uint64_t first, int64_t count, int64_t *out)
 {
     int64_t place[LANES], next = LANES;
     uint64_t value[LANES];
-    if (!permutation->round || count < LANES) {
+    if (!permutation->round) {
         for (int64_t i = 0; i < count; i++)
             out[i] = (int64_t)tr_permutation_at(permutation, first + (uint64_t)i);
         return;
@@ -140,7 +135,7 @@ void tr_permutation_run(const struct tr_permutation *permutation, uint64_t first
         value[l] = first + (uint64_t)l;
     }
     while (next < count) { /* a lane whose walk has ended takes the next position */
-        walk_lanes(permutation, value);
+        step(permutation, LANES, value);
         for (int l = 0; l < LANES; l++) {
             const bool done = value[l] < permutation->count;
             out[place[l]] = (int64_t)value[l];

@@ -2,9 +2,9 @@
  *
  *     features   unsigned bytes [count][height][width] or [count][height][width][channels]: images
  *                other types and shapes of one or two dimensions: vectors of numbers; of three,
- *                [count][steps][n]: sequences of vectors; of four, [count][height][width][channels]: images
- * of numbers labels     integers [count]: classes; integers [count][height][width]: classes of the pixels of
- * images; floats [count] or [count][n]: values
+ *                [count][steps][n]: sequences of vectors; of four: images of numbers
+ *     labels     integers [count]: classes; integers [count][height][width]: classes of the pixels of images;
+ *                floats [count] or [count][n]: values
  *
  * Features stay in the file, which is mapped, and are converted when they are read; labels are converted at
  * once.

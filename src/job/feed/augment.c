@@ -93,7 +93,7 @@ size_t tr_augmenter_memory(const tr_augmenter *augmenter)
 static struct tr_draw draw_of(const struct tr_augmented *part, int64_t row, uint32_t which)
 {
     return (struct tr_draw){
-        .key = tr_rng_key_make(part->seed, TR_RNG_AUGMENT),
+        .key = part->key,
         .example = (uint32_t)(part->batch->first + part->begin + row),
         .step = (uint32_t)part->batch->step,
         .which = which,
@@ -211,9 +211,9 @@ static void mix_targets(const struct tr_batch *batch, int64_t own, int64_t other
     }
 }
 
-tr_status tr_augmenter_targets(tr_augmenter *augmenter, const struct tr_augmented *part, int64_t width,
-                               float *to)
+tr_status tr_augmenter_targets(tr_augmenter *augmenter, const struct tr_augmented *part, float *to)
 {
+    const int64_t width = width_of(augmenter);
     const struct tr_shape *image = &augmenter->job->model->input;
     void *memory;
     TR_TRY(tr_outgoing_take(augmenter->device, &augmenter->targets, &memory));

@@ -7,6 +7,7 @@
 #ifndef TR_JOB_AUGMENT_H
 #define TR_JOB_AUGMENT_H
 
+#include "base/numbers/rng.h"
 #include "data/order/batch.h"
 #include "job/job.h"
 
@@ -16,7 +17,7 @@ typedef struct tr_augmenter tr_augmenter;
 struct tr_augmented {
     const struct tr_batch *batch;
     int64_t begin, rows;
-    uint64_t seed;
+    tr_rng_key key; /* of what is drawn: TR_RNG_AUGMENT */
 };
 
 /* For up to so many rows. All is borrowed until it is destroyed. Returned, destroy with
@@ -35,8 +36,7 @@ tr_status tr_augmenter_images(tr_augmenter *augmenter, const struct tr_augmented
 /* The same of the labels of pixels. */
 tr_status tr_augmenter_labels(tr_augmenter *augmenter, const struct tr_augmented *part,
                               const struct tr_op_load_images *plain, const struct tr_op_load_labels *labels);
-/* The mixed labels, of classes as rows of probabilities, to `to` [rows][width]. */
-tr_status tr_augmenter_targets(tr_augmenter *augmenter, const struct tr_augmented *part, int64_t width,
-                               float *to);
+/* The mixed labels, of classes as rows of probabilities, to `to` [rows][classes or values]. */
+tr_status tr_augmenter_targets(tr_augmenter *augmenter, const struct tr_augmented *part, float *to);
 
 #endif

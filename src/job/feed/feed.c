@@ -226,7 +226,7 @@ static tr_status bring_images(tr_feed *feed, const struct tr_batch *batch, int64
 static tr_status load(tr_feed *feed, const struct tr_batch *batch, int64_t begin, uint64_t seed,
                       const struct tr_op_load_images *op)
 {
-    const struct tr_augmented part = {batch, begin, op->rows, seed};
+    const struct tr_augmented part = {batch, begin, op->rows, tr_rng_key_make(seed, TR_RNG_AUGMENT)};
     return feed->augmenter ? tr_augmenter_images(feed->augmenter, &part, op)
                            : tr_device_load_images(feed->device, op);
 }
@@ -423,7 +423,7 @@ static tr_status feed_pixels(tr_feed *feed, tr_pass *pass, const struct tr_batch
     if (!here)
         TR_TRY(tr_device_to_device(feed->device, feed->labels, batch->labels + begin * pixels,
                                    (size_t)(rows * pixels) * sizeof *feed->labels));
-    const struct tr_augmented part = {batch, begin, rows, seed};
+    const struct tr_augmented part = {batch, begin, rows, tr_rng_key_make(seed, TR_RNG_AUGMENT)};
     return feed->augmenter ? tr_augmenter_labels(feed->augmenter, &part, &image, &op)
                            : tr_device_load_labels(feed->device, &op);
 }
@@ -451,14 +451,11 @@ static tr_status feed_labels(tr_feed *feed, tr_pass *pass, const struct tr_batch
 static tr_status feed_mixed(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
                             int64_t rows, uint64_t seed)
 {
-    const struct tr_source_info *info = tr_source_info(feed->source);
-    const bool values = info->labels == TR_LABEL_VALUES;
-    const struct tr_augmented part = {batch, begin, rows, seed};
+    const bool values = tr_source_info(feed->source)->labels == TR_LABEL_VALUES;
+    const struct tr_augmented part = {batch, begin, rows, tr_rng_key_make(seed, TR_RNG_AUGMENT)};
     if (values) TR_TRY(check_targets(feed, batch, begin, rows));
     if (values) TR_TRY(check_targets(feed, batch, batch->others + begin, rows));
-    return tr_augmenter_targets(feed->augmenter, &part,
-                                values ? info->values : tr_shape_count(&feed->job->model->output),
-                                tr_pass_target(pass));
+    return tr_augmenter_targets(feed->augmenter, &part, tr_pass_target(pass));
 }
 
 static tr_status feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,

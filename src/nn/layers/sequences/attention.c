@@ -141,16 +141,8 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     TR_TRY(tr_layer_wants_sequence(layer));
     const int64_t in = tr_shape_count(&layer->in[0]);
     if (options->width == 0) options->width = in;
-    if (options->width % options->heads)
-        return tr_fail(TR_EINVAL, "a width of %lld does not divide into %lld heads; choose a multiple",
-                       (long long)options->width, (long long)options->heads);
     if (options->kv_heads == 0) options->kv_heads = options->heads;
-    if (options->heads % options->kv_heads)
-        return tr_fail(
-            TR_EINVAL,
-            "%lld heads of queries cannot share %lld heads of keys and values evenly; make `kv_heads` a "
-            "divisor of `heads`",
-            (long long)options->heads, (long long)options->kv_heads);
+    TR_TRY(tr_layer_check_heads(options->width, options->heads, options->kv_heads));
     TR_TRY(check_rotary(options));
     const int64_t size = options->width * (int64_t)sizeof(float);
     const int64_t projected = projected_width(options) * (int64_t)sizeof(float);

@@ -96,16 +96,7 @@ static tr_status check(const struct tr_layer *layer, const struct tr_builder *bu
             return tr_fail(TR_EINVAL,
                            "needs sequences of vectors, \"%s\" gives %s; use it after layers over tokens",
                            tr_builder_input(builder, layer, k), tr_shape_text(&layer->in[k], text));
-    if (options->width % options->heads)
-        return tr_fail(TR_EINVAL, "a width of %lld does not divide into %lld heads; choose a multiple",
-                       (long long)options->width, (long long)options->heads);
-    if (options->heads % options->kv_heads)
-        return tr_fail(
-            TR_EINVAL,
-            "%lld heads of queries cannot share %lld heads of keys and values evenly; make `kv_heads` a "
-            "divisor of `heads`",
-            (long long)options->heads, (long long)options->kv_heads);
-    return TR_OK;
+    return tr_layer_check_heads(options->width, options->heads, options->kv_heads);
 }
 
 /* A buffer of so many floats for each token. */
