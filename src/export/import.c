@@ -15,7 +15,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- reading ---- */
@@ -199,15 +198,6 @@ static void hub_release(struct hub *hub)
     tr_free(hub->model);
 }
 
-/* The path from the root, since the model file is also used from where it is written. NULL without memory. */
-static char *absolute(const char *path)
-{
-    char *there = realpath(path, NULL);
-    char *copy = tr_strdup(there ? there : path);
-    free(there);
-    return copy;
-}
-
 /* Without a text to train on, config.json stands for one: it is there, and is a text. */
 static tr_status hub_take(struct hub *hub, struct tr_import_settings *settings)
 {
@@ -220,9 +210,9 @@ static tr_status hub_take(struct hub *hub, struct tr_import_settings *settings)
             "\"%s\" is an encoder; give a file of texts, each a line with the numbers of its tokens, a tab "
             "and %s, as `text`; docs/how-to/interop.md shows how to write it",
             directory, config.tags ? "their labels" : "its label");
-    char *from = absolute(directory);
+    char *from = tr_path_absolute(directory);
     if (settings->text)
-        hub->text = settings->directory ? tr_strdup(settings->text) : absolute(settings->text);
+        hub->text = settings->directory ? tr_strdup(settings->text) : tr_path_absolute(settings->text);
     else if (from)
         hub->text = tr_path_join(from, "config.json");
     if (!hub->text || !from) {

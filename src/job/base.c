@@ -3,12 +3,12 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
+#include "base/files/path.h"
 #include "job/file/input.h"
 #include "job/step/variables.h"
 #include "job/tensors.h"
 #include "nn/base_numbers.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* "adapters: lora" as a section, to which more can be added. */
@@ -28,10 +28,10 @@ tr_status tr_job_choose_base(struct tr_job *job, const struct tr_job_settings *s
     if (!settings->base || !node || tr_config_kind(node) == TR_CONFIG_NULL) return TR_OK;
     if (tr_config_kind(node) == TR_CONFIG_SCALAR) /* "adapters: lora" */
         TR_TRY(expand(job->root, tr_config_text(node)));
-    char *absolute = realpath(settings->base, NULL);
-    tr_status status =
-        tr_config_put_text(job->root, "adapters", "base", absolute ? absolute : settings->base);
-    free(absolute);
+    char *absolute = tr_path_absolute(settings->base);
+    if (!absolute) return TR_ENOMEM;
+    tr_status status = tr_config_put_text(job->root, "adapters", "base", absolute);
+    tr_free(absolute);
     return status;
 }
 
@@ -152,12 +152,12 @@ static tr_status take(struct tr_job *job, const tr_checkpoint *checkpoint)
 /* The resolved text names the base by its hash and absolute path. */
 static tr_status settle(struct tr_job *job, const tr_checkpoint *checkpoint)
 {
-    const char *hash = job->model->base_hash, *path = tr_checkpoint_path(checkpoint);
+    const char *hash = job->model->base_hash;
     TR_TRY(check_hash(job, checkpoint, hash));
-    char *absolute = realpath(path, NULL);
-    tr_status status =
-        tr_job_resolve_text(job, &job->adapters.base, "adapters", "base", absolute ? absolute : path);
-    free(absolute);
+    char *absolute = tr_path_absolute(tr_checkpoint_path(checkpoint));
+    if (!absolute) return TR_ENOMEM;
+    tr_status status = tr_job_resolve_text(job, &job->adapters.base, "adapters", "base", absolute);
+    tr_free(absolute);
     if (status != TR_OK || job->adapters.base_hash) return status;
     return tr_job_resolve_text(job, &job->adapters.base_hash, "adapters", "base_hash", hash);
 }

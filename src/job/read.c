@@ -1,6 +1,7 @@
 /* Reading a job: from a model file, its text, or what a checkpoint keeps. */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/files/path.h"
 #include "base/numbers/hash.h"
 #include "data/tables/join.h"
 #include "job/base.h"
@@ -15,7 +16,6 @@
 #include "job/teacher.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- reading ---- */
@@ -132,10 +132,10 @@ static tr_status default_directory(struct tr_job *job, const char *path)
     const char *slash = path ? strrchr(path, '/') : NULL;
     char *directory = slash ? tr_format("%.*s", (int)(slash - path), path) : tr_strdup(".");
     if (!directory) return TR_ENOMEM;
-    char *absolute = realpath(*directory ? directory : "/", NULL);
+    char *absolute = tr_path_absolute(*directory ? directory : "/");
     tr_status status =
-        tr_job_resolve_text(job, &job->file.directory, NULL, "directory", absolute ? absolute : directory);
-    free(absolute);
+        absolute ? tr_job_resolve_text(job, &job->file.directory, NULL, "directory", absolute) : TR_ENOMEM;
+    tr_free(absolute);
     tr_free(directory);
     return status;
 }
@@ -290,10 +290,9 @@ tr_status tr_job_parse(const struct tr_job_text *model, tr_config **root)
     if (mapping && !tr_config_get(*root, "name"))
         status = tr_config_put_text(*root, NULL, "name", model->name);
     if (mapping && status == TR_OK && !tr_config_get(*root, "directory")) {
-        const char *directory = model->directory ? model->directory : ".";
-        char *absolute = realpath(directory, NULL);
-        status = tr_config_put_text(*root, NULL, "directory", absolute ? absolute : directory);
-        free(absolute);
+        char *absolute = tr_path_absolute(model->directory ? model->directory : ".");
+        status = absolute ? tr_config_put_text(*root, NULL, "directory", absolute) : TR_ENOMEM;
+        tr_free(absolute);
     }
     if (status != TR_OK) tr_config_destroy(root);
     return status;

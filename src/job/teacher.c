@@ -2,12 +2,12 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/files/path.h"
 #include "data/files/stamps.h"
 #include "job/file/input.h"
 #include "job/file/settings.h"
 #include "job/tensors.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- the section ---- */
@@ -18,10 +18,10 @@ tr_status tr_job_choose_teacher(struct tr_job *job, const struct tr_job_settings
     if (!settings->teacher) return TR_OK;
     if (!node || tr_config_kind(node) != TR_CONFIG_MAPPING)
         TR_TRY(tr_config_put_nothing(job->root, NULL, "distill"));
-    char *absolute = realpath(settings->teacher, NULL);
-    tr_status status =
-        tr_config_put_text(job->root, "distill", "teacher", absolute ? absolute : settings->teacher);
-    free(absolute);
+    char *absolute = tr_path_absolute(settings->teacher);
+    if (!absolute) return TR_ENOMEM;
+    tr_status status = tr_config_put_text(job->root, "distill", "teacher", absolute);
+    tr_free(absolute);
     return status;
 }
 
@@ -169,11 +169,10 @@ tr_status tr_job_note_teacher(struct tr_job *job)
     if (!tr_job_is_taught(job)) return TR_OK;
     tr_status status = tr_teacher_open(job, &teacher);
     if (status == TR_OK) {
-        const char *path = tr_checkpoint_path(teacher.checkpoint);
-        char *absolute = realpath(path, NULL);
-        status =
-            tr_job_resolve_text(job, &job->distill.teacher, "distill", "teacher", absolute ? absolute : path);
-        free(absolute);
+        char *absolute = tr_path_absolute(tr_checkpoint_path(teacher.checkpoint));
+        status = absolute ? tr_job_resolve_text(job, &job->distill.teacher, "distill", "teacher", absolute)
+                          : TR_ENOMEM;
+        tr_free(absolute);
     }
     if (status == TR_OK)
         status =

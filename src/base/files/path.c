@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 char *tr_path_join(const char *directory, const char *name)
@@ -25,4 +26,12 @@ char *tr_path_parent(const char *path)
     if (length == 0) return tr_strdup(".");
     while (length > 1 && path[length - 1] == '/') length--;
     return tr_format("%.*s", (int)length, path);
+}
+
+char *tr_path_absolute(const char *path)
+{
+    char *found = realpath(path, NULL);
+    char *copy = tr_strdup(found ? found : path);
+    free(found); /* the C library's own memory */
+    return copy;
 }

@@ -1,4 +1,4 @@
-/* Paths as text; nothing is looked up. */
+/* Paths as text; only tr_path_absolute() looks a file up. */
 #ifndef TR_BASE_PATH_H
 #define TR_BASE_PATH_H
 
@@ -10,5 +10,8 @@ const char *tr_path_name(const char *path);
 /* Everything before the last component, "." where there is none, "/" for what lies in the root; trailing
    slashes do not count. Returned, free with tr_free(); NULL when memory fails. */
 char *tr_path_parent(const char *path);
+/* The path from the root of what `path` names, links resolved; `path` itself where nothing is there, so that
+   a later message shows what was typed. Returned, free with tr_free(); NULL when memory fails. */
+char *tr_path_absolute(const char *path);
 
 #endif

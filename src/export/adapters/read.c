@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define CONFIG_MAX ((uint64_t)1 << 20)
@@ -225,9 +224,10 @@ static tr_status put_adapters(const struct reading *reading, const char *base, t
 {
     char number[TR_TEXT_NUMBER_SIZE];
     const char *items[TR_OPTION_STRINGS_MAX];
-    char *absolute = realpath(base, NULL);
-    tr_status status = tr_config_put_text(root, "adapters", "base", absolute ? absolute : base);
-    free(absolute);
+    char *absolute = tr_path_absolute(base);
+    if (!absolute) return TR_ENOMEM;
+    tr_status status = tr_config_put_text(root, "adapters", "base", absolute);
+    tr_free(absolute);
     for (int32_t i = 0; i < reading->items; i++) items[i] = reading->item[i];
     if (status == TR_OK) status = tr_config_put_integer(root, "adapters", "rank", reading->rank);
     if (status == TR_OK)

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,6 +80,24 @@ static void paths_are_taken_apart(void **state)
         assert_string_equal(joined, joins[i][2]);
         tr_free(joined);
     }
+}
+
+static void paths_from_the_root_resolve_links(void **state)
+{
+    (void)state;
+    char link[SCRATCH_PATH], inside[SCRATCH_PATH], target[SCRATCH_PATH];
+    assert_int_equal(mkdir(scratch_join(target, scratch, "real"), 0700), 0);
+    assert_int_equal(symlink("real", scratch_join(link, scratch, "link")), 0);
+    char *found = tr_path_absolute(scratch_join(inside, scratch, "link/.."));
+    char *through = tr_path_absolute(link);
+    char *missing = tr_path_absolute("missing/as typed");
+    assert_string_equal(tr_path_name(through), "real");
+    assert_int_equal(strncmp(through, found, strlen(found)), 0); /* "link/.." is the folder of "real" */
+    assert_int_equal(through[0], '/');
+    assert_string_equal(missing, "missing/as typed");
+    tr_free(found);
+    tr_free(through);
+    tr_free(missing);
 }
 
 static void only_regular_files_are_read(void **state)
@@ -416,6 +435,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_are_taken_apart),
+        cmocka_unit_test_setup_teardown(paths_from_the_root_resolve_links, set_up, tear_down),
         cmocka_unit_test_setup_teardown(only_regular_files_are_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sizes_are_limited, set_up, tear_down),
         cmocka_unit_test_setup_teardown(directories_are_made_and_removed, set_up, tear_down),
