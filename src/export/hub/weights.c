@@ -69,14 +69,26 @@ static tr_status check_entry(const struct work *work, const char *name,
                    tr_stored_describe(tensor, text));
 }
 
+/* All numbers of a tensor, `count` of them; free with tr_free(). NULL when it fails, with *status. */
+static float *read_values(tr_safetensors *file, const struct tr_safetensors_entry *entry, int64_t count,
+                          tr_status *status)
+{
+    float *values = tr_alloc((size_t)count, sizeof *values);
+    *status = values ? tr_safetensors_read(file, entry, values, NULL) : TR_ENOMEM;
+    if (*status != TR_OK) {
+        tr_free(values);
+        return NULL;
+    }
+    widen(entry->tensor.dtype, count, values);
+    return values;
+}
+
 /* Rows and columns exchanged, on the way to `to`. */
 static tr_status read_across(tr_safetensors *file, const struct tr_safetensors_entry *entry, int64_t rows,
                              int64_t columns, float *to)
 {
-    float *values = tr_alloc((size_t)(rows * columns), sizeof *values);
-    if (!values) return TR_ENOMEM;
-    const tr_status status = tr_safetensors_read(file, entry, values, NULL);
-    if (status == TR_OK) widen(entry->tensor.dtype, rows * columns, values);
+    tr_status status;
+    float *values = read_values(file, entry, rows * columns, &status);
     for (int64_t i = 0; status == TR_OK && i < columns; i++)
         for (int64_t k = 0; k < rows; k++) to[k * columns + i] = values[i * rows + k];
     tr_free(values);
@@ -94,18 +106,14 @@ static tr_status begin(struct work *work, const struct tr_hub_piece *piece)
     return TR_OK;
 }
 
-/* Some of the rows of a tensor. */
-static tr_status read_behind(tr_safetensors *file, const struct tr_safetensors_entry *entry,
-                             const struct tr_hub_piece *piece, float *to)
+/* The rows of a tensor after those that are skipped. */
+static tr_status read_rest(tr_safetensors *file, const struct tr_safetensors_entry *entry,
+                           const struct tr_hub_piece *piece, float *to)
 {
     const int64_t skipped = piece->skipped * piece->columns, count = piece->rows * piece->columns;
-    float *values = tr_alloc((size_t)(skipped + count), sizeof *values);
-    if (!values) return TR_ENOMEM;
-    const tr_status status = tr_safetensors_read(file, entry, values, NULL);
-    if (status == TR_OK) {
-        widen(entry->tensor.dtype, skipped + count, values);
-        memcpy(to, values + skipped, (size_t)count * sizeof *to);
-    }
+    tr_status status;
+    float *values = read_values(file, entry, skipped + count, &status);
+    if (status == TR_OK) memcpy(to, values + skipped, (size_t)count * sizeof *to);
     tr_free(values);
     return status;
 }
@@ -115,11 +123,9 @@ static tr_status add_row(const struct work *work, const struct tr_hub_piece *pie
 {
     tr_safetensors *file = NULL;
     const struct tr_safetensors_entry *entry = find(work, piece->added, &file);
+    tr_status status;
     TR_TRY(check_entry(work, piece->added, entry, 2, piece->added_rows, piece->columns));
-    float *values = tr_alloc((size_t)(piece->added_rows * piece->columns), sizeof *values);
-    if (!values) return TR_ENOMEM;
-    const tr_status status = tr_safetensors_read(file, entry, values, NULL);
-    if (status == TR_OK) widen(entry->tensor.dtype, piece->added_rows * piece->columns, values);
+    float *values = read_values(file, entry, piece->added_rows * piece->columns, &status);
     for (int64_t i = 0; status == TR_OK && i < piece->rows * piece->columns; i++)
         to[i] += values[i % piece->columns];
     tr_free(values);
@@ -157,7 +163,7 @@ static tr_status take(void *user, const struct tr_hub_piece *piece)
     float *to = (float *)tensor->data + piece->first * columns;
     if (piece->across) return read_across(file, entry, rows, columns, to);
     if (piece->skipped > 0) {
-        TR_TRY(read_behind(file, entry, piece, to));
+        TR_TRY(read_rest(file, entry, piece, to));
     } else {
         TR_TRY(tr_safetensors_read(file, entry, to, NULL));
         widen(entry->tensor.dtype, rows * columns, to);

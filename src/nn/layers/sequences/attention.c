@@ -1,7 +1,7 @@
 /* attention: multi-head self-attention over the tokens of each example (Vaswani et al. 2017), with the
  * projections in front of it and behind it. An example costs its own tokens only.
  */
-#include "nn/layers/adapter.h"
+#include "nn/layers/product.h"
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 
@@ -225,43 +225,34 @@ static tr_status turn(const struct tr_layer_call *call, float *x, bool inverse)
     return tr_device_rotary(call->device, &op);
 }
 
+static struct tr_layer_product input_of(const struct tr_layer *layer)
+{
+    const struct options *options = layer->options;
+    return (struct tr_layer_product){tr_shape_count(&layer->in[0]), projected_width(options), WEIGHTS,
+                                     options->use_bias ? BIAS : -1};
+}
+
+static struct tr_layer_product output_of(const struct tr_layer *layer)
+{
+    const struct options *options = layer->options;
+    return (struct tr_layer_product){options->width, tr_shape_count(&layer->in[0]), OUTPUT_WEIGHTS,
+                                     has_output_bias(options) ? OUTPUT_BIAS : -1};
+}
+
 /* Queries, keys and values of the rows, turned to their places. */
 static tr_status project(const struct tr_layer_call *call, float *projected)
 {
-    const struct options *options = call->layer->options;
-    const struct tr_op_dense_forward input = {
-        .rows = call->rows,
-        .in = tr_shape_count(&call->layer->in[0]),
-        .out = projected_width(options),
-        .x = call->x[0],
-        .w = call->parameter[WEIGHTS],
-        .b = options->use_bias ? call->parameter[BIAS] : NULL,
-        .y = projected,
-        .activation = TR_ACT_NONE,
-    };
-    TR_TRY(tr_device_dense_forward(call->device, &input));
-    TR_TRY(tr_adapters_forward(call, WEIGHTS, call->x[0], projected));
+    const struct tr_layer_product input = input_of(call->layer);
+    TR_TRY(tr_layer_product_forward(call, &input, call->x[0], projected));
     return turn(call, projected, false);
 }
 
 static tr_status attend(const struct tr_layer_call *call, const struct tr_attention *at)
 {
-    const struct options *options = call->layer->options;
-    const int64_t in = tr_shape_count(&call->layer->in[0]), width = options->width;
+    const struct tr_layer_product output = output_of(call->layer);
     const struct tr_op_attention_forward attention = {*at, call->buffer[ATTENDED]};
     TR_TRY(tr_device_attention_forward(call->device, &attention));
-    const struct tr_op_dense_forward output = {
-        .rows = call->rows,
-        .in = width,
-        .out = in,
-        .x = call->buffer[ATTENDED],
-        .w = call->parameter[OUTPUT_WEIGHTS],
-        .b = has_output_bias(options) ? call->parameter[OUTPUT_BIAS] : NULL,
-        .y = call->y,
-        .activation = TR_ACT_NONE,
-    };
-    TR_TRY(tr_device_dense_forward(call->device, &output));
-    return tr_adapters_forward(call, OUTPUT_WEIGHTS, call->buffer[ATTENDED], call->y);
+    return tr_layer_product_forward(call, &output, call->buffer[ATTENDED], call->y);
 }
 
 static tr_status forward(const struct tr_layer_call *call)
@@ -302,46 +293,24 @@ static int64_t memory_of(const struct tr_layer *layer, int64_t tokens)
     return tokens * projected_width(layer->options) * (int64_t)sizeof(float);
 }
 
-/* The gradients of a projection's weights and bias, and of its input where that is wanted; bias < 0: none. */
-static tr_status project_back(const struct tr_layer_call *call, int64_t in, int64_t out, const float *x,
-                              const float *dy, int weights, int bias, float *dx)
-{
-    const struct tr_op_dense_backward_weights op = {
-        .in = in,
-        .out = out,
-        .x = x,
-        .dy = dy,
-        .dw = call->gradient[weights],
-        .db = bias < 0 ? NULL : call->gradient[bias],
-        .cut = *call->cut,
-    };
-    if (op.dw) TR_TRY(tr_device_dense_backward_weights(call->device, &op));
-    const struct tr_op_dense_backward_data data = {call->rows, in, out, dy, call->parameter[weights], dx};
-    if (dx) TR_TRY(tr_device_dense_backward_data(call->device, &data));
-    return tr_adapters_backward(call, weights, x, dy, dx);
-}
-
 static tr_status backward(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
-    const int64_t in = tr_shape_count(&call->layer->in[0]), width = options->width;
-    const int64_t step = projected_width(options);
-    float *projected = call->buffer[GRADIENTS], *attended = projected + call->rows * step;
-    TR_TRY(project_back(call, width, in, call->buffer[ATTENDED], call->dy, OUTPUT_WEIGHTS,
-                        has_output_bias(options) ? OUTPUT_BIAS : -1, attended));
+    const struct tr_layer_product input = input_of(call->layer), output = output_of(call->layer);
+    float *projected = call->buffer[GRADIENTS], *attended = projected + call->rows * input.out;
+    TR_TRY(tr_layer_product_backward(call, &output, call->buffer[ATTENDED], call->dy, attended));
     const struct tr_op_attention_backward attention = {
         .at = describe(call),
         .y = call->buffer[ATTENDED],
         .dy = attended,
         .dq = projected,
-        .dk = projected + width,
-        .dv = projected + width + kv_width(options),
-        .gradient_step = step,
+        .dk = projected + options->width,
+        .dv = projected + options->width + kv_width(options),
+        .gradient_step = input.out,
     };
     TR_TRY(tr_device_attention_backward(call->device, &attention));
     TR_TRY(turn(call, projected, true));
-    return project_back(call, in, step, call->x[0], projected, WEIGHTS, options->use_bias ? BIAS : -1,
-                        call->dx[0]);
+    return tr_layer_product_backward(call, &input, call->x[0], projected, call->dx[0]);
 }
 
 const struct tr_layer_class tr_layer_attention = {

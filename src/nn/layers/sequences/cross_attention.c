@@ -5,6 +5,7 @@
  * Queries, keys and values are brought side by side, as `attention` has them.
  */
 #include "nn/layers/common.h"
+#include "nn/layers/product.h"
 #include "nn/layers/table.h"
 
 #include <math.h>
@@ -130,40 +131,19 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     return declare_parameters(layer, builder, &n);
 }
 
-static tr_status project(const struct tr_layer_call *call, int64_t in, int64_t out, const float *x,
-                         int weights, int bias, float *y)
-{
-    const struct options *options = call->layer->options;
-    const struct tr_op_dense_forward op = {
-        .rows = call->rows,
-        .in = in,
-        .out = out,
-        .x = x,
-        .w = call->parameter[weights],
-        .b = options->use_bias ? call->parameter[bias] : NULL,
-        .y = y,
-        .activation = TR_ACT_NONE,
-    };
-    return tr_device_dense_forward(call->device, &op);
-}
+/* The products with the parameters of a layer. */
+struct products {
+    struct tr_layer_product query, key, output;
+};
 
-/* The gradients of a projection's weights and bias, and of its input where that is wanted. */
-static tr_status project_back(const struct tr_layer_call *call, int64_t in, int64_t out, const float *x,
-                              const float *dy, int weights, int bias, float *dx)
+static struct products products_of(const struct tr_layer *layer, const struct sizes *n)
 {
-    const struct options *options = call->layer->options;
-    const struct tr_op_dense_backward_weights op = {
-        .in = in,
-        .out = out,
-        .x = x,
-        .dy = dy,
-        .dw = call->gradient[weights],
-        .db = options->use_bias ? call->gradient[bias] : NULL,
-        .cut = *call->cut,
+    const bool biased = ((const struct options *)layer->options)->use_bias;
+    return (struct products){
+        .query = {n->in, n->query, WEIGHTS, biased ? BIAS : -1},
+        .key = {n->memory, 2 * n->key, MEMORY_WEIGHTS, biased ? MEMORY_BIAS : -1},
+        .output = {n->query, n->in, OUTPUT_WEIGHTS, biased ? OUTPUT_BIAS : -1},
     };
-    TR_TRY(tr_device_dense_backward_weights(call->device, &op));
-    const struct tr_op_dense_backward_data data = {call->rows, in, out, dy, call->parameter[weights], dx};
-    return dx ? tr_device_dense_backward_data(call->device, &data) : TR_OK;
 }
 
 static tr_status copy(const struct tr_layer_call *call, int64_t width, const float *x, int64_t x_step,
@@ -205,25 +185,26 @@ static struct tr_attention describe(const struct tr_layer_call *call, const stru
 static tr_status forward(const struct tr_layer_call *call)
 {
     const struct sizes n = sizes_of(call->layer);
+    const struct products with = products_of(call->layer, &n);
     const int64_t step = n.query + 2 * n.key;
     float *projected = call->buffer[PROJECTED];
-    TR_TRY(project(call, n.in, n.query, call->x[0], WEIGHTS, BIAS, call->buffer[QUERIES]));
-    TR_TRY(project(call, n.memory, 2 * n.key, call->x[1], MEMORY_WEIGHTS, MEMORY_BIAS, call->buffer[KEYS]));
+    TR_TRY(tr_layer_product_forward(call, &with.query, call->x[0], call->buffer[QUERIES]));
+    TR_TRY(tr_layer_product_forward(call, &with.key, call->x[1], call->buffer[KEYS]));
     TR_TRY(copy(call, n.query, call->buffer[QUERIES], n.query, projected, step));
     TR_TRY(copy(call, 2 * n.key, call->buffer[KEYS], 2 * n.key, projected + n.query, step));
     const struct tr_op_attention_forward op = {describe(call, &n), call->buffer[ATTENDED]};
     TR_TRY(tr_device_attention_forward(call->device, &op));
-    return project(call, n.query, n.in, call->buffer[ATTENDED], OUTPUT_WEIGHTS, OUTPUT_BIAS, call->y);
+    return tr_layer_product_forward(call, &with.output, call->buffer[ATTENDED], call->y);
 }
 
 static tr_status backward(const struct tr_layer_call *call)
 {
     const struct sizes n = sizes_of(call->layer);
+    const struct products with = products_of(call->layer, &n);
     const int64_t step = n.query + 2 * n.key;
     float *projected = call->buffer[GRADIENTS], *attended = projected + call->rows * step;
     float *queries = attended + call->rows * n.query, *keys = queries + call->rows * n.query;
-    TR_TRY(project_back(call, n.query, n.in, call->buffer[ATTENDED], call->dy, OUTPUT_WEIGHTS, OUTPUT_BIAS,
-                        attended));
+    TR_TRY(tr_layer_product_backward(call, &with.output, call->buffer[ATTENDED], call->dy, attended));
     const struct tr_op_attention_backward op = {
         .at = describe(call, &n),
         .y = call->buffer[ATTENDED],
@@ -236,9 +217,8 @@ static tr_status backward(const struct tr_layer_call *call)
     TR_TRY(tr_device_attention_backward(call->device, &op));
     TR_TRY(copy(call, n.query, projected, step, queries, n.query));
     TR_TRY(copy(call, 2 * n.key, projected + n.query, step, keys, 2 * n.key));
-    TR_TRY(
-        project_back(call, n.memory, 2 * n.key, call->x[1], keys, MEMORY_WEIGHTS, MEMORY_BIAS, call->dx[1]));
-    return project_back(call, n.in, n.query, call->x[0], queries, WEIGHTS, BIAS, call->dx[0]);
+    TR_TRY(tr_layer_product_backward(call, &with.key, call->x[1], keys, call->dx[1]));
+    return tr_layer_product_backward(call, &with.query, call->x[0], queries, call->dx[0]);
 }
 
 const struct tr_layer_class tr_layer_cross_attention = {
