@@ -14,9 +14,8 @@ extern const struct cli_command cli_data_list, cli_data_verify, cli_data_show, c
     {                                                                                                        \
         .key = "dir", .type = TR_OPTION_STRING, .offset = offsetof(object, directory),                       \
         .fallback = CLI_DATA_DIRECTORY,                                                                      \
-        .help = "directory of the data sets, each in a directory of its name; by default, what is not here " \
-                "is looked for among "                                                                       \
-                "what ships with Trireme",                                                                   \
+        .help = "directory of the data sets, each in a directory of its name; without this option, missing " \
+                "sets are looked for among those that ship with Trireme",                                    \
         .value_name = "DIR"                                                                                  \
     }
 #define CLI_OPTION_PART(object, otherwise, meaning)                                                          \

@@ -68,8 +68,8 @@ struct cli_command {
     {                                                                                                        \
         .key = "strategies", .type = TR_OPTION_STRING, .offset = offsetof(object, strategies),               \
         .fallback = "all",                                                                                   \
-        .help = "all, or a list such as allreduce,local-sgd,every=4,pipeline: what has an = is an option "   \
-                "of the strategy before it",                                                                 \
+        .help = "all, or a list such as allreduce,local-sgd,every=4,pipeline, where an item with = is an "   \
+                "option of the preceding strategy",                                                          \
         .value_name = "LIST"                                                                                 \
     }
 /* An int64_t; -1 where none is given. */

@@ -56,7 +56,7 @@ static const struct tr_option table[] = {
         .type = TR_OPTION_BOOL,
         .offset = AT(merge),
         .fallback = "false",
-        .help = "add adapters to the weights beside which they stand",
+        .help = "add adapters to the weights that they adapt",
     },
     {
         .key = "half",

@@ -19,8 +19,7 @@ checks ranges and shapes. Every layer takes these beside its own:
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
 Made by tools/layers.py from the option tables of the program; not edited.
 """
@@ -112,8 +111,7 @@ def add(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -174,16 +172,15 @@ def attention(
         heads of keys and values, each shared by `heads` / `kv_heads` neighbouring heads of queries (grouped-query
         attention, Ainslie et al. 2023); 0: `heads`
     window : int, >= 0, default 0
-        a token sees tokens less than so many places away, itself included; 0: all
+        a token sees tokens less than this number of places away, itself included; 0: all
     rotary_style : {"halves", "pairs"}, default halves
         which numbers of a head turn together. `halves`: number k of a head turns with number k + half of its size, as
         in Llama and GPT-NeoX; `pairs`: number 2k turns with number 2k + 1, as in the paper and in GPT-J
     rotary_factor : float, >= 1, default 1
-        positions are divided by it, so that longer texts turn no further than those of the first training; 1: they are
-        not
+        divides positions, so that longer texts stay within the angles of the first training
     rotary_original : float, >= 0, default 0
-        tokens of the texts of the first training, as in Llama 3: `rotary_factor` divides only what turns less than
-        `rotary_low` times over so many tokens, in part what turns up to `rotary_high` times; 0: all
+        length of texts in the first training, as in Llama 3: `rotary_factor` divides positions only for numbers that
+        turn less than `rotary_low` times over this length, in part up to `rotary_high` times; 0: for all
     rotary_low : float, > 0, default 1
         turns, see `rotary_original`
     rotary_high : float, > 0, default 4
@@ -191,7 +188,7 @@ def attention(
     use_output_bias : bool, default True
         with `use_bias`, also to the output projection; Qwen2 does not
     context : int, >= 0, default 0
-        tokens of the longest text that the network is meant for: `generate` shows it no more; 0: any
+        greatest number of tokens that `generate` shows the network; 0: no limit
     name : str
         name of the layer; default: the kind and a number (`conv1`)
     from_ : str or sequence of str
@@ -203,8 +200,7 @@ def attention(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -254,8 +250,7 @@ def average_pool(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -296,8 +291,7 @@ def batch_norm(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -346,8 +340,7 @@ def bidirectional(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -384,8 +377,7 @@ def concat(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -459,8 +451,7 @@ def conv(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -499,7 +490,7 @@ def conv1d(
     kernel : int, 1 .. 1024
         tokens seen by an output
     causal : bool, default False
-        the token and earlier ones, instead of as many before as after it
+        an output sees its own token and earlier ones, instead of as many on both sides
     groups : int, 1 .. 1048576, default 1
         groups of channels; an output reads the channels of its own group only; as many groups as channels: depthwise
     activation : {"none", "relu", "leaky_relu", "tanh", "sigmoid"}, default none
@@ -513,10 +504,10 @@ def conv1d(
     use_bias : bool, default True
         add a bias to each output
     dilation : int, 1 .. 65536, default 1
-        tokens from one that an output sees to the next; with 2 it sees every other one
+        distance of neighbouring taps; with 2 an output sees every other token
     stride : int, 1 .. 65536, default 1
-        tokens from one output to the next; with 2 there is one for every other token. Only for sequences that all have
-        as many tokens, like windows of time series
+        distance of neighbouring outputs; with 2 there is one for every other token. Only for sequences of one length,
+        such as windows of time series
     name : str
         name of the layer; default: the kind and a number (`conv1`)
     from_ : str or sequence of str
@@ -528,8 +519,7 @@ def conv1d(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -584,8 +574,7 @@ def conv_transpose(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -620,7 +609,7 @@ def cross_attention(
     heads : int, 1 .. 65536
         number of heads: parts of the vectors that attend separately
     with_ : str or sequence of str
-        the layer whose tokens the previous layer's look at, the memory; or give `from`
+        the memory: the layer whose tokens those of the previous layer attend to; or give `from`
     width : int, 0 .. 1048576, default 0
         width of queries, all heads together; 0: that of the first input
     kv_heads : int, 0 .. 65536, default 0
@@ -646,8 +635,7 @@ def cross_attention(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -699,8 +687,7 @@ def dense(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -737,8 +724,7 @@ def dropout(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -784,8 +770,7 @@ def embedding(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -819,8 +804,7 @@ def first(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -854,8 +838,7 @@ def flatten(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -893,8 +876,7 @@ def gelu(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -928,8 +910,7 @@ def global_average_pool(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -963,8 +944,7 @@ def global_max_pool(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1004,8 +984,7 @@ def group_norm(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1051,8 +1030,7 @@ def gru(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1086,8 +1064,7 @@ def hard_swish(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1124,8 +1101,7 @@ def instance_norm(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1159,8 +1135,7 @@ def last(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1201,8 +1176,7 @@ def layer_norm(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1239,8 +1213,7 @@ def leaky_relu(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1289,8 +1262,7 @@ def lstm(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1336,8 +1308,7 @@ def max_pool(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1374,8 +1345,7 @@ def multiply(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1415,8 +1385,7 @@ def position(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1450,8 +1419,7 @@ def relu(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1485,8 +1453,7 @@ def relu6(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1523,8 +1490,7 @@ def reshape(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1561,8 +1527,7 @@ def rms_norm(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1596,8 +1561,7 @@ def sigmoid(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1631,8 +1595,7 @@ def silu(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1672,8 +1635,7 @@ def slice(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1707,8 +1669,7 @@ def softmax(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1745,8 +1706,7 @@ def stochastic_depth(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1780,8 +1740,7 @@ def tanh(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1815,8 +1774,7 @@ def tokens(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1853,8 +1811,7 @@ def unembedding(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------
@@ -1891,8 +1848,7 @@ def upsample(
     decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
     share : str
-        name of an earlier layer of this kind whose parameters it uses in the place of its own; the gradients of all
-        uses are added
+        name of an earlier layer of this kind whose parameters this layer uses; the gradients of all uses are added
 
     Returns
     -------

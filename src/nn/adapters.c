@@ -30,14 +30,14 @@ const struct tr_option tr_adapters_options[] = {
      .fallback = "8",
      .least = 1,
      .most = 1 << 16,
-     .help = "width in the middle of an adapter, at most that of the weights beside it"},
+     .help = "inner width of an adapter, at most that of the weights beside it"},
     {.key = "alpha",
      .type = TR_OPTION_FLOAT,
      .offset = AT(alpha),
      .fallback = "16",
      .least = 0,
      .most = 1e6,
-     .help = "what an adapter adds is scaled by `alpha` / `rank`",
+     .help = "the output of an adapter is scaled by `alpha` / `rank`",
      .flags = TR_OPTION_ABOVE_LEAST},
     {.key = "dropout",
      .type = TR_OPTION_FLOAT,
@@ -50,15 +50,15 @@ const struct tr_option tr_adapters_options[] = {
      .type = TR_OPTION_STRING_LIST,
      .offset = AT(on),
      .fallback = "",
-     .help = "where adapters stand: kinds of layers (`attention`, `dense`) or names, each with a part or "
-             "without. Parts of `attention` are `input` (queries, keys and values as one product), `query`, "
-             "`key`, `value`, `output`; without a part `input` and `output`. Empty: all `attention` and "
-             "`dense`"},
+     .help =
+         "layers that get adapters, by kind (`attention`, `dense`) or name; parts of `attention`: `input` "
+         "(queries, keys and values as one product), `query`, `key`, `value`, `output`, by default "
+         "`input` and `output`. Empty: all `attention` and `dense`"},
     {.key = "train",
      .type = TR_OPTION_STRING_LIST,
      .offset = AT(train),
      .fallback = "",
-     .help = "names of layers that learn themselves, such as a new head"},
+     .help = "names of layers that are trained as a whole, such as a new head"},
     {.key = "base",
      .type = TR_OPTION_STRING,
      .offset = AT(base),

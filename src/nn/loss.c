@@ -42,9 +42,8 @@ const struct tr_option tr_loss_options[] = {
      .most = 1e6,
      .flags = TR_OPTION_QUIET,
      .only = 1u << TR_LOSS_softmax_cross_entropy | 1u << TR_LOSS_binary_cross_entropy | 1u << TR_LOSS_focal,
-     .help = "weight of an example in training: a number for each class, or, with `binary_cross_entropy`, "
-             "for the yes of each output (one number: for all). The mean of a batch is over its examples, "
-             "not their weights. Evaluations use no weights"},
+     .help = "weights in training, one for each class, or, with `binary_cross_entropy`, for the yes of each "
+             "output (one number: for all)"},
     {.key = "delta",
      .type = TR_OPTION_FLOAT,
      .offset = offsetof(struct tr_loss, delta),

@@ -43,9 +43,8 @@ const struct tr_option tr_layer_common_options[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(share),
      .fallback = "",
-     .help = "name of an earlier layer of this kind whose parameters it uses in the place of its own; the "
-             "gradients "
-             "of all uses are added",
+     .help = "name of an earlier layer of this kind whose parameters this layer uses; the gradients of all "
+             "uses are added",
      .flags = TR_OPTION_QUIET},
 };
 #undef AT

@@ -179,8 +179,8 @@ const struct tr_option tr_optimizer_options[] = {
      .flags = TR_OPTION_QUIET,
      .only = BIT(MUON),
      .help =
-         "learning rate before the schedule of what `adamw` updates: biases, gains, shifts, embeddings and "
-         "weights of output layers"},
+         "learning rate, before the schedule, of the parameters that `adamw` updates: biases, gains, shifts, "
+         "embeddings and weights of output layers"},
     {.key = "beta1",
      .type = TR_OPTION_FLOAT,
      .offset = FIELD(beta1),
@@ -225,7 +225,7 @@ const struct tr_option tr_optimizer_options[] = {
      .least = 0,
      .most = INFINITY,
      .only = BIT(ADAMW) | BIT(LION) | BIT(LAMB) | BIT(MUON),
-     .help = "weights shrink by this fraction times the rate in each step; of `lamb`, see there"},
+     .help = "weights shrink by this fraction times the rate in each step; for `lamb`, see the rule"},
     {.key = "l2",
      .type = TR_OPTION_FLOAT,
      .offset = FIELD(l2),
@@ -260,9 +260,8 @@ const struct tr_option tr_optimizer_options[] = {
      .least = 0,
      .most = 1000,
      .flags = TR_OPTION_QUIET,
-     .help = "sharpness-aware minimization: the gradient is taken at this distance from the parameters, "
-             "where the "
-             "loss rises fastest, so each step computes two; 0: none, 0.05 is usual"},
+     .help = "sharpness-aware minimization: distance from the parameters at which the gradient is taken, in "
+             "the direction in which the loss rises fastest; 0: none, 0.05 is usual"},
     {.key = "ema",
      .type = TR_OPTION_FLOAT,
      .offset = FIELD(ema),

@@ -35,20 +35,17 @@ static const struct tr_option npy_options[] = {
      .type = TR_OPTION_STRING,
      .offset = offsetof(struct npy_options, features),
      .fallback = NULL,
-     .help =
-         "file of an array whose first dimension counts examples: unsigned bytes [count, height, width] or "
-         "[count, height, width, channels] are images; [count, n] of u1, u2, i2, i4, i8, f4 or f8 are "
-         "numbers, "
-         "as float32; of the same but u1 [count, steps, n] are sequences of vectors, and "
-         "[count, height, width, channels] images of numbers, which are taken as they are"},
+     .help = "file of an array of u1, u2, i2, i4, i8, f4 or f8. [count, n]: numbers; u1 [count, height, "
+             "width] or "
+             "[count, height, width, channels]: images; other types [count, steps, n]: sequences of vectors, "
+             "[count, height, width, channels]: images of numbers, used as they are"},
     {.key = "labels",
      .type = TR_OPTION_STRING,
      .offset = offsetof(struct npy_options, labels),
      .fallback = "",
      .help =
-         "file of an array: integers [count] are classes from 0, [count, height, width] those of the pixels "
-         "of "
-         "images, floats [count] or [count, n] are values to predict; examples have no labels without it"},
+         "file of an array. Integers [count]: classes from 0; integers [count, height, width]: classes of "
+         "pixels; floats [count] or [count, n]: values to predict. Without it examples have no labels"},
     TR_OPTION_CLASSES(struct npy_options, 1 << 24),
     TR_OPTION_IGNORE(struct npy_options),
 };

@@ -332,7 +332,7 @@ static bool shards_unpacks(const void *options, const struct tr_source_files *fi
 
 const struct tr_source_format tr_source_format_shards = {
     .name = "shards",
-    .help = "PNG and JPEG files with their classes in tar archives, as WebDataset has them",
+    .help = "PNG and JPEG files with their classes in tar archives, in the form of WebDataset",
     .options = shards_options,
     .option_count = TR_OPTION_COUNT(shards_options),
     .options_size = sizeof(struct shards_options),

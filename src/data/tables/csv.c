@@ -569,7 +569,7 @@ const struct tr_source_format tr_source_format_csv = {
 
 const struct tr_source_format tr_source_format_json = {
     .name = "json",
-    .help = "JSON lines, an object each, whose members are the columns of a table, with all that `csv` has",
+    .help = "JSON lines: an object on each line, whose members are the columns of a table",
     .options = csv_options,
     .option_count = JSON_OPTIONS,
     .options_size = sizeof(struct tr_csv_options),

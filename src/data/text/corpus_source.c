@@ -69,8 +69,9 @@ static const struct tr_option corpus_options[] = {
      FIELD(ids),
      .fallback = "0",
      .most = TR_IDS_MAX,
-     .help = "with unit: ids, the number of different tokens; with unit: bpe, of the network's, where it has more "
-             "than the tokenizer"},
+     .help = "with unit: ids, the number of different tokens; with unit: bpe, that of the network, if it is "
+             "larger "
+             "than the tokenizer's"},
     {.key = "tokenizer",
      .type = TR_OPTION_STRING,
      FIELD(tokenizer),

@@ -49,9 +49,8 @@ const struct tr_option tr_train_option_table[] = {
      "microbatches computed at a time, a power of two; fewer need less memory. 0: all, or in a pipeline the "
      "fastest number. Does not change results"},
     {"recompute", TR_OPTION_STRING_LIST, AT(recompute), "", 0, 0, NULL,
-     "compute layers again in backward, in the place of memory for what they made: `true` for those that "
-     "save "
-     "most, or names of layers. Does not change results"},
+     "compute layers again in backward instead of keeping their outputs: `true` for those that save most "
+     "memory, or names of layers. Does not change results"},
     {"steps", TR_OPTION_INT64, AT(steps), "0", 0, TR_OPTION_WHOLE, NULL, "steps to train; or give epochs"},
     {"epochs", TR_OPTION_INT64, AT(epochs), "0", 0, TR_OPTION_WHOLE, NULL, "epochs to train; or give steps"},
     {"log_every", TR_OPTION_INT64, AT(log_every), "100", 0, TR_OPTION_WHOLE, NULL,
@@ -103,7 +102,7 @@ const struct tr_option tr_input_option_table[] = {
     {"shape", TR_OPTION_INT_LIST, AT(shape), "", 1, 1 << 24, NULL,
      "shape of an example: height, width, channels, or a number of values; default: from the data"},
     {"steps", TR_OPTION_INT64, AT(steps), "0", 0, 1 << 24, NULL,
-     "divides the numbers of an example into so many vectors, a sequence for the layers; 0: as the data say",
+     "divides the numbers of an example into this number of vectors, a sequence; 0: as the data say",
      .flags = TR_OPTION_QUIET},
     {"image", TR_OPTION_INT_LIST, AT(image), "", 1, 1 << 24, NULL,
      "height, width and channels of the image that the numbers of an example are; default: as the data say",
@@ -174,10 +173,10 @@ const struct tr_option tr_file_option_table[] = {
     {"input", TR_OPTION_NODE, AT(input), "", 0, 0, NULL, "preparation of an example before the first layer"},
     {"layers", TR_OPTION_NODE, AT(layers), NULL, 0, 0, NULL, "the network, first layer first"},
     {"adapters", TR_OPTION_NODE, AT(adapters), "", 0, 0, NULL,
-     "small products that learn beside a network that does not"},
+     "small trainable products beside the weights of a frozen network"},
     {"loss", TR_OPTION_NODE, AT(loss), "softmax_cross_entropy", 0, 0, NULL, "the measure of the error"},
     {"distill", TR_OPTION_NODE, AT(distill), "", 0, 0, NULL,
-     "a trained network, the teacher, whose scores are learned beside the labels"},
+     "learning from the scores of a trained network, the teacher, in addition to the labels"},
     {"optimizer", TR_OPTION_NODE, AT(optimizer), NULL, 0, 0, NULL, "the update of parameters"},
     {"train", TR_OPTION_NODE, AT(train), NULL, 0, 0, NULL, "the run"},
     {"strategy", TR_OPTION_NODE, AT(strategy), "", 0, 0, NULL,
@@ -192,7 +191,7 @@ const struct tr_option tr_distill_option_table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(teacher),
      .fallback = "",
-     .help = "run or checkpoint of the teacher, whose averages are taken where it keeps such; the option "
+     .help = "run or checkpoint of the teacher, with its moving averages if it keeps them; the option "
              "`teacher` of `trireme train` sets it"},
     {.key = "temperature",
      .type = TR_OPTION_FLOAT,
@@ -201,7 +200,7 @@ const struct tr_option tr_distill_option_table[] = {
      .least = 0,
      .most = 1000,
      .flags = TR_OPTION_ABOVE_LEAST,
-     .help = "what scores of both networks are divided by before they become probabilities"},
+     .help = "divides the scores of both networks before the softmax"},
     {.key = "alpha",
      .type = TR_OPTION_FLOAT,
      .offset = AT(alpha),
@@ -227,8 +226,8 @@ const struct tr_option tr_data_option_table[] = {
      "fraction of the training data that is used for validation instead; the seed chooses the examples",
      .flags = TR_OPTION_BELOW_MOST},
     {"folds", TR_OPTION_INT32, AT(folds), "0", 0, 1000, NULL,
-     "cut the training data into this number of parts, equal to one example, of which one is used for "
-     "validation instead: cross-validation, as `trireme sweep --folds` runs it; 0: by `validation_split`"},
+     "cross-validation: the training data are cut into this number of equal parts, of which one is used for "
+     "validation; `trireme sweep --folds` runs all. 0: `validation_split` applies"},
     {"fold", TR_OPTION_INT32, AT(fold), "1", 1, 1000, NULL, "for `folds`: which part, from 1"},
     {"split", TR_OPTION_CHOICE, AT(split), "random", 0, 0, splits,
      "for `validation_split` and `folds`: choice of the examples"},

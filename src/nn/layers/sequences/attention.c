@@ -53,7 +53,8 @@ static const struct tr_option table[] = {
      "attention, Ainslie et al. 2023); 0: `heads`",
      .flags = TR_OPTION_QUIET},
     {"window", TR_OPTION_INT64, offsetof(struct options, window), "0", 0, INT32_MAX, NULL,
-     "a token sees tokens less than so many places away, itself included; 0: all", .flags = TR_OPTION_QUIET},
+     "a token sees tokens less than this number of places away, itself included; 0: all",
+     .flags = TR_OPTION_QUIET},
     {.key = "rotary_style",
      .type = TR_OPTION_CHOICE,
      .offset = offsetof(struct options, rotary_style),
@@ -62,12 +63,12 @@ static const struct tr_option table[] = {
      .help = "which numbers of a head turn together",
      .flags = TR_OPTION_QUIET},
     {"rotary_factor", TR_OPTION_DOUBLE, offsetof(struct options, rotary_factor), "1", 1, 1e9, NULL,
-     "positions are divided by it, so that longer texts turn no further than those of the first training; 1: "
-     "they are not",
+     "divides positions, so that longer texts stay within the angles of the first training",
      .flags = TR_OPTION_QUIET},
     {"rotary_original", TR_OPTION_DOUBLE, offsetof(struct options, rotary_original), "0", 0, 1e9, NULL,
-     "tokens of the texts of the first training, as in Llama 3: `rotary_factor` divides only what turns less "
-     "than `rotary_low` times over so many tokens, in part what turns up to `rotary_high` times; 0: all",
+     "length of texts in the first training, as in Llama 3: `rotary_factor` divides positions only for "
+     "numbers that turn less than `rotary_low` times over this length, in part up to `rotary_high` times; 0: "
+     "for all",
      .flags = TR_OPTION_QUIET},
     {"rotary_low", TR_OPTION_DOUBLE, offsetof(struct options, rotary_low), "1", 0, 1e9, NULL,
      "turns, see `rotary_original`", .flags = TR_OPTION_QUIET | TR_OPTION_ABOVE_LEAST},
@@ -77,8 +78,7 @@ static const struct tr_option table[] = {
     {"use_output_bias", TR_OPTION_BOOL, offsetof(struct options, use_output_bias), "true", 0, 0, NULL,
      "with `use_bias`, also to the output projection; Qwen2 does not", .flags = TR_OPTION_QUIET},
     {"context", TR_OPTION_INT64, offsetof(struct options, context), "0", 0, INT32_MAX, NULL,
-     "tokens of the longest text that the network is meant for: `generate` shows it no more; 0: any",
-     .flags = TR_OPTION_QUIET},
+     "greatest number of tokens that `generate` shows the network; 0: no limit", .flags = TR_OPTION_QUIET},
 };
 
 /* Of queries, keys and values side by side. */

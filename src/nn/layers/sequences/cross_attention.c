@@ -26,7 +26,8 @@ enum { QUERIES, KEYS, PROJECTED, ATTENDED, STATISTICS, GRADIENTS };
 
 static const struct tr_option table[] = {
     TR_LAYER_WITH_OPTION(struct options,
-                         "the layer whose tokens the previous layer's look at, the memory; or give `from`"),
+                         "the memory: the layer whose tokens those of the previous layer attend to; or give "
+                         "`from`"),
     {"heads", TR_OPTION_INT64, offsetof(struct options, heads), NULL, 1, 1 << 16, NULL,
      "number of heads: parts of the vectors that attend separately"},
     {"width", TR_OPTION_INT64, offsetof(struct options, width), "0", 0, 1 << 20, NULL,

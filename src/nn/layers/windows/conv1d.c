@@ -22,16 +22,14 @@ static const struct tr_option table[] = {
     {"kernel", TR_OPTION_INT64, offsetof(struct options, kernel), NULL, 1, 1024, NULL,
      "tokens seen by an output"},
     {"causal", TR_OPTION_BOOL, offsetof(struct options, causal), "false", 0, 0, NULL,
-     "the token and earlier ones, instead of as many before as after it"},
+     "an output sees its own token and earlier ones, instead of as many on both sides"},
     TR_GROUPS_OPTION(struct options),
     TR_AFFINE_OPTIONS(struct options),
     {"dilation", TR_OPTION_INT64, offsetof(struct options, dilation), "1", 1, 1 << 16, NULL,
-     "tokens from one that an output sees to the next; with 2 it sees every other one",
-     .flags = TR_OPTION_QUIET},
+     "distance of neighbouring taps; with 2 an output sees every other token", .flags = TR_OPTION_QUIET},
     {"stride", TR_OPTION_INT64, offsetof(struct options, stride), "1", 1, 1 << 16, NULL,
-     "tokens from one output to the next; with 2 there is one for every other token. Only for sequences that "
-     "all "
-     "have as many tokens, like windows of time series",
+     "distance of neighbouring outputs; with 2 there is one for every other token. Only for sequences of one "
+     "length, such as windows of time series",
      .flags = TR_OPTION_QUIET},
 };
 
