@@ -50,7 +50,6 @@ static tr_status build_strided(struct tr_layer *layer, struct tr_builder *builde
 {
     const struct options *options = layer->options;
     const int64_t tokens = layer->tokens_in, outputs = (tokens + options->stride - 1) / options->stride;
-    const int64_t reach = (options->kernel - 1) * options->dilation;
     struct tr_sliding_window *window = layer->state = tr_alloc(1, sizeof *window);
     if (!window) return TR_ENOMEM;
     if (tokens == 0)
@@ -59,9 +58,10 @@ static tr_status build_strided(struct tr_layer *layer, struct tr_builder *builde
                        ", and its examples differ in how many tokens they have; leave "
                        "out the stride, or use it on windows of time series or tokens of images",
                        options->stride);
-    if (tokens > INT32_MAX / 4 || reach > INT32_MAX / 4)
-        return tr_fail(TR_EINVAL, "%" PRId64 " tokens, of which an output sees %" PRId64 ", are too many",
-                       tokens, reach + 1);
+    /* With what an output sees beyond both ends, by the limits of kernel and dilation, still an int32. */
+    if (tokens > INT32_MAX / 4)
+        return tr_fail(TR_EINVAL, "takes up to %d tokens with a stride, an example has %" PRId64, INT32_MAX / 4,
+                       tokens);
     *window = (struct tr_sliding_window){
         .in_h = (int32_t)tokens,
         .in_w = 1,
