@@ -248,7 +248,8 @@ static tr_status check_transport(const struct launch *launch)
     const struct tr_string_list *command = &launch->options->command;
     for (int32_t i = 1; i < command->count; i++)
         if (strncmp(command->item[i], "--transport", strlen("--transport")) == 0)
-            return tr_fail(TR_EINVAL, "give --transport to launch, before `train`; it tells the processes");
+            return tr_fail(TR_EINVAL,
+                           "give --transport to launch, before `train`; launch passes it to the processes");
     return TR_OK;
 }
 

@@ -57,11 +57,10 @@ static tr_status explain_verbose(const struct cli_command *command, int argc, co
     if (at < 0 ||
         (!cli_is_verbose(argv[at]) && strcmp(argv[at], "--version") != 0 && strcmp(argv[at], "-V") != 0))
         return status;
-    return tr_fail(
-        status,
-        "unknown option %s; `trireme --version` says the version, and what a command can say it says: "
-        "`trireme %s --help` lists its options",
-        argv[at], command->name);
+    return tr_fail(status,
+                   "unknown option %s; `trireme --version` prints the version; `trireme %s --help` lists the "
+                   "options of this command",
+                   argv[at], command->name);
 }
 
 /* The path of the model file that was named, or of a run where that is as good. */

@@ -28,8 +28,8 @@ tr_status cli_shipped_directory(char **out)
     if (!*out) return TR_ENOMEM;
     if (tr_file_is_directory(*out)) return TR_OK;
     tr_status status = tr_fail(TR_ENOTFOUND,
-                               "\"%s\" is not there, where this program has its models and data; "
-                               "install them, too (as a package: trireme-data)",
+                               "there is no directory \"%s\", in which this program has its models and data; "
+                               "install them, too (package trireme-data)",
                                *out);
     tr_free(*out);
     *out = NULL;

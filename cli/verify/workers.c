@@ -130,7 +130,7 @@ tr_status cli_verify_by_workers(const struct cli_verify_options *options, struct
     tr_status status = TR_OK;
     if (options->share)
         return tr_fail(TR_EINVAL,
-                       "give --workers or --share, not both; of each machine start as many shares");
+                       "give --workers or --share, not both; with --share, start one command for each share");
     struct worker *workers = tr_alloc_zero((size_t)options->workers, sizeof *workers);
     if (!workers) return TR_ENOMEM;
     cli_signals_catch(NULL, "stopping");

@@ -75,13 +75,14 @@ tr_status tr_checkpoint_open_best(const char *run, tr_checkpoint **out)
     if (!tr_file_exists(run)) return tr_fail(TR_ENOTFOUND, "run \"%s\" does not exist; check the path", run);
     char *path = tr_path_join(run, TR_CHECKPOINT_BEST);
     if (!path) return TR_ENOMEM;
-    tr_status status = tr_file_exists(path)
-                           ? tr_checkpoint_open(path, out)
-                           : tr_fail(TR_ENOTFOUND,
-                                     "\"%s\" has no " TR_CHECKPOINT_BEST
-                                     ": a run keeps it that evaluates on its way (train.evaluate_every) with "
-                                     "train.patience, train.until_accuracy or train.keep_best",
-                                     run);
+    tr_status status =
+        tr_file_exists(path)
+            ? tr_checkpoint_open(path, out)
+            : tr_fail(TR_ENOTFOUND,
+                      "\"%s\" has no " TR_CHECKPOINT_BEST
+                      ": a run keeps it if it evaluates during training (train.evaluate_every) with "
+                      "train.patience, train.until_accuracy or train.keep_best",
+                      run);
     tr_free(path);
     return status;
 }

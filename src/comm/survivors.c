@@ -124,7 +124,7 @@ static tr_status announce(const struct census *census)
             if (!done && !gone) tr_comm_idle(comm, NAP_SECONDS);
         }
         if (!tr_comm_cancel(comm, &going))
-            return tr_fail(TR_EPEER, "rank %d died while it was told who goes on", r);
+            return tr_fail(TR_EPEER, "rank %d died before it received the list of survivors", r);
     }
     return TR_OK;
 }
@@ -171,7 +171,7 @@ static tr_status follow(struct census *census, int leader, bool *decided)
     }
     bool back = tr_comm_cancel(comm, &going);
     if (tr_comm_cancel(comm, &census->coming[leader]) && back) return TR_OK;
-    return tr_fail(TR_EPEER, "rank %d died while it said who goes on", leader);
+    return tr_fail(TR_EPEER, "rank %d died while it sent the list of survivors", leader);
 }
 
 static tr_status hold_census(struct census *census)

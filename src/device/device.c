@@ -17,7 +17,7 @@ static tr_status read_number(const char *name, const char *digits, int *out)
     char *end;
     long number = strtol(digits, &end, 10);
     if (end == digits || *end || *digits < '0' || *digits > '9' || number > 999)
-        return tr_fail(TR_EINVAL, "device \"%s\": what follows the colon is the number of a device, from 0",
+        return tr_fail(TR_EINVAL, "device \"%s\": after the colon stands the number of a device, from 0",
                        name);
     *out = (int)number;
     return TR_OK;

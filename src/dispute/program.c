@@ -101,10 +101,10 @@ static uint32_t append(struct tr_unit_program *program, const struct tr_program_
 {
     if (program->status != TR_OK) return 0;
     if (program->count == TR_PROGRAM_MOST)
-        program->status = tr_fail(TR_EUNSUPPORTED,
-                                  "the number takes more than %" PRId64
-                                  " instructions, which is more than a referee is asked",
-                                  TR_PROGRAM_MOST);
+        program->status =
+            tr_fail(TR_EUNSUPPORTED,
+                    "the number takes more than %" PRId64 " instructions, the most that a referee runs",
+                    TR_PROGRAM_MOST);
     else if (!tr_grow(&program->step, program->count, sizeof *program->step))
         program->status = TR_ENOMEM;
     if (program->status != TR_OK) return 0;

@@ -227,7 +227,7 @@ static int has_claim[2], is_float = 1;
 static void check_root(int name, digest got)
 {
     if (!root[name & 127].known || memcmp(&root[name & 127].is, &got, 32))
-        refuse("a way that leads to no root");
+        refuse("a proof that leads to no root");
 }
 
 static int parties_of(const char *word)
@@ -269,7 +269,7 @@ static void read_leaf(void)
 
 static struct leaf *last_leaf(void)
 {
-    if (leaf_count == 0) refuse("a way from no leaf");
+    if (leaf_count == 0) refuse("a proof of no leaf");
     return &leaves[leaf_count - 1];
 }
 
@@ -283,7 +283,7 @@ static void read_way(int by_state)
     if (k >= n) refuse("a leaf beyond the last");
     digest got = follow(hash_of(0, leaf->bytes, leaf->size, "", 0), k, n);
     if (record) {
-        if (memcmp(&record->region[region], &got, 32)) refuse("a way that leads to no output");
+        if (memcmp(&record->region[region], &got, 32)) refuse("a proof that leads to no output");
         leaf->of |= record->of;
     } else {
         check_root(*name, got);

@@ -131,7 +131,7 @@ static tr_status find_tensor(struct tr_matching *matching, const struct tr_layou
         status = tr_fail(
             TR_EMISMATCH,
             "\"%s\" has no tensor \"%s\", of which the network wants %s%s; name layers as the file does, "
-            "or tell its names by `rename`",
+            "or map its names by `rename`",
             path, name, tr_stored_describe(&wanted, want), nearest);
     }
     tr_free(name);
@@ -179,11 +179,10 @@ static tr_status tell_others(const struct tr_matching *matching)
     if (matching->others.failed) return TR_ENOMEM;
     for (int i = 0; i < matching->list.count; i++) taken += matching->entry[i] != NULL;
     if (taken == 0)
-        return tr_fail(
-            TR_EMISMATCH,
-            "\"%s\" has nothing that the network could take, which has %s; tell the names of layers by "
-            "`rename`",
-            path, others ? others : "no parameters");
+        return tr_fail(TR_EMISMATCH,
+                       "\"%s\" has nothing that the network could take, which has %s; map the names of "
+                       "layers by `rename`",
+                       path, others ? others : "no parameters");
     if (others) tr_log_line(TR_LOG_WARNING, "not in \"%s\", so as the model file says: %s", path, others);
     return TR_OK;
 }

@@ -72,12 +72,11 @@ static tr_status find_parameter(const tr_checkpoint *checkpoint, const struct tr
     const char *path = tr_checkpoint_path(checkpoint);
     *out = find_entry(checkpoint, parameter, group);
     if (!*out)
-        return tr_fail(
-            TR_EMISMATCH,
-            "the base \"%s\" of the adapters has no \"%s\" %s; name its layer in adapters.train where "
-            "it is new, give layers that are the same the same `name`, or merge a base that has "
-            "adapters itself (`merge` of an export)",
-            path, parameter->name, tr_stored_describe(&wanted, here));
+        return tr_fail(TR_EMISMATCH,
+                       "the base \"%s\" of the adapters has no \"%s\" %s; if its layer is new, name it in "
+                       "adapters.train; give equal layers the same `name`; or merge a base that has "
+                       "adapters itself (`merge` of an export)",
+                       path, parameter->name, tr_stored_describe(&wanted, here));
     if (tr_stored_alike(&(*out)->tensor, &wanted)) return TR_OK;
     return tr_fail(
         TR_EMISMATCH,
@@ -89,9 +88,8 @@ static tr_status find_parameter(const tr_checkpoint *checkpoint, const struct tr
 static tr_status open_run(const struct tr_job *job, tr_checkpoint **out)
 {
     if (!job->adapters.base)
-        return tr_fail(TR_EINVAL,
-                       "the network has adapters and nothing beside which they stand; name the run with the "
-                       "trained network, as adapters.base, or as what the training begins with (`from`)");
+        return tr_fail(TR_EINVAL, "the network has adapters but no base; name the run with the trained "
+                                  "network as adapters.base, or begin the training with it (`from`)");
     char *path = tr_source_path(job->file.directory, job->adapters.base);
     if (!path) return TR_ENOMEM;
     tr_status status = tr_checkpoint_open(path, out);

@@ -86,9 +86,10 @@ static tr_status check_run(struct tr_job *job)
                                   : "sampling: shares needs sampling_shares, one number for each class");
     TR_TRY(check_split(job));
     if (train->monitor && train->evaluate_every == 0)
-        return tr_config_fail(TR_EINVAL, node,
-                              "monitor: %s is a figure of evaluations on the way; set train.evaluate_every",
-                              train->monitor);
+        return tr_config_fail(
+            TR_EINVAL, node,
+            "monitor: %s is a figure of evaluations during the run; set train.evaluate_every",
+            train->monitor);
     if ((train->steps > 0) == (train->epochs > 0))
         return tr_config_fail(
             TR_EINVAL, node,
@@ -192,8 +193,9 @@ static tr_status check_file(struct tr_job *job)
     bool counted = job->train.steps > 0 && !tr_warmup_is_long(job);
     TR_TRY(tr_optimizer_read(job->file.optimizer, counted ? job->train.steps : STEPS_MOST, &optimizer));
     if (optimizer.schedule.kind == TR_SCHEDULE_PLATEAU && job->train.evaluate_every == 0)
-        return tr_config_fail(TR_EINVAL, tr_config_get(job->file.optimizer, "schedule"),
-                              "a plateau schedule follows evaluations on the way; set train.evaluate_every");
+        return tr_config_fail(
+            TR_EINVAL, tr_config_get(job->file.optimizer, "schedule"),
+            "a plateau schedule follows evaluations during the run; set train.evaluate_every");
     for (int set = 0; set < TR_SETS; set++)
         if (tr_job_has_set(job, (enum tr_data_set)set))
             TR_TRY(tr_source_check_config(tr_job_set_node(job, (enum tr_data_set)set)));

@@ -173,11 +173,10 @@ static tr_status check_place(const struct tr_adapters *adapters, const struct tr
         if (!names_layer(item, layer, &exact)) continue;
         found = true;
         if (!layer->class->projections)
-            return tr_fail(
-                TR_EINVAL,
-                "adapters.on: \"%s\" is of kind %s, beside which no adapter can stand; name layers "
-                "of kind attention or dense",
-                item, layer->class->name);
+            return tr_fail(TR_EINVAL,
+                           "adapters.on: \"%s\" is of kind %s, which cannot have adapters; name layers "
+                           "of kind attention or dense",
+                           item, layer->class->name);
         if (exact && tr_adapters_train(adapters, layer))
             return tr_fail(TR_EINVAL, "adapters: layer \"%s\" is in `on` and in `train`; leave it in one",
                            layer->name);
@@ -208,9 +207,9 @@ tr_status tr_adapters_check(const struct tr_adapters *adapters, const struct tr_
     for (int k = 0; k < model->layer_count && adapters->on.count == 0; k++)
         any |= model->layers[k].class->projections != NULL;
     if (adapters->on.count == 0 && !any)
-        return tr_fail(TR_EINVAL,
-                       "adapters: the network has no layer of kind attention or dense, beside which "
-                       "they could stand");
+        return tr_fail(
+            TR_EINVAL,
+            "adapters: the network has no layer of kind attention or dense, which alone can have adapters");
     return TR_OK;
 }
 

@@ -169,8 +169,7 @@ tr_status tr_base_numbers_enter(const struct tr_model *model, tr_device *device,
     *out = NULL;
     if (model->base_count == 0) return TR_OK;
     if (!numbers)
-        return tr_fail(TR_EINVAL, "the network has adapters, and the numbers of what they stand beside are "
-                                  "not there");
+        return tr_fail(TR_EINVAL, "the network has adapters, but the numbers of their base are not there");
     pthread_mutex_lock(&numbers->lock);
     tr_status status = enter(model, device, &reader);
     if (status == TR_OK) {

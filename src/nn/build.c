@@ -166,9 +166,8 @@ tr_status tr_builder_parameter(struct tr_builder *builder, struct tr_layer *laye
     if (kind == TR_PARAMETER_STATISTIC || builder->adapts) parameter.pace.frozen = false;
     if (base) parameter.pace.frozen = true;
     if (base && kind == TR_PARAMETER_STATISTIC)
-        return tr_fail(TR_EUNSUPPORTED,
-                       "has running statistics, which follow the data, and adapters stand beside a base that "
-                       "does not change; name it in adapters.train");
+        return tr_fail(TR_EUNSUPPORTED, "has running statistics, which follow the data, but the base of "
+                                        "adapters must not change; name it in adapters.train");
     snprintf(parameter.name, sizeof parameter.name, "%s.%s", layer->name, name);
     return add_parameter(builder->model, layer, base && !builder->whole, &parameter);
 }
@@ -216,15 +215,14 @@ static tr_status find_shared(struct tr_builder *builder, struct tr_layer *layer)
     if (builder->adapters)
         return tr_fail(
             TR_EUNSUPPORTED,
-            "shares parameters, and adapters stand beside those of one layer; leave out one of the two");
+            "shares parameters, and shared parameters cannot have adapters; leave out one of the two");
     if (other->tie.buffer)
         return tr_fail(TR_EINVAL, "\"%s\" shares its weights with an unembedding already", name);
     if (layer->paced)
-        return tr_fail(
-            TR_EINVAL,
-            "has no parameters of its own, so that `frozen`, `rate_factor` and `decay_factor` say nothing; "
-            "give them to \"%s\"",
-            other->name);
+        return tr_fail(TR_EINVAL,
+                       "shares its parameters, so `frozen`, `rate_factor` and `decay_factor` have no effect "
+                       "here; give them to \"%s\"",
+                       other->name);
     layer->sharer_of = 1 + (int)(other - model->layers);
     other->shared = true;
     return TR_OK;
@@ -286,9 +284,8 @@ static tr_status build_layer(struct tr_builder *builder, const tr_config *item)
     if (status == TR_OK) status = check_buffers(layer);
     if (status == TR_OK) status = tr_shape_check(&layer->out, "output");
     if (status == TR_OK && layer->paced && layer->slot_count == 0)
-        status =
-            tr_fail(TR_EINVAL, "has no parameters, so that `frozen`, `rate_factor` and `decay_factor` say "
-                               "nothing; leave them out");
+        status = tr_fail(TR_EINVAL, "has no parameters, so `frozen`, `rate_factor` and `decay_factor` have "
+                                    "no effect; leave them out");
     return status == TR_OK ? TR_OK : tr_fail_in(status, "%s: layer \"%s\"", layer->where, layer->name);
 }
 

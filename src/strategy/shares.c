@@ -24,8 +24,7 @@ tr_status tr_shares_suffice(int64_t microbatches, int parts, const char *whose)
     char counted[TR_COUNTED_SIZE];
     if (parts <= microbatches) return TR_OK;
     return tr_fail(TR_EINVAL,
-                   "%d %s share %s; choose fewer, or set train.microbatches=%d, which makes it "
-                   "another run with a hash of its own",
+                   "%d %s share %s; choose fewer, or set train.microbatches=%d, which changes the hash",
                    parts, whose, tr_counted(microbatches, "microbatch", counted), parts);
 }
 

@@ -217,7 +217,7 @@ static void test_misuse(void **state)
         *const two = "[{dense: {units: 8, name: first}}, batch_norm, {dense: {units: 3, name: second}}]",
                *const plain = "[{dense: {units: 8, name: first}}, layer_norm, {dense: 3}]";
     refuse(plain, "{on: [frist]}", "Did you mean \"first\"?");
-    refuse(plain, "{on: [layer_norm]}", "beside which no adapter can stand");
+    refuse(plain, "{on: [layer_norm]}", "which cannot have adapters");
     refuse(plain, "{on: [attention]}", "no layer is called \"attention\"");
     refuse(plain, "{on: [dense.query]}", "no part \"query\"");
     refuse(plain, "{rank: 4}", "rank of at most 3");

@@ -38,7 +38,7 @@ tr_status config_split_path(const char *assignment, struct config_override *path
             if (step.length == 0 || at[step.length] != ']')
                 return config_bad_path(path, "'[' without a number and ']'");
             if (strspn(at, "0123456789") != step.length)
-                return config_bad_path(path, "what stands between '[' and ']' is no number");
+                return config_bad_path(path, "the text between '[' and ']' is no number");
             at += step.length + 1;
         } else {
             step.length = strcspn(at, ".[]=");

@@ -127,7 +127,8 @@ tr_status tr_local_extent_map(struct local_extents *extents, size_t bytes, const
     text[sizeof text - 1] = 0;
     if (sscanf(text, "%" SCNu64, &at) != 1 || at % HEAD_BYTES != 0 || at < area->bytes ||
         top > area->length || at >= top || bytes > top || whole(bytes) > top - at)
-        return tr_fail(TR_EMISMATCH, "a key to shared memory is no such key");
+        return tr_fail(TR_EMISMATCH,
+                       "a key to shared memory is malformed; all ranks must run the same program");
     TR_TRY(map_extent(extents, at, bytes, &extent));
     if (atomic_load(&extent->head->bytes) == bytes && enter(extent->head)) {
         *memory = memory_of(extent);

@@ -9,7 +9,7 @@
 tr_status tr_local_nonsense(int peer, const char *what)
 {
     return tr_fail(TR_EPEER,
-                   "rank %d sends what makes no sense (%s); all ranks must run the same program on the same "
+                   "rank %d sent an invalid message (%s); all ranks must run the same program on the same "
                    "job, or else the memory that they share is damaged",
                    peer, what);
 }

@@ -53,7 +53,7 @@ static tr_status check_settings(const struct tr_tokenizer_settings *settings, en
     if (settings->path_count < 1)
         return tr_fail(TR_EINVAL, "no file of text is given to train a tokenizer on");
     if (settings->least < 1)
-        return tr_fail(TR_EINVAL, "pairs that occur %lld times are to be merged; give at least 1",
+        return tr_fail(TR_EINVAL, "pairs are merged from %lld occurrences on; give at least 1",
                        (long long)settings->least);
     *pattern = (enum tr_bpe_pattern)choice->value;
     return TR_OK;

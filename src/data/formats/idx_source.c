@@ -154,7 +154,9 @@ static tr_status read_labels(const char *path, const char *images_path, int32_t 
     const int header = of_pixels ? 16 : 8;
     const int64_t each = labels->size[0] > 0 ? labels->bytes / labels->size[0] : 1;
     if (!of_pixels && source->ignore >= 0)
-        return tr_fail(TR_EINVAL, "ignore: is of labels of pixels, and %s has one for each image", path);
+        return tr_fail(
+            TR_EINVAL,
+            "ignore: applies to labels of pixels, but %s has one label for each image; leave it out", path);
     int largest = -1;
     for (int64_t i = 0; i < labels->bytes; i++) {
         const int label = labels->data[i];

@@ -294,8 +294,10 @@ static tr_status check_classes(const char *path, const struct array *array, cons
     const struct tr_npy *head = &array->head;
     const struct tr_source_info *info = &source->base.info;
     if (head->rank == 1 && source->ignore >= 0)
-        return tr_fail(TR_EINVAL, "ignore: is of labels of pixels, and \"%s\" has one for each example",
-                       path);
+        return tr_fail(
+            TR_EINVAL,
+            "ignore: applies to labels of pixels, but \"%s\" has one label for each example; leave it out",
+            path);
     if (head->rank == 1) return TR_OK;
     if (head->rank == 3 && info->features == TR_FEATURE_IMAGE) {
         if (head->shape[1] == info->height && head->shape[2] == info->width) return TR_OK;

@@ -29,8 +29,8 @@ tr_status folder_classes_of_masks(struct folder_source *source, int32_t given, c
     info->classes = given > 0 ? given : trained;
     if (info->classes > 0) return TR_OK;
     return tr_fail(TR_EINVAL,
-                   "folder: with masks, classes must say how many there are, above every number in %s; "
-                   "finding it would take a look at each file",
+                   "folder: with masks, set classes, the number of classes, above every number in %s; "
+                   "finding it would take reading all files",
                    source->masks);
 }
 

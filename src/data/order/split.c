@@ -136,7 +136,7 @@ static tr_status place_parts(struct whole *whole, const struct tr_split *split)
     if (count < 2) return tr_fail(TR_EINVAL, "%" PRId64 " examples cannot be split; give at least 2", count);
     if (whole->source->overlaps)
         return tr_fail(TR_EINVAL,
-                       "windows share rows, so a random part of them is not apart from the rest; leave "
+                       "windows share rows, so a random part of them would share rows with the rest; leave "
                        "validation_split and folds out, and name data.validation by time, with "
                        "part: [0.8, 1] there and part: [0, 0.8] in data.train");
     if (split->folds > count)

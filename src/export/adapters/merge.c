@@ -38,7 +38,8 @@ static tr_status fill_layer(const struct tr_model *from, const float *arena, int
     for (int k = 0; k < plain->slot_count; k++) {
         const struct tr_parameter *own = tr_model_slot(to, plain->slot[k]), *source = find(from, own->name);
         if (!source || source->count != own->count)
-            return tr_fail(TR_EMISMATCH, "\"%s\" has no like among the parameters with adapters", own->name);
+            return tr_fail(TR_EMISMATCH, "\"%s\" has no counterpart among the parameters with adapters",
+                           own->name);
         memcpy(merged + own->offset, arena + source->offset, (size_t)own->count * sizeof *merged);
     }
     for (int k = 0; k < layer->adapters.count; k++) {

@@ -86,11 +86,11 @@ static tr_status collect(struct writing *writing)
                        "its layers are not named as those of an imported GPT-2, Llama, Mistral or Qwen2 "
                        "(attention0, up0, ...), so PEFT's modules are not known; export with `merge`");
     if (job->adapters.train.count > 0)
-        return tr_fail(
-            TR_EUNSUPPORTED,
-            "layer \"%s\" learns itself (adapters.train), which a directory of adapters does not hold; "
-            "export with `merge`",
-            job->adapters.train.item[0]);
+        return tr_fail(TR_EUNSUPPORTED,
+                       "layer \"%s\" is trained as a whole (adapters.train), which a directory of adapters "
+                       "does not hold; "
+                       "export with `merge`",
+                       job->adapters.train.item[0]);
     for (int i = 0; i < job->model->layer_count; i++)
         for (int k = 0; k < job->model->layers[i].adapters.count; k++)
             TR_TRY(add_adapter(writing, &job->model->layers[i], &job->model->layers[i].adapters.item[k]));

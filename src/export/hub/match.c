@@ -73,11 +73,10 @@ static tr_status read_attention(const struct tr_layer *layer, struct tr_hub_conf
     out->kind = out->bias ? TR_HUB_QWEN2 : out->window > 0 ? TR_HUB_MISTRAL : TR_HUB_LLAMA;
     if (integer_of(layer, "context") > 0) out->context = integer_of(layer, "context");
     if (out->rotary == 0)
-        return tr_fail(
-            TR_EUNSUPPORTED,
-            "%s: layer \"%s\" has no `rotary` positions, and the network no `position`; one of the "
-            "two is in all that such a directory holds",
-            layer->where, layer->name);
+        return tr_fail(TR_EUNSUPPORTED,
+                       "%s: layer \"%s\" has no `rotary` positions, and the network no `position`; such a "
+                       "directory needs one of the two",
+                       layer->where, layer->name);
     if (out->kind == TR_HUB_QWEN2 && out->window > 0)
         return tr_fail(TR_EUNSUPPORTED,
                        "%s: layer \"%s\" has `window` and biases of queries, keys and values; a network like "
@@ -234,8 +233,9 @@ static tr_status compare_all(struct tr_hub_match *match)
         const struct tr_layer *ours = &model->layers[k];
         if (passes(ours)) continue;
         if (i == match->like->layer_count)
-            return tr_fail(TR_EUNSUPPORTED, "%s: layer \"%s\" stands behind all that a network like %s has",
-                           ours->where, ours->name, tr_hub_kind_name(match->config.kind));
+            return tr_fail(TR_EUNSUPPORTED,
+                           "%s: layer \"%s\" comes after the last layer of a network like %s", ours->where,
+                           ours->name, tr_hub_kind_name(match->config.kind));
         TR_TRY(compare(match, i++, ours));
     }
     if (i == match->like->layer_count) return TR_OK;

@@ -139,8 +139,8 @@ static tr_status check_lack(const struct work *work, const struct tr_hub_piece *
     *lacks = piece->may_lack && !find(work, piece->theirs, &file);
     if (!*lacks || work->partial) return TR_OK;
     return tr_fail(TR_EMISMATCH,
-                   "\"%s\" has no tensor \"%s\": the network makes no classes; set `partial` to begin "
-                   "with some that know nothing",
+                   "\"%s\" has no tensor \"%s\": the network makes no classes; set `partial` to begin with "
+                   "untrained ones",
                    tr_hub_files_name(work->files), piece->theirs);
 }
 

@@ -89,7 +89,7 @@ tr_status tr_augmentation_settle(struct tr_job *job)
     TR_TRY(check_range(node, "erase_area", &options->erase_area));
     if (options->erase == 0 && options->erase_area.count > 0)
         return tr_config_fail(TR_EINVAL, node,
-                              "erase_area is of erased parts, and there are none; set erase, the share of "
+                              "erase_area has no effect without erase; set erase, the share of "
                               "the images that lose a part");
     if (!tr_augmentation_is_any(options)) return TR_OK;
     TR_TRY(check_images(job, node));

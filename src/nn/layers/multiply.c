@@ -37,16 +37,16 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     const struct tr_shape *a = &layer->in[0], *b = &layer->in[1];
     char text[2][TR_SHAPE_TEXT];
     if (layer->input_count != 2)
-        return tr_fail(TR_EINVAL, "multiplies two outputs, not %d; write one multiply behind another",
+        return tr_fail(TR_EINVAL, "multiplies two outputs, not %d; write one multiply after another",
                        layer->input_count);
     if (a->sequence && a->rank == 0)
         return tr_fail(TR_EINVAL, "cannot multiply tokens; give them vectors by an embedding first");
     if (!tr_shape_equal(a, b) && !spreads(a, b) && !spreads(b, a))
-        return tr_fail(TR_EINVAL,
-                       "cannot multiply shapes %s and %s (of \"%s\"); they are equal, or one is an image and "
-                       "the other has one number for each of its channels",
-                       tr_shape_text(a, text[0]), tr_shape_text(b, text[1]),
-                       tr_builder_input(builder, layer, 1));
+        return tr_fail(
+            TR_EINVAL,
+            "cannot multiply shapes %s and %s (of \"%s\"); they must be equal, or one is an image and "
+            "the other has one number for each of its channels",
+            tr_shape_text(a, text[0]), tr_shape_text(b, text[1]), tr_builder_input(builder, layer, 1));
     layer->out = layer->in[1 - spread_of(layer)];
     layer->flops = tr_shape_count(&layer->out);
     layer->keeps_input = true;

@@ -289,7 +289,9 @@ tr_status ps_coordinator_hear(struct ps *self, int worker)
         coordinator->ending = true;
         return TR_OK;
     }
-    return tr_fail(TR_EMISMATCH, "worker %d says something out of turn (%d)", worker, peer->up.kind);
+    return tr_fail(TR_EMISMATCH,
+                   "worker %d sent an unexpected message (kind %d); all ranks must run the same program",
+                   worker, peer->up.kind);
 }
 
 /* ---- a turn ---- */

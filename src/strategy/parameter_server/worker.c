@@ -121,7 +121,8 @@ tr_status ps_worker_hear(struct ps *self, int server)
 tr_status ps_worker_refuse(int kind)
 {
     return tr_fail(TR_EMISMATCH,
-                   "a server says something out of turn (%d); all ranks must run the same program", kind);
+                   "a server sent an unexpected message (kind %d); all ranks must run the same program",
+                   kind);
 }
 
 const struct ps_down *ps_worker_word(const struct ps *self)

@@ -32,11 +32,10 @@ static tr_status check_sessions(const struct replay *self)
     const struct tr_update_log *log = self->source;
     const struct tr_job *job = self->head.job;
     if (log->session[0].first > 0)
-        return tr_fail(
-            TR_EINVAL,
-            "the log begins after step %lld: the run was taken up there without the log of what came before; "
-            "only a log from the first step on can be replayed",
-            (long long)log->session[0].first);
+        return tr_fail(TR_EINVAL,
+                       "the log begins after step %lld: the run was resumed there without its earlier log; "
+                       "only a log from the first step on can be replayed",
+                       (long long)log->session[0].first);
     for (int64_t i = 0; i < log->sessions; i++) {
         const struct tr_update_session *session = &log->session[i];
         if (session->numerics > 0 && session->numerics != tr_numerics_version())

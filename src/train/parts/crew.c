@@ -19,8 +19,8 @@ tr_status trainer_crew_form(struct trainer_crew *crew, const struct tr_train_set
     crew->comm = comm;
     if (!settings->outlives || !comm || tr_comm_size(comm) == 1) return TR_OK;
     if (settings->trace || settings->profile || settings->record_digests)
-        return tr_fail(TR_EINVAL, "traces, profiles and digests are of ranks that stay; a job that goes on "
-                                  "without those who die has none of them");
+        return tr_fail(TR_EINVAL, "traces, profiles and digests need all ranks, but this job goes on without "
+                                  "ranks that die; leave one of the two out");
     crew->whole = comm;
     return trainer_crew_survivors(crew, &crew->comm);
 }

@@ -168,7 +168,7 @@ static void bad_overrides_change_nothing(void **state)
         {"a]=1", "`set` a]: "},
         {"layers[=1", "`set` layers[: '[' without a number and ']'"},
         {"layers[]=1", "`set` layers[]: '[' without a number"},
-        {"layers[x]=1", "`set` layers[x]: what stands between"},
+        {"layers[x]=1", "`set` layers[x]: the text between"},
         {"layers[0]x=1", "`set` layers[0]x: ']' must be followed"},
         {"layers[6].x=1", "`set` layers[6].x: layers has 6 items, numbered from 0; there is no item 6"},
         {"layers.99999999999999999999=1", "`set` layers.99999999999999999999: layers has 6 items"},

@@ -272,7 +272,7 @@ static void test_pixels(void **state)
     write_array("y", "|u1", "(2, 2, 3, 1)", bytes, 1, 12);
     expect_refusal(BOTH, TR_EFORMAT, "labels of pixels are [count, height, width]");
     write_array("y", "|u1", "(2,)", bytes, 1, 2);
-    expect_refusal("{npy: {features: x, labels: y, ignore: 1}}", TR_EINVAL, "one for each example");
+    expect_refusal("{npy: {features: x, labels: y, ignore: 1}}", TR_EINVAL, "one label for each example");
 }
 
 static void test_what_does_not_fit(void **state)

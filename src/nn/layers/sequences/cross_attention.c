@@ -91,7 +91,7 @@ static tr_status check(const struct tr_layer *layer, const struct tr_builder *bu
     const struct options *options = layer->options;
     char text[TR_SHAPE_TEXT];
     if (layer->input_count != 2)
-        return tr_fail(TR_EINVAL, "takes two inputs, tokens and the memory that they look at, not %d",
+        return tr_fail(TR_EINVAL, "takes two inputs, tokens and the memory that they attend to, not %d",
                        layer->input_count);
     for (int k = 0; k < 2; k++)
         if (!layer->in[k].sequence || layer->in[k].rank == 0)
