@@ -63,7 +63,7 @@ static tr_status check_adapters(const struct tr_export *what, const char *format
     if (tensors && what->layout == TR_LAYOUT_TRIREME) return TR_OK;
     return tr_fail(
         TR_EUNSUPPORTED,
-        "the network has adapters, which %s%s does not hold apart; add them to the weights with `merge`",
+        "the network has adapters, which %s%s cannot keep separate; add them to the weights with `merge`",
         format, tensors ? " in PyTorch's layout" : "");
 }
 
