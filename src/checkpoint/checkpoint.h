@@ -18,7 +18,8 @@
  *
  * Invariants:
  *   - A directory gets its final name when all of it is durable, and that is one rename.
- *   - Nothing under a final name is ever changed, and nothing is removed before its successor is durable.
+ *   - Nothing under a final name is ever changed, and nothing is removed before its successor is
+ *     durable.
  *   - The marked checkpoint is not removed; the mark goes from one to the next in one step.
  *   - What tr_checkpoint_open() returns has been read to the last byte and agrees with the manifest.
  *

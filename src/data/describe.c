@@ -24,7 +24,7 @@ static bool ends_with(const char *name, size_t length, const char *ending)
 
 static char *describe(const char *format, const char *key, const char *path)
 {
-    /* In a mapping of YAML, and after a shell's quotes, these stand for themselves. */
+    /* These characters need no quotes in a YAML mapping, nor in the shell. */
     bool plain =
         path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+-")] == 0;
     const char *quote = plain && *path != '-' ? "" : "\"";

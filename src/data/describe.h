@@ -2,8 +2,9 @@
 #ifndef TR_DATA_DESCRIBE_H
 #define TR_DATA_DESCRIBE_H
 
-/* "{csv: {path: FILE}}" and the like, of the format that the ending of `path` suggests, or the folder that it
-   is. NULL where nothing does, or memory fails. Returned, free with tr_free(). */
+/* The description of a file or folder, such as "{csv: {path: FILE}}": the format follows from the ending
+   of `path`, or from its being a folder. NULL where no format fits, or memory fails. Returned, free with
+   tr_free(). */
 char *tr_describe_file(const char *path);
 
 #endif

@@ -13,7 +13,7 @@ enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 /* A message being read. The first failure is kept, and reading stops there. */
 struct reader {
     const uint8_t *at, *end;
-    const uint8_t *start; /* of the example, for positions */
+    const uint8_t *start; /* of the example, for positions in messages */
 };
 
 struct field {
@@ -73,7 +73,7 @@ static tr_status read_field(struct reader *reader, struct field *field)
     return refuse(reader, "a field of unknown wire type");
 }
 
-/* Whether the field is message or string `number`. */
+/* Whether the field is a message or string with this number. */
 static bool is(const struct field *field, uint64_t number)
 {
     return field->number == number && field->wire == WIRE_BYTES;
@@ -84,7 +84,7 @@ static struct reader inside(const struct reader *reader, const uint8_t *data, si
     return (struct reader){data, data + size, reader->start};
 }
 
-/* Feature, of kind TR_LIST_NONE so far: remembers the last list. */
+/* Reads a Feature whose kind is TR_LIST_NONE so far: remembers its last list. */
 static tr_status read_feature(struct reader reader, struct tr_example_feature *feature)
 {
     while (reader.at < reader.end) {
@@ -100,7 +100,7 @@ static tr_status read_feature(struct reader reader, struct tr_example_feature *f
 
 static tr_status read_entry(struct reader reader, struct tr_example_feature *features, int count)
 {
-    struct field key = {.bytes = reader.at}, value = key; /* what is missing is empty */
+    struct field key = {.bytes = reader.at}, value = key; /* a missing one is empty */
     while (reader.at < reader.end) {
         struct field field;
         TR_TRY(read_field(&reader, &field));
@@ -202,7 +202,7 @@ tr_status tr_example_int64(const struct tr_example_feature *feature, int64_t *va
     return count == 1 ? TR_OK : not_one(feature, count);
 }
 
-/* Little-endian, whatever the machine. */
+/* Little-endian, on any machine. */
 static float float_at(const uint8_t *bytes)
 {
     uint32_t bits =
@@ -264,7 +264,7 @@ static uint8_t *write_head(uint8_t *to, int number, size_t size)
     return write_varint(to, size);
 }
 
-/* The sizes of the nested messages of one feature, outside in. */
+/* The sizes of the nested messages of one feature, outermost first. */
 struct sizes {
     size_t entry, feature, list, payload;
 };

@@ -5,8 +5,8 @@
  *     Feature   { BytesList = 1 | FloatList = 2 | Int64List = 3 }
  *     *List     { repeated value = 1 }                    floats and integers packed or not
  *
- * As protobuf asks: unknown fields are passed over, of duplicate keys and of several lists in a feature the
- * last one counts.
+ * As protobuf requires, unknown fields are skipped. Of duplicate keys, and of several lists in a feature,
+ * the last one counts.
  */
 #ifndef TR_DATA_EXAMPLE_H
 #define TR_DATA_EXAMPLE_H
@@ -19,7 +19,7 @@
 
 enum tr_list_kind { TR_LIST_NONE = 0, TR_LIST_BYTES = 1, TR_LIST_FLOATS = 2, TR_LIST_INT64 = 3 };
 
-/* A feature that is looked for, and where it was found. */
+/* A feature to find, and where it was found. */
 struct tr_example_feature {
     const char *name;
     size_t name_length;
@@ -33,7 +33,7 @@ struct tr_example_feature {
 tr_status tr_example_find(const uint8_t *data, size_t size, struct tr_example_feature *features, int count);
 
 /* The only value of a list of bytes, borrowed. TR_EFORMAT, with the feature's name, when the feature is
-   absent, of another kind or has another number of values; so the other two. */
+   absent, of another kind or has another number of values. The next two fail likewise. */
 tr_status tr_example_bytes(const struct tr_example_feature *feature, const uint8_t **data, size_t *size);
 /* The only value of a list of integers. */
 tr_status tr_example_int64(const struct tr_example_feature *feature, int64_t *value);
@@ -41,8 +41,7 @@ tr_status tr_example_int64(const struct tr_example_feature *feature, int64_t *va
 tr_status tr_example_floats(const struct tr_example_feature *feature, float *values, size_t room,
                             size_t *count);
 
-/* A feature to be encoded: `count` values at `data`: bytes (count of one value), floats or int64s. Borrowed.
- */
+/* A feature to encode: `count` values at `data`: bytes (count of one value), floats or int64s. Borrowed. */
 struct tr_example_value {
     const char *name;
     enum tr_list_kind kind;

@@ -1,5 +1,4 @@
-/* Examples as characters, and the names of formats for converting: what `trireme data` shows and does with
- * any source. */
+/* Shows examples as characters, and lists the formats to convert to, for `trireme data`. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text/text.h"
@@ -10,9 +9,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define NUMBERS_MAX 16 /* of a vector */
+#define NUMBERS_MAX 16 /* most numbers shown of a vector */
 
-/* Characters by how much ink they have. */
+/* Characters by darkness of their ink. */
 static const char shades[] = " .:-=+*#%@";
 #define SHADES ((int)sizeof shades - 1)
 
@@ -32,8 +31,8 @@ static void add_label(const tr_source *source, const void *label, struct tr_text
 
 /* ---- images ---- */
 
-/* How images are drawn: a character stands for `step` pixels across and twice as many down, since characters
-   are about twice as high as wide. */
+/* How images are drawn. A character stands for `step` pixels across and twice as many down, since
+   characters are about twice as high as wide. */
 struct drawing {
     int32_t step, width, height; /* in characters */
     int64_t across;              /* images side by side */

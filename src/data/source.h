@@ -1,7 +1,7 @@
 /* The inside of a source: what a format implements.
  *
  * Invariants: a source never changes after it was opened, so that any thread may read any example; every
- * label and token that read() hands out is in the range that info promises, since devices do not check.
+ * label and token that read() gives is in the range that info states, since devices do not check.
  */
 #ifndef TR_DATA_SOURCE_H
 #define TR_DATA_SOURCE_H
@@ -15,15 +15,15 @@
 
 #define TR_SOURCE_VERSION 1
 
-/* What of an example came from which of several sources that were joined (data/tables/join.h): images first,
-   then vectors, in the order in which their numbers follow each other in what read() gives. */
+/* The parts of an example that come from several joined sources (data/tables/join.h): images first, then
+   vectors, in the order of their numbers in the result of read(). */
 #define TR_SOURCE_PARTS 4
 struct tr_source_parts {
     int32_t count, images;
     struct tr_named_shape part[TR_SOURCE_PARTS];
 };
 
-/* The numbers of the vectors together. */
+/* The sum of the numbers of all vectors. */
 int32_t tr_source_parts_floats(const struct tr_source_parts *parts);
 
 struct tr_source_class {
@@ -32,25 +32,26 @@ struct tr_source_class {
     /* As tr_source_read(), with the index and the room already checked. `features` and `label` may be NULL,
        `length` is not. */
     tr_status (*read)(const tr_source *source, int64_t index, void *features, int64_t *length, void *label);
-    /* The same for `count` examples in a row from `index` on, of features of a fixed size, one behind the
-       other. NULL: no quicker than one by one. */
+    /* As read(), for `count` consecutive examples from `index` on, of features of a fixed size, one after
+       the other. NULL: no faster than one by one. */
     tr_status (*read_run)(const tr_source *source, int64_t index, int64_t count, void *features, void *label);
-    /* As read(), part by part: image k as bytes to image[k], the vectors one behind the other to `floats`.
+    /* As read(), part by part: image k as bytes to image[k], the vectors one after the other to `floats`.
        Needed where there are parts, else NULL. */
     tr_status (*read_parts)(const tr_source *source, int64_t index, uint8_t *const image[TR_SOURCE_PARTS],
                             float *floats, void *label);
-    /* Asks the processor for an example that will soon be read. NULL: nothing to gain. */
+    /* Prefetches an example that will soon be read. NULL: no gain. */
     void (*fetch)(const tr_source *source, int64_t index);
-    /* How many tokens of an example have a label. Needed with TR_LABEL_TOKENS, else NULL. */
+    /* The number of tokens of an example that have a label. Needed with TR_LABEL_TOKENS, else NULL. */
     int64_t (*labelled)(const tr_source *source, int64_t index);
-    /* Adds the contents to a hash that already has the format's name and the figures of info. */
+    /* Adds the contents to a hash, which already has the format's name and the figures of info. */
     tr_status (*digest)(const tr_source *source, tr_sha256 *hash);
-    /* What state() returns is kept under this name beside the parameters. NULL with state. */
+    /* The name of the file beside the parameters that keeps the text of state(). NULL with state. */
     const char *state_name;
-    /* Fresh text as data/state.h describes; may leave *text NULL. A NULL slot: nothing to share. */
+    /* Fresh text in the form of data/state.h; may leave *text NULL. NULL slot: there is no state. */
     tr_status (*state)(const tr_source *source, char **text);
-    /* Adds an example to a text for people, on lines of its own. NULL: images and floats are shown from what
-     * read() gives. */
+    /* Adds an example to a text for people, on separate lines. NULL: images and floats are shown from
+     * read().
+     */
     tr_status (*show)(const tr_source *source, int64_t index, struct tr_text *text);
     void (*destroy)(tr_source *source);
 };
@@ -59,55 +60,56 @@ struct tr_source_class {
 struct tr_source {
     const struct tr_source_class *class;
     struct tr_source_info info;
-    /* All images one after another, [count][height][width][channels], when they lie in memory like that;
+    /* All images one after another, [count][height][width][channels], when memory holds them in this form;
        NULL otherwise. Borrowed by readers; lives as long as the source. */
     const uint8_t *resident;
-    /* read() takes examples from a file, as it would those that are not resident: who takes resident ones
-       where they lie has their pages count as memory of the process. */
+    /* read() takes examples from a file. Readers may use `resident` as well, but then its pages count as
+       memory of the process. */
     bool filed;
-    bool spilled;  /* what it holds lies in a file that vanishes with it (data/files/spill.h) */
-    bool overlaps; /* examples share what they are made of, as windows share rows: no random part is apart
-                      from the rest */
-    /* Windows over one text: the tokens of example i are the `window` ones from stream[i * stride] on, its
-       labels those one further on, of [(count - 1) * stride + window + 1] in all; NULL otherwise. */
+    bool spilled;  /* its data lie in a file without a name, removed with it (data/files/spill.h) */
+    bool overlaps; /* examples share data, as windows share rows: a random split would not separate them */
+    /* Windows over one text: the tokens of example i are `window` ones from stream[i * stride] on, its
+       labels those one place later. The stream has (count - 1) * stride + window + 1 tokens; NULL
+       otherwise. */
     const int32_t *stream;
     int64_t window, stride;
-    /* Of joined sources, whose examples are floats then; NULL otherwise. Lives as long as the source. */
+    /* Of joined sources, whose examples are floats; NULL otherwise. Lives as long as the source. */
     const struct tr_source_parts *parts;
     /* Set by tr_source_open_config(), or where the data are known already; else empty. */
-    struct tr_source_files files; /* that it was made of, stamped before they were read */
+    struct tr_source_files files; /* that it was read from, stamped before they were read */
     char digest[TR_SHA256_TEXT];  /* of tr_source_digest() */
-    char record[TR_SHA256_TEXT];  /* under which the cache may record the digest, see tr_store_learn() */
-    struct tr_keeping *keeping;   /* of an entry that is being made of it, see data/cache/keep.h; or NULL */
-    void (*finish)(tr_source *);  /* waits for that before the source is closed; NULL: there is none */
-    const char *state_name;       /* in the place of the class's; static storage */
-    int64_t unpacked;             /* about the bytes of memory that its data take in this process */
+    char record[TR_SHA256_TEXT];  /* key of the record that may note the digest, see tr_store_learn() */
+    struct tr_keeping *keeping;   /* its entry that is being made, see data/cache/keep.h; or NULL */
+    void (*finish)(tr_source *);  /* waits for that entry before the source is closed; NULL: none is being
+                                     made */
+    const char *state_name;       /* replaces that of the class; static storage */
+    int64_t unpacked;             /* estimated bytes of memory that its data take in this process */
 };
 
 typedef struct tr_store tr_store;
 
-/* A format: how a source is described in a model file, `name: {option: value, ...}`, and opened. */
+/* A format: how a model file describes a source, `name: {option: value, ...}`, and how it is opened. */
 struct tr_source_format {
     TR_ENTRY;
-    /* `options` is borrowed for the call; relative paths in it are to be taken from `directory`. `state` may
-       be NULL. Otherwise as tr_source_open(). */
+    /* `options` is borrowed for the call; relative paths in it are relative to `directory`. `state` may be
+       NULL. Otherwise as tr_source_open(). */
     tr_status (*open)(const void *options, const char *directory, const char *state, tr_source **out);
-    /* As open(), with what is large in files without names in the directory `spill`, in the place of memory.
-       NULL: the format knows no such way. */
+    /* As open(), but large data go to files without names in the directory `spill` and not to memory.
+       NULL: not supported. */
     tr_status (*open_spilling)(const void *options, const char *directory, const char *state,
                                const char *spill, tr_source **out);
-    /* Adds the files, or folders, whose contents decide what open() gives. */
+    /* Adds the files or folders whose contents determine the result of open(). */
     tr_status (*files)(const void *options, const char *directory, struct tr_source_files *files);
     /* Whether the source keeps unpacked examples in memory, rather than reading files as needed. NULL:
      * always.
      */
     bool (*unpacks)(const void *options, const struct tr_source_files *files);
-    /* What tr_source_check_config() is to check beyond the table. NULL: nothing. */
+    /* Further checks of tr_source_check_config() beyond the table. NULL: none. */
     tr_status (*check)(const void *options);
-    /* As open(), without the features: reading them fails. For callers that need only sizes and labels, where
-       that is quicker. NULL: it is not. */
+    /* As open(), without the features: reading them fails. For callers that need only sizes and labels,
+       where this is faster. NULL: it is not. */
     tr_status (*outline)(const void *options, const char *directory, const char *state, tr_source **out);
-    /* In the place of open(), of formats that are made of other sources: opens these through the store. */
+    /* Replaces open() in formats that combine other sources: opens these through the store. */
     tr_status (*open_through)(const void *options, const char *directory, const char *state, tr_store *store,
                               int slot, tr_source **out);
 };
@@ -119,32 +121,32 @@ extern const struct tr_registry tr_source_formats;
    `store` in its `slot` (data/cache/store.h); NULL: from the files. */
 tr_status tr_source_open_config(const tr_config *node, const char *directory, const char *state,
                                 tr_store *store, int slot, tr_source **out);
-/* The same for sizes and labels alone: reading features may fail. What has no quicker way is opened as above,
-   for this process alone; `store` (NULL: from the files) knows what a program gave. */
+/* The same for sizes and labels alone: reading features may fail. Formats without a faster way open as
+   above, for this process alone. `store` (NULL: from the files) has the sources that a program gave. */
 tr_status tr_source_outline_config(const tr_config *node, const char *directory, const char *state,
                                    tr_store *store, tr_source **out);
-/* The same for a source that is joined with others: examples may be labels and nothing else. */
+/* The same for a source that is joined with others: its examples may have labels only. */
 tr_status tr_source_open_part(const tr_config *node, const char *directory, const char *state,
                               tr_store *store, int slot, tr_source **out);
 /* The same from a description; data of this process alone. */
 tr_status tr_source_open_through(tr_store *store, const char *description, const char *directory,
                                  const char *state, tr_source **out);
 
-/* Checks such a mapping, without a look at the data. TR_EINVAL with file, line and key. */
+/* Checks such a mapping without reading data. TR_EINVAL with file, line and key. */
 tr_status tr_source_check_config(const tr_config *node);
 
-/* What `read` and `labelled` do where there is a stream. */
+/* `read` and `labelled` of sources that have a stream. */
 tr_status tr_source_read_window(const tr_source *source, int64_t index, void *features, int64_t *length,
                                 void *label);
 int64_t tr_source_window_labels(const tr_source *source, int64_t index);
-/* Adds the numbers of an example to a text for people; of many the first ones. */
+/* Adds the numbers of an example to a text for people: the first ones where there are many. */
 tr_status tr_source_add_floats(const tr_source *source, int64_t index, struct tr_text *text);
-/* The pixels of an example that have labels; 0 where pixels have none. */
+/* The number of an example's pixels that have labels; 0 where pixels have none. */
 static inline int64_t tr_source_pixels(const struct tr_source_info *info)
 {
     return info->labels == TR_LABEL_PIXELS ? (int64_t)info->height * info->width : 0;
 }
-/* How many of `count` labels are labels. */
+/* How many of `count` labels are not TR_NO_LABEL. */
 int64_t tr_labels_count(const int32_t *labels, int64_t count);
 
 /* Which of `parts` parts of a source example `index` lies in, where part p has the examples from first[p] to

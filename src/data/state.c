@@ -14,7 +14,7 @@ static tr_status refuse(const struct tr_state_reader *reader, const char *why)
                    reader->kind, reader->line + 2, why);
 }
 
-/* What else the text may be: the state of another kind of source, which is no damage. */
+/* Refuses other text. The state of another kind of source is a mismatch, not damage. */
 static tr_status refuse_start(const char *text, const char *kind)
 {
     char other[16];

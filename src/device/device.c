@@ -23,7 +23,7 @@ static tr_status read_number(const char *name, const char *digits, int *out)
     return TR_OK;
 }
 
-/* Adds to the message about an unknown kind which devices beside the processors this machine has. */
+/* Adds the devices that this machine has beside its processors to the message about an unknown kind. */
 static tr_status say_what_there_is(void)
 {
     struct tr_failure unknown;
@@ -33,7 +33,7 @@ static tr_status say_what_there_is(void)
     for (const struct tr_entry *const *entry = tr_device_kinds.entries; *entry; entry++) {
         const struct tr_device_kind *kind = (const struct tr_device_kind *)*entry;
         char facts[256];
-        if (kind->resolve) continue; /* it is told under its own name */
+        if (kind->resolve) continue; /* it is listed under its own name */
         tr_status status = kind->describe ? kind->describe(0, facts, sizeof facts) : TR_ENOTFOUND;
         if (status == TR_OK)
             tr_text_addf(&text, "; %s:0 is %s", kind->name, facts);
@@ -45,7 +45,7 @@ static tr_status say_what_there_is(void)
     return status;
 }
 
-/* Kind and number that a name stands for. */
+/* The kind and number that a name denotes. */
 static tr_status find_kind(const char *name, const struct tr_device_kind **out, int *number)
 {
     char kind[64];
@@ -223,7 +223,7 @@ const void *tr_device_adopt(const tr_device *device, const void *host)
     return device->class->host_memory ? host : NULL;
 }
 
-/* Tells the span of a timeline in which an operation is asked for how much that computes. */
+/* Notes in the timeline's span of an operation how much the operation computes. */
 static void tell_work(const tr_device *device, enum tr_operation_number number, const void *arguments)
 {
     const bool host = device->class->host_memory;

@@ -1,4 +1,5 @@
-/* The instruction sets that kernels can be compiled for, best first, whatever this machine and build have.
+/* The instruction sets that kernels can be compiled for, best first, whether or not this machine and build
+ * have them.
  *
  *   _(name, help)
  */

@@ -37,7 +37,7 @@ static int64_t tr_attention_keys(const struct tr_attention *at, bool host)
     return host ? at->key_offset[at->examples] - at->key_offset[0] : at->examples;
 }
 
-/* Queries and keys that meet, of one head. */
+/* The number of pairs of queries and keys that meet, of one head. */
 static int64_t tr_attention_pairs(const struct tr_attention *at, bool host)
 {
     int64_t pairs = 0;
@@ -62,7 +62,7 @@ static int64_t tr_gathered_words(const struct tr_op_gather_rows *a, bool host)
     return host ? a->offset[a->rows] - a->offset[0] : a->rows;
 }
 
-/* Of one number. */
+/* Operations for one number. */
 static int64_t tr_rule_operations(enum tr_rule rule)
 {
     static const int operations[] = {
@@ -78,7 +78,7 @@ static int64_t tr_rule_operations(enum tr_rule rule)
 TR_DEVICE_OPS(DECLARE)
 #undef DECLARE
 
-/* Functions: a line appends the elements of its operand, or adds operations. */
+/* Functions: each line appends the elements of its operand, or adds operations. */
 #define NONE              elements[count++] = 0;
 #define POINTER(m, n)     elements[count++] = a->m ? (n) : 0;
 #define LINE(role, ...)   LINE_##role(__VA_ARGS__)
@@ -118,7 +118,7 @@ TR_DEVICE_OPS(MEASURE)
 #undef MEASURE
 #undef LINE
 
-/* Tables: a line becomes an operand. */
+/* Tables: each line becomes an operand. */
 #define MEMBER(role, m, of)      {TR_ROLE_##role, #m, offsetof(arguments_type, m), sizeof(of), TR_OPERATIONS},
 #define WHOLE(role, m)           MEMBER(role, m, ((arguments_type *)0)->m)
 #define DATA(role, m)            MEMBER(role, m, *((arguments_type *)0)->m)
@@ -229,7 +229,7 @@ bool tr_operand_writes(const struct tr_operand *operand)
            operand->role == TR_ROLE_NODES;
 }
 
-/* How often what an operand points to is taken through memory. */
+/* How many times the data of an operand pass through memory. */
 static int64_t passes(const struct tr_operand *operand, const struct tr_cut *cut)
 {
     switch (operand->role) {

@@ -1,34 +1,33 @@
-/* Operations described: what each reads and writes, what decides its cost, and how much it computes.
+/* Descriptions of operations: what each reads and writes, what determines its cost, and how much it
+ * computes.
  *
- * A description is TR_ABOUT_<operation>(_), which stands below the operation's arguments in device/ops/. It
- * is a list of lines _(ROLE, member, ...) in any order; plans, profiles, exports and tests read the table
- * that is made of them. An operation of TR_DEVICE_OPS without a description does not compile, nor does a line
- * that names no member; tests/device/test_operation.c runs all cases and names the line that says too little,
- * too much or the wrong thing.
+ * A description is TR_ABOUT_<operation>(_), below the operation's arguments in device/ops/. It is a list
+ * of lines _(ROLE, member, ...) in any order, from which a table is made for plans, profiles, exports and
+ * tests. An operation of TR_DEVICE_OPS without a description does not compile, nor does a line that names
+ * no member. tests/device/test_operation.c runs all cases and names any incorrect or missing line.
  *
- *   _(SIZE, member)                 int64_t: rows, examples or numbers, which the batch decides
- *   _(SHAPE, member)                a size that the network decides, of any type without padding
+ *   _(SIZE, member)                 int64_t: rows, examples or numbers, which the batch determines
+ *   _(SHAPE, member)                a size that the network determines, of any type without padding
  *   _(CUT, member)                  the struct tr_cut of a call whose rows it counts
  *   _(OFFSET, member)               where the rows of examples begin: [examples + 1], or NULL
- *   _(READS, member, elements)      a pointer to what is read
- *   _(WRITES, member, elements)     a pointer to what is written; `elements` of them, all
- *   _(KEEPS, member, elements)      the same, for a backward pass alone
- *   _(UPDATES, member, elements)    a pointer to what is read and written in its place
- *   _(REPLACES, member, elements)   a pointer to what is read, and holds afterwards what a backward pass
- * needs
- *   _(NODES, member, elements)      a pointer to what is written for each node of the cut
- *   _(INDEX, member, elements)      a pointer to numbers that say where, as those of rows or labels
+ *   _(READS, member, elements)      a pointer to an input
+ *   _(WRITES, member, elements)     a pointer to an output; all `elements` are written
+ *   _(KEEPS, member, elements)      the same, needed only by a backward pass
+ *   _(UPDATES, member, elements)    a pointer to data that are read and overwritten
+ *   _(REPLACES, member, elements)   a pointer to an input, replaced by data for a backward pass
+ *   _(NODES, member, elements)      a pointer to the output for each node of the cut
+ *   _(INDEX, member, elements)      a pointer to indices, such as rows or labels
  *   _(WORKSPACE, member, elements)  a pointer to memory whose contents do not matter before and after
  *   _(READS_PART, member, elements), _(WRITES_PART, ...), _(UPDATES_PART, ...)
  *                                   a pointer into something larger, of which so many elements are touched
  *   _(PART, member, operation)      of a fusion: the arguments of an operation that it is made of
- *   _(OPERATIONS, count)            of floating point: 2 for a multiply-add, 1 for any other; those of parts
- * are added to it
+ *   _(OPERATIONS, count)            floating-point operations (a multiply-add: 2), without those of parts
  *
- * `elements` and `count` are expressions in `a`, the arguments, `rows`, the rows of the call, `host`, whether
- * offsets may be read, and the functions at the head of operation.c. They are not asked where the pointer is
- * NULL. An operation with SIZE has so many rows, or, with OFFSET, those of so many examples; one with CUT
- * alone has the cut's. Where offsets may not be read each example counts as one row.
+ * `elements` and `count` are expressions in `a`, the arguments, `rows`, the rows of the call, `host`,
+ * whether offsets may be read, and the functions at the head of operation.c. They are not evaluated where
+ * the pointer is NULL. An operation with SIZE has so many rows, or, with OFFSET, those of so many
+ * examples; one with CUT alone has the cut's. Where offsets may not be read each example counts as one
+ * row.
  *
  * Pure functions of constant tables: any thread.
  */
@@ -67,8 +66,8 @@ enum tr_role {
 struct tr_operand {
     enum tr_role role;
     const char *name;     /* of the member; NULL for OPERATIONS */
-    size_t offset, bytes; /* of the member within the arguments; of one element of what it points to,
-                             or of the member itself where it is no pointer to data */
+    size_t offset, bytes; /* of the member within the arguments; bytes of one element of its data, or of
+                             the member itself where it is not a pointer to data */
     enum tr_operation_number other; /* PART: the operation */
 };
 
@@ -83,11 +82,11 @@ struct tr_operation {
     int64_t (*measure)(const void *arguments, int64_t rows, bool host, int64_t *elements);
 };
 
-#define TR_OPERANDS_MOST 24 /* lines of a description, at most */
+#define TR_OPERANDS_MOST 24 /* most lines of a description */
 
 const struct tr_operation *tr_operation_of(enum tr_operation_number number);
 
-/* Arguments are struct tr_op_... of the operation. `host`: whether offsets, and the other data that
+/* Arguments are the struct tr_op_... of the operation. `host`: whether offsets, and other data that
    operations find in device memory, may be read. */
 struct tr_operation_cost {
     int64_t operations, bytes; /* bytes: read and written, each once, indices included */
@@ -101,10 +100,10 @@ int64_t tr_operation_rows(const struct tr_operation *operation, const void *argu
 /* The cut of a call; NULL where the operation takes none. */
 const struct tr_cut *tr_operation_cut(const struct tr_operation *operation, const void *arguments);
 
-/* What an operand points to; NULL for NULL, and for operands that are no pointers to data. */
+/* The data that an operand points to; NULL for NULL, and for operands that are not pointers to data. */
 const void *tr_operand_pointer(const struct tr_operand *operand, const void *arguments);
-/* Whether it is a pointer whose contents the operation takes, or leaves for whatever comes after it, a
-   backward pass aside. */
+/* Whether it is a pointer whose contents the operation reads, or leaves for later operations (other than a
+   backward pass). */
 bool tr_operand_reads(const struct tr_operand *operand);
 bool tr_operand_writes(const struct tr_operand *operand);
 

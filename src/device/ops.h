@@ -6,26 +6,27 @@
  *
  * Conventions
  *   - float32, row-major, images NHWC, convolution weights [kernel_h][kernel_w][in_c][out_c]. All tensor
- * pointers are device memory, borrowed until the next tr_device_wait(). Outputs are overwritten and do not
- * overlap inputs, unless an operation says otherwise.
- *   - "chain": acc = fma(a[k], b[k], acc), k ascending, from acc = +0. "sum chain": acc = acc + x[k] from acc
- * = +0.
- *   - "lane sum" of n values: lane j (0..15) is the sum chain (or fma chain) over elements j, j+16, ...; then
- * lanes combine as l[j] += l[j+8] (j<8), l[j] += l[j+4] (j<4), l[j] += l[j+2] (j<2), l[0] + l[1].
+ *     pointers are device memory, borrowed until the next tr_device_wait(). Outputs are overwritten and
+ *     do not overlap inputs, unless stated otherwise.
+ *   - "chain": acc = fma(a[k], b[k], acc), k ascending, from acc = +0. "sum chain": acc = acc + x[k]
+ *     from acc = +0.
+ *   - "lane sum" of n values: lane j (0..15) is the sum chain (or fma chain) over elements j, j+16, ...;
+ *     then lanes combine as l[j] += l[j+8] (j<8), l[j] += l[j+4] (j<4), l[j] += l[j+2] (j<2), l[0] +
+ *     l[1].
  *   - exp, log, tanh, sigmoid, erf are those of base/numbers/mathf.h. Division and square root are IEEE.
- *   - `fma(a,b,c)` is one rounding; everything else written here rounds after each operation, in the order of
- * C.
+ *   - `fma(a,b,c)` is one rounding; everything else written here rounds after each operation, in the
+ *     order of C.
  *   - Microbatches: operations that reduce over rows take a `struct tr_cut`. One leaf per microbatch is
- * formed by chains over its rows; leaves combine in the tree of base/numbers/tree.h; each node goes to its
- * own place in the output.
- *   - An operation with rows == 0 does nothing (gradients of such a call are +0). A microbatch without rows
- * is a leaf of +0.
- *   - flush(x) = |x| < 2^-100 ? +0 : x. Saturated outputs have gradients, and the moments of what no longer
- * learns decay, down to subnormal numbers, which moves no parameter but costs some processors a hundred
- * cycles per operation.
- *   - Fusions are several operations in one pass over memory, with the bits of these one after the other.
- *   - Counts, widths and microbatch sizes enter arithmetic as float32. Which NaN a NaN result is (sign,
- * payload) is not defined, only that it is one; nothing but NaN depends on it.
+ *     formed by chains over its rows; leaves combine in the tree of base/numbers/tree.h; each node goes
+ *     to its own place in the output.
+ *   - An operation with rows == 0 does nothing (gradients of such a call are +0). A microbatch without
+ *     rows is a leaf of +0.
+ *   - flush(x) = |x| < 2^-100 ? +0 : x. Saturated outputs have gradients, and unused moments decay, down
+ *     to subnormal numbers. These change no parameter, but cost some processors a hundred cycles per
+ *     operation.
+ *   - Fusions are several operations in one pass over memory, with the bits of running them in turn.
+ *   - Counts, widths and microbatch sizes enter arithmetic as float32. The sign and payload of a NaN
+ *     result are not defined, and only NaNs depend on them.
  */
 #ifndef TR_DEVICE_OPS_H
 #define TR_DEVICE_OPS_H
@@ -42,7 +43,7 @@
 #include "device/ops/sequence.h"
 #include "device/ops/update.h"
 
-/* Those of the core whose time goes into long chains of multiply-adds. */
+/* Core operations that spend their time in long chains of multiply-adds. */
 #define TR_DEVICE_CHAIN_OPS(X)                                                                               \
     X(dense_forward)                                                                                         \
     X(dense_backward_data)                                                                                   \
@@ -62,7 +63,7 @@
     X(attention_forward)                                                                                     \
     X(attention_backward)
 
-/* What all devices have. */
+/* Operations of all devices. */
 #define TR_DEVICE_CORE_OPS(X)                                                                                \
     TR_DEVICE_CHAIN_OPS(X)                                                                                   \
     X(activation_forward)                                                                                    \
@@ -128,11 +129,11 @@
     X(augment_labels)                                                                                        \
     X(mix_images)
 
-/* What host devices have, and others may lack: there networks that need them are refused by name. An
-   operation whose kernels for GPUs are not written yet stands here. */
+/* Operations of host devices that others may lack; those refuse networks that need them, by name. An
+   operation without kernels for GPUs is listed here. */
 #define TR_DEVICE_HOST_OPS(X)
 
-/* The fusions of such chains. */
+/* Fusions that spend their time in such chains. */
 #define TR_DEVICE_CHAIN_FUSIONS(X)                                                                           \
     X(winograd_backward)                                                                                     \
     X(conv_pool_forward)                                                                                     \
@@ -148,7 +149,7 @@
     X(batch_norm_activation_forward)                                                                         \
     X(batch_norm_activation_backward)
 
-/* Every operation, once: the vtable, the wrappers, the descriptions and the tests are made from this list. */
+/* Every operation, once: vtable, wrappers, descriptions and tests are made from this list. */
 #define TR_DEVICE_OPS(X)                                                                                     \
     TR_DEVICE_CORE_OPS(X)                                                                                    \
     TR_DEVICE_HOST_OPS(X)                                                                                    \

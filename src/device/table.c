@@ -1,4 +1,4 @@
-/* The table of devices, alone in its file so that a program may bring another one (as tests do). */
+/* The table of devices, in a separate file so that a program may replace it (as tests do). */
 #include "device/cpu/cpu.h"
 #include "device/gpu/kinds.h"
 #include "device/ref/ref.h"

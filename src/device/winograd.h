@@ -11,16 +11,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Points of a whole tile along an axis; places of numbers at the points of both axes: [points_h][points_w].
- */
+/* Points of a whole tile along an axis; numbers at the points of both axes: [points_h][points_w]. */
 #define TR_WINOGRAD_POINTS    6
 #define TR_WINOGRAD_POSITIONS 36
-/* Outputs of a whole tile along an axis, and those that an axis has at least. */
+/* Outputs of a whole tile along an axis, and the least outputs of an axis. */
 #define TR_WINOGRAD_OUTPUTS 4
 #define TR_WINOGRAD_LEAST   2
 
-/* Whether a convolution can be one: 3x3, stride 1, dilation 1, at least 2x2 outputs, a pad below the kernel
-   on every side. */
+/* Whether Winograd's algorithm supports a convolution: 3x3, stride 1, dilation 1, at least 2x2 outputs,
+   every pad smaller than the kernel. */
 bool tr_winograd_suits(const struct tr_sliding_window *window);
 
 /* A tile along an axis: outputs [first, first + outputs), which read the inputs [first - pad, first - pad +
@@ -34,7 +33,7 @@ static inline int32_t tr_winograd_tiles(int32_t outputs)
     return (outputs + TR_WINOGRAD_OUTPUTS - 1) / TR_WINOGRAD_OUTPUTS;
 }
 
-/* Tiles of four, then what is left; of five left, three and two. */
+/* Tiles of four, then the rest; a rest of five becomes three and two. */
 static inline struct tr_winograd_tile tr_winograd_tile(int32_t outputs, int32_t index)
 {
     const int32_t first = index * TR_WINOGRAD_OUTPUTS, left = outputs - first;

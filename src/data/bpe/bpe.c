@@ -128,7 +128,7 @@ static uint32_t hash_of(const char *bytes, size_t length)
     return (uint32_t)(h ^ h >> 32);
 }
 
-/* The slot of a token of these bytes, or the free one where it belongs. */
+/* The slot of the token with these bytes, or the free slot for it. */
 static uint32_t slot_of(const tr_bpe *bpe, const char *bytes, size_t length)
 {
     const uint32_t mask = bpe->slots - 1;
@@ -144,7 +144,7 @@ int32_t tr_bpe_find(const tr_bpe *bpe, const char *bytes, size_t length)
     return bpe->slot[slot_of(bpe, bytes, length)];
 }
 
-/* A table of a power of two of free slots, at least twice `count`. */
+/* Makes a table of free slots; their number is a power of two and at least twice `count`. */
 static tr_status make_table(int32_t count, int32_t **table, uint32_t *slots)
 {
     *slots = 1024;
@@ -208,7 +208,7 @@ int32_t bpe_rank(const tr_bpe *bpe, int32_t left, int32_t right)
     return rank < 0 ? INT32_MAX : rank;
 }
 
-/* The token that two make together, -1 if there is none. */
+/* The token that the two become when they are merged, -1 if they do not merge. */
 static tr_status find_made(const tr_bpe *bpe, int32_t left, int32_t right, int32_t *made)
 {
     const struct bpe_token *a = &bpe->token[left], *b = &bpe->token[right];
@@ -233,7 +233,7 @@ tr_status bpe_add_merge(tr_bpe *bpe, int32_t left, int32_t right, int32_t *made)
             bpe->pair[pair_slot_of(bpe, bpe->merge[i].left, bpe->merge[i].right)] = i;
     }
     bpe->merge[bpe->merges] = (struct bpe_merge){left, right, *made};
-    bpe->pair[pair_slot_of(bpe, left, right)] = bpe->merges++; /* of equal ones the last counts */
+    bpe->pair[pair_slot_of(bpe, left, right)] = bpe->merges++; /* of equal pairs the last one counts */
     return TR_OK;
 }
 

@@ -1,7 +1,7 @@
 /* Texts as tokens.
  *
- * Short pieces, which nearly all are, look for the least rank from one end to the other at each merge. Long
- * ones keep the pairs that could merge in a heap, so that their time is n log n; both take the same merges.
+ * Nearly all pieces are short: each merge searches the whole piece for the least rank. For long pieces a
+ * heap holds the pairs that could merge, so that they take n log n time. Both make the same merges.
  */
 #include "data/bpe/internal.h"
 
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* Bytes of a piece that is short. */
+/* Bytes of the longest piece that counts as short. */
 #define SHORT 64
 
 struct encoding {
@@ -62,11 +62,11 @@ static tr_status encode_short(struct encoding *out, const char *piece, size_t le
 
 /* A token at the place of its first byte. */
 struct symbol {
-    int32_t token; /* -1: merged into one before */
+    int32_t token; /* -1: merged into an earlier one */
     int64_t before, behind;
 };
 
-/* A pair that could merge; it still can if the tokens at its places are those. */
+/* A pair that could merge: only if the tokens at both places are the ones noted here. */
 struct candidate {
     int32_t rank;
     int64_t at;
@@ -207,7 +207,7 @@ static tr_status encode_plain(void *user, const char *text, size_t length, int32
     return TR_OK;
 }
 
-/* Between the added tokens that are found in the text as it is, those that are found in its composed form. */
+/* Splits at the added tokens found in the composed form, between those found in the text as it is. */
 static tr_status encode_part(void *user, const char *text, size_t length, int32_t token)
 {
     struct encoding *out = user;

@@ -1,6 +1,6 @@
 /* Files of tokenizers: tokenizer.json, and vocab.json with merges.txt.
  *
- * What is read of tokenizer.json:
+ * Read from tokenizer.json:
  *   model           BPE: `vocab` {token: number}, `merges` ["a b", ...] or [["a", "b"], ...], `ignore_merges`
  *   added_tokens    [{id, content, special, normalized, ...}]
  *   normalizer      null, NFC
@@ -21,7 +21,7 @@
 struct reading {
     const char *where;
     tr_bpe *bpe;
-    char *left, *right; /* room for the longest text of a token */
+    char *left, *right; /* each has room for the longest text of a token */
 };
 
 static tr_status refuse(const struct reading *reading, const char *what, const char *value)
@@ -32,7 +32,7 @@ static tr_status refuse(const struct reading *reading, const char *what, const c
         reading->where, what, value);
 }
 
-/* A member that is missing, null or false, or an empty text. */
+/* Whether a member is missing, null, false, or an empty text. */
 static bool is_unset(const struct tr_json_value *object, const char *key)
 {
     const struct tr_json_value *value = tr_json_find(object, key);
@@ -56,7 +56,7 @@ static tr_status check_id(const struct reading *reading, const char *text, const
                    text, TR_BPE_TOKENS_MAX - 1);
 }
 
-/* All tokens, into `bpe`. Their longest text decides about the room of `left` and `right`. */
+/* Reads all tokens into `bpe`. The longest text determines the size of `left` and `right`. */
 static tr_status read_vocabulary(struct reading *reading, const struct tr_json_value *vocabulary)
 {
     tr_bpe *bpe = reading->bpe;
@@ -269,7 +269,7 @@ tr_status tr_bpe_parse(const char *text, size_t length, const char *where, tr_bp
 
 /* ---- vocab.json and merges.txt ---- */
 
-/* A token that is no byte and that no merge makes was added: GPT-2's "<|endoftext|>". */
+/* Tokens that are neither a byte nor the result of a merge were added: GPT-2's "<|endoftext|>". */
 static tr_status add_unmade(struct reading *reading)
 {
     tr_bpe *bpe = reading->bpe;

@@ -1,5 +1,5 @@
-/* The alternatives of each pattern in their order; where an expression would go back, the place is computed.
- */
+/* The alternatives of each pattern, in their order. Where a regular expression would backtrack, the place
+   is computed. */
 #include "data/bpe/split.h"
 
 #include "data/bpe/unicode.h"
@@ -41,7 +41,7 @@ static enum tr_character_class look(const char *at, const char *end, const char 
     return (enum tr_character_class)ascii[byte];
 }
 
-/* The end of the characters of a class from `at` on, of which there are `most` at most; 0: any number. */
+/* The end of the characters of a class from `at` on, at most `most` of them (0: any number). */
 static const char *run_of(enum tr_character_class class, const char *at, const char *end, int most)
 {
     const char *behind;
@@ -49,7 +49,8 @@ static const char *run_of(enum tr_character_class class, const char *at, const c
     return at;
 }
 
-/* The end of 's 't 're 've 'm 'll 'd at `at`, or `at`. Where case does not matter, U+017F is an s, too. */
+/* The end of 's 't 're 've 'm 'll 'd at `at`, or `at` if there is none. When case is ignored, U+017F
+   counts as an s. */
 static const char *contraction(const char *at, const char *end, bool any_case)
 {
     const char fold = any_case ? 0x20 : 0;
@@ -68,8 +69,8 @@ static bool is_break(char c)
     return c == '\r' || c == '\n';
 }
 
-/* Blanks: all of them at the end of the text, else all but the last, which goes with what follows; a single
-   one by itself. */
+/* The end of a run of blanks: all of them at the end of the text. Elsewhere the last one belongs to the
+   text that follows, unless it is alone. */
 static const char *blanks(const char *at, const char *end)
 {
     const char *to = at, *last = at, *behind;
@@ -80,7 +81,7 @@ static const char *blanks(const char *at, const char *end)
     return to == end || last == at ? to : last;
 }
 
-/* Behind the last line break among the blanks from `at` on, or `at`. */
+/* After the last line break among the blanks from `at` on, or `at`. */
 static const char *breaks(const char *at, const char *end)
 {
     const char *found = at, *behind;

@@ -1,5 +1,5 @@
-/* Where tokenizers cut a text before they merge bytes: the patterns of GPT-2, of cl100k (GPT-4, Llama 3) and
- * of Qwen2, by hand. No token reaches over such a cut. Any thread.
+/* Where tokenizers cut a text before they merge bytes: the patterns of GPT-2, of cl100k (GPT-4, Llama 3)
+ * and of Qwen2, written by hand. No token crosses such a cut. Any thread.
  */
 #ifndef TR_DATA_BPE_SPLIT_H
 #define TR_DATA_BPE_SPLIT_H

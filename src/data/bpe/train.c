@@ -1,6 +1,6 @@
-/* Training: the pieces of a text and how often each occurs; then pairs of neighbours, counted once and kept
- * up to date as they merge. Pairs wait in a heap by count, which falls behind when counts shrink: one whose
- * count is not what it was is put back with the true one.
+/* Training: the pieces of a text and how often each occurs; then pairs of neighbours, counted once and
+ * kept up to date as they merge. Pairs wait in a heap by count. The heap is not updated when a count
+ * shrinks: a pair that is taken with an old count goes back with the present one.
  */
 #include "data/bpe/internal.h"
 
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A piece: symbols [start, start + length) of those of all pieces; after merging the first `length` are left.
- */
+/* A piece: symbols [start, start + length) of the array of all pieces. After merges only the first
+   `length` are used. */
 struct piece {
     int64_t start, count;
     uint32_t length, hash;
@@ -21,7 +21,7 @@ struct occurrence {
     int32_t piece, next; /* -1: the last */
 };
 
-/* A pair of neighbours. `places` lists the pieces that have it, or had it once. */
+/* A pair of neighbours. `places` lists the pieces that contain it or once did. */
 struct pair {
     int32_t left, right;
     int64_t count;
@@ -36,7 +36,7 @@ struct waiting {
 
 struct tr_bpe_trainer {
     const struct tr_bpe_training *settings;
-    tr_bpe *bpe; /* of the special tokens and bytes */
+    tr_bpe *bpe; /* begins with the special tokens and bytes */
     uint8_t *bytes;
     int64_t used, room;
     struct piece *piece;
@@ -78,7 +78,7 @@ static tr_status set_first_tokens(tr_bpe *bpe, const struct tr_bpe_training *set
         const size_t length = strlen(settings->special[i]);
         TR_TRY(bpe_set_token(bpe, i, settings->special[i], length));
         TR_TRY(bpe_set_added(bpe, i, settings->special[i], length, true, false));
-        bpe->token[i].opaque = true; /* its own bytes may merge to the same text */
+        bpe->token[i].opaque = true; /* a text whose own bytes may merge to the same */
     }
     for (uint32_t letter = 0; letter < 0x200; letter++)
         for (int byte = 0; byte < 256; byte++)
@@ -114,7 +114,7 @@ void tr_bpe_trainer_destroy(tr_bpe_trainer **handle)
     *handle = NULL;
 }
 
-/* A table of `slots` free ones in the place of *table. */
+/* Replaces *table by a table of `slots` free slots. */
 static tr_status make_free(uint32_t slots, int32_t **table)
 {
     int32_t *made = tr_alloc(slots, sizeof *made);
@@ -218,7 +218,7 @@ static tr_status intern_pair(tr_bpe_trainer *trainer, int32_t left, int32_t righ
     return TR_OK;
 }
 
-/* Adds to the count of a pair in a piece; a piece is listed as its place where the count grows. */
+/* Changes the count of a pair in a piece. Where the count grows, the piece is added to its places. */
 static tr_status change_pair(tr_bpe_trainer *trainer, int32_t left, int32_t right, int64_t change,
                              int32_t piece)
 {
@@ -279,7 +279,7 @@ static struct waiting pop(tr_bpe_trainer *trainer)
 
 /* ---- merging ---- */
 
-/* The pairs that a merge made more frequent, and at first all, wait. */
+/* Puts the pairs whose count a merge increased into the heap; at first, all pairs. */
 static tr_status push_changed(tr_bpe_trainer *trainer)
 {
     for (int32_t i = 0; i < trainer->changes; i++) TR_TRY(push(trainer, trainer->changed[i]));
@@ -328,7 +328,7 @@ static tr_status merge_piece(tr_bpe_trainer *trainer, int32_t number, int32_t le
     return TR_OK;
 }
 
-/* The token of a pair, a new one unless its bytes are a token already. */
+/* The token that a pair becomes: a new one, unless a token with its bytes exists. */
 static tr_status make_token(tr_bpe *bpe, int32_t left, int32_t right, int32_t *made)
 {
     const struct bpe_token a = bpe->token[left], b = bpe->token[right];
@@ -354,7 +354,7 @@ static int by_piece(const void *a_, const void *b_)
     return (a > b) - (a < b);
 }
 
-/* The pair in all pieces. A piece may be listed more than once, and is merged once. */
+/* Merges the pair in all pieces. A piece that is listed more than once is merged once. */
 static tr_status merge_pair(tr_bpe_trainer *trainer, int32_t number)
 {
     const struct pair pair = trainer->pair[number];

@@ -1,4 +1,4 @@
-/* Classes by bisection of ranges; normalization form C: taken apart, marks in order, put together. */
+/* Character classes by bisection of ranges. Normalization form C: decompose, order the marks, compose. */
 #include "data/bpe/unicode.h"
 
 #include "base/alloc.h"
@@ -125,7 +125,7 @@ static const struct pair *decomposition_of(uint32_t c)
     return decompositions[low].character == c ? &decompositions[low] : NULL;
 }
 
-/* The character that two make, or 0. */
+/* The character that two characters compose to, or 0. */
 static uint32_t composition_of(uint32_t first, uint32_t second)
 {
     const uint32_t l = first - L_BASE, v = second - V_BASE, s = first - S_BASE, t = second - T_BASE;
@@ -144,7 +144,7 @@ static uint32_t composition_of(uint32_t first, uint32_t second)
     return found->first == first && found->second == second ? found->character : 0;
 }
 
-/* A starter and the marks behind it, as they come. */
+/* A starter and the marks after it, in the order of the text. */
 struct run {
     uint32_t *character;
     int64_t count;
@@ -168,14 +168,15 @@ static void take_apart(struct run *run, uint32_t c)
         append(run, V_BASE + s / T_ALL % V_ALL);
         if (s % T_ALL) append(run, T_BASE + s % T_ALL);
     } else if (pair) {
-        take_apart(run, pair->first); /* as deep as the table's parts have parts: four at most */
+        take_apart(run, pair->first); /* recursion is at most four deep, as deep as the decompositions of
+                                         the table */
         if (pair->second) take_apart(run, pair->second);
     } else {
         append(run, c);
     }
 }
 
-/* Marks between two starters stand in the order of their classes; equal ones stay in theirs. */
+/* Marks between two starters are sorted by their classes; equal classes keep their order. */
 static void order_marks(struct run *run)
 {
     struct run sorted = {0};
@@ -196,11 +197,11 @@ static void order_marks(struct run *run)
     tr_free(sorted.character);
 }
 
-/* Puts together what may be, in place. */
+/* Composes the run in place. */
 static void put_together(struct run *run)
 {
     int64_t starter = -1, count = 0;
-    uint8_t before = 0; /* the class of the last character that stayed behind the starter */
+    uint8_t before = 0; /* the class of the last mark that did not compose with the starter */
     for (int64_t i = 0; i < run->count; i++) {
         const uint32_t c = run->character[i];
         const uint8_t mark = mark_of(c);
@@ -232,7 +233,7 @@ void tr_unicode_compose(const char *string, size_t length, struct tr_text *text)
     while (at < end) {
         uint32_t c;
         at += tr_character_at(at, end, &c);
-        /* No composition has these as its second part, and they are no marks. */
+        /* These are never the second part of a composition, and are not marks. */
         if (c < 0x300 || c >= NO_CHARACTER) flush(&run, text);
         take_apart(&run, c);
     }

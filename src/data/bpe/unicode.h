@@ -1,5 +1,5 @@
-/* What byte-level tokenizers know of characters: which are letters, numbers and blanks, and their composed
- * form.
+/* The properties of characters that byte-level tokenizers use: which are letters, numbers and blanks, and
+ * their composed form.
  *
  * The tables are pinned (unicode_tables.inc, made by python/tools/unicode_tables.py): a library's own version
  * of Unicode would make tokens depend on the machine. Any thread.
@@ -19,16 +19,16 @@ enum tr_character_class {
 /* "14.0.0" */
 extern const char tr_unicode_version[];
 enum tr_character_class tr_character_class_of(uint32_t character);
-/* The ranges of the table: where each begins, times 4, + its class; ascending, the first is that of 0. */
+/* The ranges of the table, ascending from 0: for each, its first character times 4, plus its class. */
 const uint32_t *tr_character_ranges(int *count);
 
-/* The bytes of the character at `at` < `end`, at least 1, and its number; a byte that is part of no character
-   is one by itself, numbered above all characters. */
+/* The number of bytes of the character at `at` < `end`, at least 1, and its number. A byte that is not
+   part of a character is one of its own, numbered above all characters. */
 size_t tr_character_at(const char *at, const char *end, uint32_t *character);
 void tr_character_add(struct tr_text *text, uint32_t character);
 
-/* Adds the normalization form C of a text (Unicode Standard Annex 15). Bytes that are no character stay. A
-   run of combining marks is put in order in memory of its size. */
+/* Adds the normalization form C of a text (Unicode Standard Annex 15). Bytes that are not part of a
+   character stay. Ordering a run of combining marks takes memory of the size of the run. */
 void tr_unicode_compose(const char *string, size_t length, struct tr_text *text);
 
 #endif

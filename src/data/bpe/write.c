@@ -1,5 +1,6 @@
-/* A tokenizer as tokenizer.json: a token or merge on a line, so that it can be a state of a model
- * (data/state.h). */
+/* A tokenizer as tokenizer.json, with one token or merge on each line, so that it can be a state of a
+ * model (data/state.h).
+ */
 #include "data/bpe/internal.h"
 
 #include "base/alloc.h"
@@ -15,7 +16,7 @@ void tr_bpe_add_letters(const tr_bpe *bpe, int32_t id, struct tr_text *text)
         bpe_add_letters(text, bpe->bytes + token->start, token->length);
 }
 
-/* The same, quoted. */
+/* Adds a token in quotes. */
 static void add_token(struct tr_text *text, const tr_bpe *bpe, int32_t id)
 {
     struct tr_text letters = TR_TEXT_INIT;

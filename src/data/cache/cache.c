@@ -20,7 +20,7 @@ struct tr_cache {
     const tr_file_system *files;
     char *directory;
     int64_t limit;
-    int lock; /* descriptor, or -1: work without */
+    int lock; /* descriptor, or -1: work without locks */
     atomic_int users;
 };
 
@@ -125,7 +125,7 @@ bool tr_cache_record(const tr_cache *cache, const char key[TR_SHA256_TEXT], stru
     if (sscanf(text, "trireme note 1\nentry %64s\ndigest %64s\n", entry, out->digest) != 2) return false;
     if (strcmp(entry, "-") != 0) memcpy(out->entry, entry, sizeof entry);
     if ((out->entry[0] && !is_key(out->entry)) || !is_key(out->digest)) return false;
-    /* What is well formed is what we would write. */
+    /* Only a record that we would write in the same form is well formed. */
     return record_text(out, again) == size && memcmp(again, text, (size_t)size) == 0;
 }
 
@@ -156,7 +156,8 @@ static tr_status open_entry(const char *path, const char *key, bool verify, tr_s
     TR_TRY(tr_cache_open_file(path, &descriptor, &size));
     tr_status status = tr_file_map_open(descriptor, path, size, &map);
     if (status == TR_OK) status = tr_unpacked_open(&map, path, key, verify, out);
-    /* Notes the use, for who removes what is not used; refused, it looks older than it is. */
+    /* Notes the use, so that entries unused for long are removed first. If this fails, the entry only
+       looks older than it is. */
     if (status == TR_OK) {
         futimens(descriptor, NULL);
         tr_unpacked_read_from(*out, descriptor, path);
@@ -191,7 +192,7 @@ static tr_status write_entry(const char *key, const tr_source *source, struct tr
 tr_status tr_cache_put(tr_cache *cache, const char key[TR_SHA256_TEXT], const tr_source *source)
 {
     const struct tr_source_info *info = &source->info;
-    /* Of an example in bytes; texts may be short, and windows overlap. */
+    /* Least bytes of an example in memory: texts may be short, and windows overlap. */
     int64_t least = info->features == TR_FEATURE_TOKENS ? 1 : tr_source_capacity(source);
     if (info->count > cache->limit / (least > 0 ? least : 1))
         return tr_fail(TR_EUNSUPPORTED, "data cache \"%s\": the data are larger than its limit of %lld bytes",

@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A file under way that is younger may not be locked yet. */
+/* A file under way that is younger than this may not be locked yet. */
 #define SWEEP_SECONDS 60
-/* Notes are small, and their files may be long gone. */
+/* Records older than this are removed: they are small, and their files may be long gone. */
 #define NOTE_SECONDS (90LL * 24 * 3600)
 
 #define KEY (TR_SHA256_TEXT - 1)
@@ -28,7 +28,7 @@ char *tr_cache_path(const char *directory, const char *key, const char *suffix)
     return tr_format("%s/%s%s", directory, key, suffix);
 }
 
-/* Why something may not be trusted, or NULL. */
+/* Why a file may not be trusted, or NULL. */
 static const char *distrust(const struct stat *facts)
 {
     if (facts->st_uid != geteuid()) return "belongs to another user";
@@ -49,7 +49,7 @@ tr_status tr_cache_check_directory(const tr_file_system *files, const char *dire
         tr_status status = tr_file_make_directories(files, parent);
         tr_free(parent);
         if (status != TR_OK) return status;
-        /* Somebody may be quicker, which the second look judges. */
+        /* Another process may have made it just now: the check below decides. */
         if (mkdir(directory, 0700) != 0 && errno != EEXIST)
             return tr_file_failure("make directory", directory, errno);
         if (stat(directory, &facts) != 0) return tr_file_failure("open", directory, errno);
@@ -87,15 +87,15 @@ tr_status tr_cache_begin(const tr_file_system *files, const char *path, uint64_t
     *writing = (struct tr_cache_writing){.files = files, .path = path, .writer.descriptor = -1};
     writing->aside = tr_format("%s.%ld-%d" TR_CACHE_TMP, path, (long)getpid(), atomic_fetch_add(&number, 1));
     if (!writing->aside) return TR_ENOMEM;
-    /* Another host may have a process of this number; what it left behind, or still writes, is not ours. */
+    /* A process of another host may have this number; its file is not ours, and may be under way. */
     tr_status status = tr_file_begin(files, writing->aside, TR_FILE_NEW, expected, &writing->writer);
     if (status != TR_OK) {
         tr_free(writing->aside);
         writing->aside = NULL;
         return status;
     }
-    flock(writing->writer.descriptor, LOCK_EX | LOCK_NB); /* tells tr_cache_sweep() that somebody is at it */
-    fchmod(writing->writer.descriptor, 0600);             /* whatever the umask lets others do */
+    flock(writing->writer.descriptor, LOCK_EX | LOCK_NB); /* tells tr_cache_sweep() that the file is in use */
+    fchmod(writing->writer.descriptor, 0600);             /* whatever permissions the umask gives others */
     return TR_OK;
 }
 
@@ -119,7 +119,7 @@ static bool ends_with(const char *name, const char *suffix)
     return length >= tail && strcmp(name + length - tail, suffix) == 0;
 }
 
-/* A key, and then what our files end in. */
+/* Whether a name is a key followed by one of our suffixes. */
 static bool is_ours(const char *name)
 {
     if (strlen(name) <= KEY || strspn(name, "0123456789abcdef") != KEY) return false;
@@ -199,7 +199,7 @@ void tr_cache_trim(const tr_file_system *files, const char *directory, int64_t l
     tr_free(entries.entry);
 }
 
-/* Whether nobody writes the file: who does has it locked. */
+/* Whether nobody is writing the file: its writer would hold the lock. */
 static bool is_left(const char *path)
 {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

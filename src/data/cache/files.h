@@ -18,7 +18,7 @@ tr_status tr_cache_check_directory(const tr_file_system *files, const char *dire
    TR_ENOTFOUND where there is none, TR_ECORRUPT where it may not be trusted. */
 tr_status tr_cache_open_file(const char *path, int *descriptor, uint64_t *size);
 
-/* A file that is written aside and takes its name when it is complete. */
+/* A file that is written under another name and renamed when complete. */
 struct tr_cache_writing {
     struct tr_file_writer writer;
     const tr_file_system *files;
@@ -28,8 +28,8 @@ struct tr_cache_writing {
 /* `path` is borrowed until the end. After a failure there is nothing to finish. TR_EIO, TR_ENOMEM. */
 tr_status tr_cache_begin(const tr_file_system *files, const char *path, uint64_t expected,
                          struct tr_cache_writing *writing);
-/* Gives the file its name where `status`, which is how writing went, is TR_OK; else removes it. Returns the
-   first failure. */
+/* Renames the file to its name when `status`, the result of writing, is TR_OK; else removes it. Returns
+   the first failure. */
 tr_status tr_cache_finish(struct tr_cache_writing *writing, tr_status status);
 
 /* A file of the cache, for tr_cache_each(). */
@@ -38,13 +38,14 @@ struct tr_cache_file {
     int64_t size;
     int64_t used[2]; /* seconds and nanoseconds since 1970 of the last use */
 };
-/* Calls `visit` for each file whose name is one of the cache's. What comes and goes meanwhile may be missed.
- */
+/* Calls `visit` for each file whose name is one of the cache's. Files that appear or vanish meanwhile may
+   be missed. */
 tr_status tr_cache_each(const tr_file_system *files, const char *directory,
                         tr_status (*visit)(void *user, const struct tr_cache_file *file), void *user);
-/* Removes entries, those not used for longest first, until all keep to the limit; `kept` (a key) stays. */
+/* Removes the least recently used entries until the total is within the limit; the entry of key `kept`
+   stays. */
 void tr_cache_trim(const tr_file_system *files, const char *directory, int64_t limit, const char *kept);
-/* Removes what kills have left behind, and records unused for long. */
+/* Removes unfinished files of killed processes, and records unused for long. */
 void tr_cache_sweep(const tr_file_system *files, const char *directory);
 
 #endif

@@ -15,7 +15,7 @@ struct tr_keeping {
     const tr_source *source;
     char entry[TR_SHA256_TEXT], record[TR_SHA256_TEXT],
         hold[TR_SHA256_TEXT];  /* note is "" where none is wanted */
-    struct tr_failure failure; /* messages belong to threads */
+    struct tr_failure failure; /* kept here, since messages belong to threads */
 };
 
 static tr_status write_all(struct tr_keeping *keeping)
@@ -31,7 +31,7 @@ static tr_status write_all(struct tr_keeping *keeping)
 static void *keep(void *user)
 {
     struct tr_keeping *keeping = user;
-    /* Nobody who computes loses its processor to it at once; refused, it is as before. */
+    /* This thread must not preempt one that computes. If the call fails, the priority stays as it was. */
     sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
     tr_failure_keep(&keeping->failure, write_all(keeping));
     tr_cache_release(keeping->cache, keeping->hold);

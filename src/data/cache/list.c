@@ -1,4 +1,4 @@
-/* What the data cache holds, for people. */
+/* Lists the contents of the data cache for people. */
 #include "trireme/data.h"
 
 #include "base/alloc.h"
@@ -37,7 +37,7 @@ static void describe(const struct tr_source_info *info, struct tr_text *text)
         tr_text_addf(text, ", %" PRId32 " classes", info->classes);
 }
 
-/* The entry as a run would open it; NULL where it would not. */
+/* The entry as a run would open it; NULL where a run would not use it. */
 static tr_status open_entry(const struct tr_cache_file *file, tr_source **out)
 {
     char key[TR_SHA256_TEXT];
@@ -76,7 +76,7 @@ static tr_status list_file(void *user, const struct tr_cache_file *file)
     return status;
 }
 
-/* A cache that nobody has made yet is empty. */
+/* A cache whose directory does not exist is empty. */
 static tr_status each(const char *directory, tr_status (*visit)(void *user, const struct tr_cache_file *file),
                       void *user)
 {

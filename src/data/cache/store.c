@@ -18,18 +18,19 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Bytes of files of tables from which on they are unpacked into a file: a text of this size has about half as
-   many in numbers. */
+/* From this size on, in bytes of the files, tables are unpacked into a file. A text of this size has about
+   half as many bytes of numbers. */
 #define SPILL_FROM ((int64_t)256 << 20)
 
 struct tr_store {
     tr_cache *cache;     /* or NULL */
-    atomic_bool refused; /* the cache did not take an entry: say so once */
+    atomic_bool refused; /* the cache could not take an entry: reported once */
     int slot[TR_STORE_SLOTS];
     bool is_reporter, defers;
     double patience; /* seconds to wait for another process */
-    int64_t memory;  /* bytes that unpacked data may take */
-    int64_t spill;   /* bytes of files from which on they take none, where there is a cache */
+    int64_t memory;  /* most bytes of memory for unpacked data */
+    int64_t spill;   /* from this size of the files on, data are unpacked into a file, where there is a
+                        cache */
     const struct tr_named_source *given;
     int given_count;
     const atomic_int *stop; /* or NULL */
@@ -55,7 +56,7 @@ const tr_source *tr_store_given(const tr_store *store, const char *name)
 
 /* ---- keys ---- */
 
-/* A digest over what is asked for and, by `add`, over its files. */
+/* A digest over the request and, by `add`, over its files. */
 static tr_status make_key(const struct tr_source_request *request, const char *kind,
                           tr_status (*add)(const struct tr_source_request *request, tr_sha256 *hash),
                           char key[TR_SHA256_TEXT])
@@ -93,7 +94,7 @@ static tr_status add_paths(const struct tr_source_request *request, tr_sha256 *h
 
 /* ---- the cache ---- */
 
-/* A request on its way through the cache. */
+/* A request while the cache looks for it. */
 struct wanted {
     const struct tr_source_request *request;
     char record[TR_SHA256_TEXT]; /* key of the record for these stamps */
@@ -101,7 +102,7 @@ struct wanted {
     bool alone;
 };
 
-/* Where unpacked data go that may be larger than memory; NULL: nowhere. */
+/* Directory for unpacked data that may be larger than memory; NULL: none. */
 static const char *spill_of(const tr_store *store, const struct tr_source_request *request, int64_t bytes)
 {
     if (!store->cache || !request->unpacks || !request->format->open_spilling) return NULL;
@@ -126,7 +127,7 @@ static tr_status open_files(const tr_store *store, const struct tr_source_reques
     return request->format->open(request->options, request->directory, request->state, out);
 }
 
-/* What a note leads to; *out is NULL where that is nothing. */
+/* The entry that a record names; *out is NULL where there is none. */
 static tr_status follow_note(tr_store *store, const struct tr_source_request *request, const char *key,
                              char entry[TR_SHA256_TEXT], tr_source **out)
 {
@@ -142,14 +143,14 @@ static tr_status follow_note(tr_store *store, const struct tr_source_request *re
     return TR_OK;
 }
 
-/* The cache is a convenience: its failures are reported, once. */
+/* The cache is optional: its failures are reported once and otherwise ignored. */
 static void refuse(tr_store *store)
 {
     if (!atomic_exchange(&store->refused, true))
         tr_log_line(TR_LOG_WARNING, "data cache: %s; going on without", tr_error_message());
 }
 
-/* Whether files that may have changed without a trace are still those of the entry's key. */
+/* Whether files whose stamps cannot be relied on are those of the entry's key: compares contents. */
 static bool still_same(const struct tr_source_request *request, const char *entry, bool settled)
 {
     char again[TR_SHA256_TEXT];
@@ -157,8 +158,8 @@ static bool still_same(const struct tr_source_request *request, const char *entr
     return settled || (make_key(request, "entry", add_contents, again) == TR_OK && strcmp(again, entry) == 0);
 }
 
-/* Makes an entry of a source that the files gave, and takes that in its place where all goes well; entry is
-   "" where that failed, or is still under way. */
+/* Makes an entry from a source that was read from the files, and replaces the source by it on success.
+   entry is "" where that failed or is under way. */
 static tr_status make_entry(tr_store *store, const struct wanted *wanted, char entry[TR_SHA256_TEXT],
                             tr_source **source)
 {
@@ -182,11 +183,11 @@ static tr_status make_entry(tr_store *store, const struct wanted *wanted, char e
     return TR_OK;
 }
 
-/* While the key of the note is held. */
+/* Called while the lock of the record's key is held. */
 static tr_status find_or_make(tr_store *store, const struct wanted *wanted, char entry[TR_SHA256_TEXT],
                               tr_source **out)
 {
-    /* Others may have been quicker. */
+    /* Another process may have made it meanwhile. */
     if (wanted->settled) TR_TRY(follow_note(store, wanted->request, wanted->record, entry, out));
     if (*out) return TR_OK;
     TR_TRY(make_key(wanted->request, "entry", add_contents, entry));
@@ -203,8 +204,7 @@ static tr_status find_or_make(tr_store *store, const struct wanted *wanted, char
     return TR_OK;
 }
 
-/* Without slots. `alone`: no other process waits for what this one finds. entry is "" where the source has
-   none. */
+/* Without slots. `alone`: no other process waits for the result. entry is "" where the source has none. */
 static tr_status resolve(tr_store *store, const struct tr_source_request *request, bool alone,
                          char entry[TR_SHA256_TEXT], tr_source **out)
 {
@@ -224,7 +224,7 @@ static tr_status resolve(tr_store *store, const struct tr_source_request *reques
     }
     tr_cache_hold(store->cache, wanted.record);
     tr_status status = find_or_make(store, &wanted, entry, out);
-    bool goes_on = status == TR_OK && (*out)->keeping; /* and releases the key in the end */
+    bool goes_on = status == TR_OK && (*out)->keeping; /* the thread releases the key at the end */
     if (!goes_on) tr_cache_release(store->cache, wanted.record);
     if (status != TR_OK) tr_source_close(out);
     return status;
@@ -242,7 +242,7 @@ struct slot_head {
     char request[TR_SHA256_TEXT], entry[TR_SHA256_TEXT];
 };
 
-/* What messages call the memory of a slot. */
+/* The name of a slot's memory in messages. */
 #define SLOT_NAME "memory that processes share"
 
 static tr_status open_slot_data(int slot, const char *request_key, tr_source **out)
@@ -254,8 +254,8 @@ static tr_status open_slot_data(int slot, const char *request_key, tr_source **o
     return tr_unpacked_open(&map, SLOT_NAME, request_key, false, out);
 }
 
-/* What another process has found or made; *out is NULL where that is nothing. *taken: the slot is another
-   request's, and to be left alone. */
+/* The result of another process; *out is NULL where there is none. *taken: the slot serves another
+   request, and must be left alone. */
 static tr_status take_slot(tr_store *store, int slot, const char *request_key, bool *taken, tr_source **out)
 {
     struct slot_head head;
@@ -277,7 +277,7 @@ static tr_status write_slot_data(int slot, const char *request_key, const tr_sou
     char path[64];
     struct tr_file_writer writer;
     snprintf(path, sizeof path, "/proc/self/fd/%d", slot);
-    /* One who died may have left a part. */
+    /* A process that died may have left a part. */
     if (ftruncate(slot, 0) != 0) return tr_fail(TR_EIO, SLOT_NAME ": cannot be emptied");
     TR_TRY(tr_file_begin(NULL, path, TR_FILE_EXISTING, 0, &writer));
     tr_status status = tr_file_write(&writer, page, sizeof page);
@@ -287,7 +287,8 @@ static tr_status write_slot_data(int slot, const char *request_key, const tr_sou
     return status;
 }
 
-/* Lets the others have what this process found or made; the data go to the slot where no entry has them. */
+/* Shares the result of this process with the others. The data go into the slot where no cache entry has
+   them. */
 static void fill_slot(int slot, const char *request_key, const char *entry, tr_source **source)
 {
     struct slot_head head = {.kind = entry[0] ? SLOT_ENTRY : SLOT_DATA};
@@ -306,7 +307,7 @@ static void fill_slot(int slot, const char *request_key, const char *entry, tr_s
         tr_log_line(TR_LOG_WARNING, "%s; each process of this host unpacks the data for itself",
                     tr_error_message());
         tr_source_close(&shared);
-        if (ftruncate(slot, 0) != 0) return; /* what is in it keeps its memory, no more */
+        if (ftruncate(slot, 0) != 0) return; /* whoever has mapped it keeps its memory */
     }
     if (!shared) return;
     tr_source_close(source);
@@ -323,7 +324,7 @@ static tr_status open_shared(tr_store *store, const struct tr_source_request *re
     TR_TRY(make_key(request, "request", add_paths, key));
     bool held = tr_hold_take(slot, 0, store->is_reporter ? "unpacks the data" : NULL, store->patience);
     if (held) status = take_slot(store, slot, key, &taken, out);
-    if (status != TR_OK && status != TR_ENOMEM) status = TR_OK; /* then from the files */
+    if (status != TR_OK && status != TR_ENOMEM) status = TR_OK; /* then the files are read */
     if (status == TR_OK && !*out) {
         status = resolve(store, request, false, entry, out);
         if (status == TR_OK && !taken) fill_slot(slot, key, entry, out);

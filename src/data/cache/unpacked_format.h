@@ -9,9 +9,9 @@
 #define TR_UNPACKED_ALIGN 64
 
 enum tr_unpacked_section {
-    TR_UNPACKED_FEATURES, /* examples one after another, or the text that windows are of */
+    TR_UNPACKED_FEATURES, /* examples one after another, or the text that the windows lie in */
     TR_UNPACKED_START,    /* int64_t [count + 1]: where each text begins, in tokens; empty for others */
-    TR_UNPACKED_LABELS,   /* int32_t [count], float [count][values], or int32_t [tokens]; of windows none */
+    TR_UNPACKED_LABELS,   /* int32_t [count], float [count][values], or int32_t [tokens]; windows have none */
     TR_UNPACKED_NAMES,    /* of classes, each with a NUL; empty where they have none */
     TR_UNPACKED_STATE,    /* with a NUL; empty where there is none */
     TR_UNPACKED_SECTIONS
@@ -28,12 +28,12 @@ struct tr_unpacked_tail {
     char key[TR_SHA256_TEXT - 1], digest[TR_SHA256_TEXT - 1];
     char state_name[24]; /* ends with a NUL */
     int64_t count, features, labels, height, width, channels, floats, max_tokens, vocabulary, classes, values,
-        skipped, window, stride; /* the last two of windows over one text, else 0 */
+        skipped, window, stride; /* window and stride: of windows over one text, else 0 */
     struct tr_unpacked_extent section[TR_UNPACKED_SECTIONS];
-    uint32_t unused, crc; /* of all before */
+    uint32_t unused, crc; /* crc: of all before */
 };
 
-/* The tokens of a text with `count` windows. */
+/* The tokens of the text that `count` windows lie in. */
 static inline int64_t tr_unpacked_stream(int64_t count, int64_t window, int64_t stride)
 {
     return (count - 1) * stride + window + 1;

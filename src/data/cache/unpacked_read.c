@@ -16,7 +16,7 @@
 struct unpacked_source {
     tr_source base;
     struct tr_file_map map;
-    int descriptor; /* that examples are read from; -1: they are taken from the map */
+    int descriptor; /* of the file that examples are read from; -1: they are taken from the map */
     char *path;
     int64_t features_offset; /* of the features in the file */
     const uint8_t *features;
@@ -49,7 +49,7 @@ static tr_status unpacked_read(const tr_source *base, int64_t index, void *featu
     return TR_OK;
 }
 
-/* A read of a file takes as long for a batch as for an example, nearly. */
+/* Reading a batch from a file takes hardly longer than reading one example. */
 static tr_status unpacked_read_run(const tr_source *base, int64_t index, int64_t count, void *features,
                                    void *label)
 {
@@ -82,7 +82,7 @@ static tr_status unpacked_state(const tr_source *base, char **text)
     return *text ? TR_OK : TR_ENOMEM;
 }
 
-/* Words, which the state has; only texts come here. */
+/* The words that the state names; only texts come here. */
 static tr_status unpacked_show(const tr_source *base, int64_t index, struct tr_text *text)
 {
     const struct unpacked_source *source = (const struct unpacked_source *)base;
@@ -160,7 +160,7 @@ static tr_status check_tail(const struct tr_unpacked_tail *tail, const char *nam
     return TR_OK;
 }
 
-/* The bytes that a section has by what the tail says; -1 where others decide. */
+/* The size of a section according to the tail; -1 where the tail does not determine it. */
 static int64_t expected_bytes(const struct tr_unpacked_tail *tail, enum tr_unpacked_section section,
                               int64_t capacity)
 {
@@ -204,8 +204,7 @@ static bool is_digest(const char digest[TR_SHA256_TEXT - 1])
     return i == TR_SHA256_TEXT - 1;
 }
 
-/* Windows are of texts, and have the labels that follow from them. The stream of the largest is below 2^52.
- */
+/* Windows lie in a text, and their labels follow from it. The longest text is below 2^52 tokens. */
 static bool windows_fit(const struct tr_unpacked_tail *tail)
 {
     bool tokens = tail->features == TR_FEATURE_TOKENS;
@@ -236,7 +235,7 @@ static bool is_zero(const struct tr_file_map *map, int64_t at, int64_t end)
     return at >= end;
 }
 
-/* Of a large section no more than a piece is in memory at a time. */
+/* Only a piece of a large section is in memory at a time. */
 static uint32_t checksum(const struct tr_file_map *map, const struct tr_unpacked_extent *extent)
 {
     const size_t bytes = (size_t)extent->bytes;
@@ -260,14 +259,13 @@ static tr_status check_sections(const struct tr_unpacked_tail *tail, const struc
             return damaged(name, "its length is not what its header says");
         bool whole = extent->offset - at < TR_UNPACKED_ALIGN && is_zero(map, at, extent->offset);
         at = extent->offset + extent->bytes;
-        if (!whole ||
-            (verify && checksum(map, extent) != extent->crc))
+        if (!whole || (verify && checksum(map, extent) != extent->crc))
             return damaged(name, "the checksum of its contents does not match");
     }
     return at == end ? TR_OK : damaged(name, "its length is not what its header says");
 }
 
-/* What devices rely on: labels and tokens are in range, and texts lie where they should. */
+/* Devices rely on this: labels and tokens are in range, and texts lie within the data. */
 static tr_status check_examples(const struct unpacked_source *source, int64_t token_count, const char *name)
 {
     const struct tr_source_info *info = &source->base.info;
@@ -337,7 +335,7 @@ static tr_status take_names(struct unpacked_source *source, const struct tr_unpa
     return TR_OK;
 }
 
-/* The names that states have are few. */
+/* Only a few names of states exist. */
 static tr_status take_state(struct unpacked_source *source, const struct tr_unpacked_tail *tail,
                             const char *name)
 {
@@ -410,7 +408,7 @@ tr_status tr_unpacked_open(struct tr_file_map *map, const char *name, const char
 void tr_unpacked_read_from(tr_source *base, int descriptor, const char *path)
 {
     struct unpacked_source *source = (struct unpacked_source *)base;
-    /* Texts are short, and windows overlap. */
+    /* Not for texts, which may be short or overlap. */
     if (base->info.features != TR_FEATURE_TOKENS) source->path = tr_strdup(path);
     if (!source->path) {
         close(descriptor);

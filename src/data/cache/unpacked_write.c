@@ -11,9 +11,9 @@
 /* A file under way. */
 struct output {
     struct tr_file_writer *writer;
-    uint64_t begin; /* bytes that the writer had written before */
+    uint64_t begin; /* bytes that had been written to the file first */
     struct tr_unpacked_tail tail;
-    uint8_t *piece; /* [room] of features that are gathered, `filled` of them */
+    uint8_t *piece; /* [room] bytes of features, of which `filled` are waiting to be written */
     size_t room, filled;
 };
 
@@ -26,7 +26,7 @@ static tr_status put(struct output *output, enum tr_unpacked_section section, co
     return TR_OK;
 }
 
-/* Brings the file to a multiple of the alignment, where the section begins. */
+/* Pads the file to the alignment at which the section begins. */
 static tr_status begin(struct output *output, enum tr_unpacked_section section)
 {
     static const uint8_t zeros[TR_UNPACKED_ALIGN];
@@ -43,7 +43,7 @@ static tr_status flush(struct output *output)
     return put(output, TR_UNPACKED_FEATURES, output->piece, size);
 }
 
-/* What lies in memory as it is to be written. */
+/* Writes a section that lies in memory in the form of the file. */
 static tr_status write_whole(struct output *output, const void *data, size_t size)
 {
     for (size_t at = 0; at < size; at += PIECE)
@@ -52,7 +52,7 @@ static tr_status write_whole(struct output *output, const void *data, size_t siz
     return TR_OK;
 }
 
-/* Windows are places in a text, and their labels are in it. */
+/* Windows are places in a text, which has their labels, too. */
 static tr_status write_windows(struct output *output, const tr_source *source)
 {
     int64_t tokens = tr_unpacked_stream(source->info.count, source->window, source->stride);
@@ -62,9 +62,9 @@ static tr_status write_windows(struct output *output, const tr_source *source)
     return begin(output, TR_UNPACKED_LABELS);
 }
 
-/* Labels of examples, as they come. */
+/* Labels, gathered example by example. */
 struct labels {
-    size_t size;   /* of an example's; 0 where there are none or they are of tokens */
+    size_t size;   /* bytes of an example's labels; 0 where there are none or they are of tokens */
     bool tokens;   /* they are of tokens */
     uint8_t *data; /* [filled] */
     size_t filled, room;
@@ -83,7 +83,7 @@ static tr_status make_room(struct labels *labels, int64_t tokens)
     return TR_OK;
 }
 
-/* Example by example; notes where texts start, and the labels. */
+/* Writes example by example, and notes where texts start, and the labels. */
 static tr_status write_examples(struct output *output, const tr_source *source, int64_t *start,
                                 struct labels *labels)
 {

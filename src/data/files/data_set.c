@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* The contents are the originals of 1998; every mirror packs them anew. */
+/* The contents are the originals of 1998, but every mirror packs them itself, so packed sizes differ. */
 static const struct tr_data_file mnist_files[] = {
     {"train-images-idx3-ubyte.gz", 0, NULL,
      "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
@@ -210,7 +210,7 @@ static bool has_file(const struct tr_data_set_entry *entry, const char *name)
     return false;
 }
 
-/* `folder` is the set's directory, in `directory`. */
+/* `folder` is the set's own directory within `directory`. */
 static char *advice_for(const struct tr_data_set_entry *entry, const char *folder, const char *directory,
                         const char *file)
 {
@@ -256,7 +256,7 @@ tr_status tr_data_map(const char *path, struct tr_file_map *out)
 
 /* ---- verifying ---- */
 
-/* SHA-256 of what a gzip file holds. */
+/* Compares the SHA-256 of a gzip file's contents. */
 static tr_status hash_contents(const char *path, const struct tr_file_map *map, char text[TR_SHA256_TEXT])
 {
     enum { PIECE = 1 << 20 };

@@ -1,4 +1,4 @@
-/* Fetching one file: aside, verified, then renamed. */
+/* Fetches one file: downloads it under another name, verifies it, then renames it. */
 #include "data/files/fetch.h"
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A mirror whose file has no size known beforehand may send this much. */
+/* Most bytes to accept for a file whose size is not known in advance. */
 #define UNKNOWN_SIZE_MAX ((int64_t)64 << 20)
 
 static const struct tr_module fetch_module = {
@@ -83,7 +83,7 @@ static bool begins(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* What anybody on the way can read and change is no way for data, even though their checksums are known. */
+/* Data must not come over a connection that others can read and change, even though checksums are known. */
 static tr_status check_mirror(const char *mirror)
 {
     if (begins(mirror, "https://") || begins(mirror, "file:///")) return TR_OK;
@@ -108,7 +108,7 @@ tr_status tr_data_file_fetch(const struct tr_data_file *file, const char *const 
         if (status == TR_OK) status = tr_file_rename(NULL, aside, path);
         tr_free(url);
         if (status == TR_OK) break;
-        unlink(aside); /* not through the table: its message would hide the reason */
+        unlink(aside); /* not through the file system table, whose message would hide the reason */
     }
     tr_free(aside);
     return status;

@@ -1,6 +1,7 @@
-/* The download module: what it exports, so that only `trireme data fetch` ever loads libcurl.
+/* The interface of the download module, so that only `trireme data fetch` loads libcurl.
  *
- * The module is a shared object on its own that shares no code with the library; it reports failures as text.
+ * The module is a shared object of its own that shares no code with the library; it reports failures as
+ * text.
  */
 #ifndef TR_DATA_FETCH_H
 #define TR_DATA_FETCH_H
@@ -14,14 +15,15 @@
 enum tr_fetch_result {
     TR_FETCH_OK,
     TR_FETCH_FAILED, /* `message` says why */
-    TR_FETCH_STOPPED /* a callback wanted so */
+    TR_FETCH_STOPPED /* a callback stopped the transfer */
 };
 
 struct tr_fetch_module {
     int version; /* TR_FETCH_VERSION */
     /* Reads `url` (https, also where a server redirects, or file) and hands its bytes to `write`, which
-       returns non-zero to stop. `progress` is called now and then with the bytes so far and in all (0:
-       unknown), and stops likewise; it may be NULL. On failure `message`, of `size` bytes, says why. */
+       returns non-zero to stop. `progress` is called from time to time with the bytes so far and in all
+       (0: unknown), and can stop likewise; it may be NULL. On failure `message`, of `size` bytes, says
+       why. */
     enum tr_fetch_result (*get)(const char *url, int (*write)(void *user, const void *data, size_t size),
                                 int (*progress)(void *user, int64_t done, int64_t total), void *user,
                                 char *message, size_t size);

@@ -1,4 +1,4 @@
-/* The download module, made of libcurl. A shared object on its own. */
+/* The download module over libcurl: a shared object of its own. */
 #include "data/files/fetch.h"
 
 #include <curl/curl.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #define CONNECT_SECONDS 20L
-#define STALL_SECONDS   60L /* without a byte a second */
+#define STALL_SECONDS   60L /* without a byte, after which a transfer fails */
 
 __attribute__((visibility("default"))) extern const struct tr_fetch_module tr_fetch_module;
 
@@ -34,7 +34,8 @@ static int tell(void *transfer_, curl_off_t total, curl_off_t done, curl_off_t u
     return 1;
 }
 
-/* A libcurl that does not know these protocols must not fall back on all that it has. False: it does not. */
+/* A libcurl that does not know these protocols must not allow all it has: false where it does not know
+   them. */
 static bool allow_protocols(CURL *curl)
 {
 #if LIBCURL_VERSION_NUM >= 0x075500

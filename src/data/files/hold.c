@@ -8,11 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Naps while another one works: each twice as long as the one before. */
+/* Sleeps while another process works, each twice as long as the last. */
 #define NAP_LEAST 200e-6
 #define NAP_MOST  20e-3
 
-#define WORD_FIRST 5.0 /* seconds of waiting before a word to the log, and from one to the next */
+#define WORD_FIRST 5.0 /* seconds until the first message that it waits, and then between messages */
 #define WORD_EVERY 60.0
 
 static int set(int descriptor, int64_t number, short type)

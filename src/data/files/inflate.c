@@ -15,7 +15,7 @@
 struct tr_inflate {
     const char *name;
     const uint8_t *data;
-    size_t size, used; /* packed bytes, and those given to ISA-L */
+    size_t size, used; /* packed bytes, and how many of them were given to ISA-L */
     enum tr_packing packing;
     bool ended;
     uint64_t offset;
@@ -74,7 +74,7 @@ static tr_status refuse(const tr_inflate *inflate, int code)
                    inflate->name, packing, inflate->used, inflate->offset);
 }
 
-/* A member is complete; starts the next one or ends. */
+/* A member is complete: starts the next one, or ends. */
 static tr_status finish_member(tr_inflate *inflate)
 {
     size_t left = inflate->size - inflate->used;
@@ -164,7 +164,7 @@ tr_status tr_inflate_end(tr_inflate *inflate)
                    inflate->packing == TR_PACKING_NONE ? "" : " (unpacked)");
 }
 
-/* What is judged at once. */
+/* Bytes that `check` is given at once. */
 #define JUDGED ((size_t)4 << 20)
 
 tr_status tr_inflate_all(tr_inflate *inflate, size_t limit, tr_inflate_check *check, void *user,
@@ -175,8 +175,8 @@ tr_status tr_inflate_all(tr_inflate *inflate, size_t limit, tr_inflate_check *ch
     uint8_t *block = NULL;
     for (;;) {
         if (used == room) {
-            /* Grows with what has really arrived; the last byte of room beyond the limit finds out that there
-               is more. */
+            /* Memory grows with the bytes that arrive. One byte of room beyond the limit shows that there
+               are more. */
             room = room == 0 ? 4 * inflate->size + 4096 : 2 * room;
             if (room > limit) room = limit + 1;
             uint8_t *grown = tr_realloc(block, room, 1);

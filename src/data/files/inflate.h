@@ -14,9 +14,9 @@
 
 enum tr_packing { TR_PACKING_NONE, TR_PACKING_GZIP, TR_PACKING_ZLIB };
 
-/* "none", "gzip" or "zlib", from the first bytes. A gzip file starts with 1f 8b; a zlib stream with a deflate
-   header whose two bytes are a multiple of 31, which no IDX file and no TFRecord file shorter than 2^59 bytes
-   does by chance: callers check their own magic first where they have one. Any thread. */
+/* "none", "gzip" or "zlib", from the first bytes. A gzip file starts with 1f 8b; a zlib stream with a
+   deflate header whose two bytes are a multiple of 31. No IDX file, and no TFRecord file shorter than 2^59
+   bytes, starts so; callers that know a magic number check that first. Any thread. */
 enum tr_packing tr_packing_of(const uint8_t *data, size_t size);
 
 typedef struct tr_inflate tr_inflate;
@@ -40,10 +40,10 @@ tr_status tr_inflate_exact(tr_inflate *inflate, void *to, size_t wanted, const c
 /* TR_EFORMAT unless everything has been read. */
 tr_status tr_inflate_end(tr_inflate *inflate);
 
-/* Judges the next `size` bytes, of which there is 1 or more. What is not TR_OK ends the unpacking. */
+/* Checks the next `size` bytes, at least 1. Any status but TR_OK ends the unpacking. */
 typedef tr_status tr_inflate_check(void *user, const uint8_t *piece, size_t size);
-/* Unpacks everything into a fresh block (*out, free with tr_free()) of *length bytes. TR_EFORMAT when that is
-   more than `limit`. `check` (NULL: none) is called with `user` for the bytes as they come. */
+/* Unpacks everything into a fresh block (*out, free with tr_free()) of *length bytes. TR_EFORMAT when that
+   is more than `limit`. `check` (NULL: none) is called with `user` for the bytes as they are unpacked. */
 tr_status tr_inflate_all(tr_inflate *inflate, size_t limit, tr_inflate_check *check, void *user,
                          uint8_t **out, size_t *length);
 

@@ -1,4 +1,4 @@
-/* Text files as lines, plain or gzip, and the policy for records that are bad. */
+/* Text files as lines, plain or gzip, and how to treat bad records. */
 #ifndef TR_DATA_LINES_H
 #define TR_DATA_LINES_H
 
@@ -10,15 +10,14 @@ struct tr_load {
     size_t size;
 };
 tr_status tr_load_file(const char *path, struct tr_load *out);
-/* The same of a file of lines. TR_EFORMAT as soon as one has more than TR_LINE_MAX bytes, and for a text that
-   is in UTF-16. */
+/* Loads a file of lines. TR_EFORMAT as soon as one has more than TR_LINE_MAX bytes, and for UTF-16 text. */
 #define TR_LINE_MAX ((size_t)64 << 20)
 tr_status tr_load_lines(const char *path, struct tr_load *out);
-/* What it judges pieces of a text by, one after the other; begins with the path alone. */
+/* State of checking a text piece by piece; begins with only the path set. */
 struct tr_line_check {
     const char *path;
-    int64_t number; /* of the line under way, from 1; 0: nothing came yet */
-    size_t length;  /* of what came of it */
+    int64_t number; /* number of the current line, from 1; 0: no bytes yet */
+    size_t length;  /* bytes of that line so far */
 };
 tr_status tr_line_check(void *check, const uint8_t *piece, size_t size);
 
@@ -45,7 +44,7 @@ static inline bool tr_is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* What to do with a record that is bad. Part of the options of formats that have records. */
+/* How to treat a bad record; an option of all formats that have records. */
 enum tr_bad_action {
     TR_BAD_STOP, /* opening fails */
     TR_BAD_SKIP  /* it is left out and counted */
@@ -71,7 +70,7 @@ extern const struct tr_choice tr_bad_actions[];
         .most = limit, .help = "number of classes, greater than every label; 0: the largest label plus one"  \
     }
 
-/* The option of formats whose labels may be of pixels. */
+/* The option of formats in which pixels may have labels. */
 #define TR_OPTION_IGNORE(object)                                                                             \
     {                                                                                                        \
         .key = "ignore", .type = TR_OPTION_INT32, .offset = offsetof(object, ignore), .fallback = "-1",      \
@@ -85,10 +84,10 @@ struct tr_bad {
     double most; /* share */
     int64_t records, bad;
 };
-/* After a record failed with `status` and a message: TR_OK when it is to be skipped (the message goes to the
-   log), else `status`. Failures that are not the record's (memory, input) always stop. */
+/* Call after a record failed with `status` and a message. TR_OK when it is to be skipped (the message goes
+   to the log), else `status`. Other failures than a bad record (memory, input) always stop. */
 tr_status tr_bad_record(struct tr_bad *bad, tr_status status);
-/* After all `records` of `path` were seen: TR_EFORMAT when too many were bad or none is left. */
+/* Call after all `records` of `path`. TR_EFORMAT when too many were bad or none is left. */
 tr_status tr_bad_finish(const struct tr_bad *bad, const char *path);
 
 #endif

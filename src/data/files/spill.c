@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Bytes that are looked at or unpacked at a time. */
+/* Bytes that are checked or unpacked at a time. */
 #define PIECE ((size_t)16 << 20)
 
 static tr_status fail_disk(const char *directory, size_t size, int error)
@@ -26,7 +26,7 @@ static tr_status fail_disk(const char *directory, size_t size, int error)
         directory, tr_text_from_bytes((int64_t)size, text), strerror(error));
 }
 
-/* A file that has lost its name. */
+/* Opens a file and removes its name. */
 static tr_status open_file(const char *directory, int *out)
 {
     char *path = tr_path_join(directory, "spill-XXXXXX");
@@ -52,7 +52,7 @@ tr_status tr_spill_make(const char *directory, size_t size, struct tr_spill *out
     *out = (struct tr_spill){0};
     if (size == 0) size = 1;
     TR_TRY(open_file(directory, &descriptor));
-    /* Room at once: a page that finds none when it is written ends the process. */
+    /* Reserves room at once: writing to a mapped page without room on the disk would kill the process. */
     int error = posix_fallocate(descriptor, 0, (off_t)size);
     tr_status status = error ? fail_disk(directory, size, error) : map(descriptor, directory, size, out);
     close(descriptor);
@@ -84,7 +84,7 @@ static tr_status write_piece(int descriptor, const char *directory, const uint8_
     return TR_OK;
 }
 
-/* Unpacks what is packed into the file, and lets each piece be judged. */
+/* Unpacks the file, and has each piece checked. */
 static tr_status unpack(tr_inflate *inflate, int descriptor, const char *directory,
                         struct tr_line_check *check, size_t *size)
 {

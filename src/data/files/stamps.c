@@ -10,8 +10,8 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-/* A change within this of a stamp may leave the stamp as it is: clocks of file systems move in steps of some
-   milliseconds, of FAT of two seconds. */
+/* A change so soon after a stamp may leave the stamp equal: the clocks of file systems advance in steps of
+   some milliseconds, that of FAT in steps of two seconds. */
 #define SETTLED_SECONDS 3
 
 char *tr_source_path(const char *directory, const char *path)
@@ -64,8 +64,9 @@ tr_status tr_source_files_stamp(struct tr_source_files *files)
     return TR_OK;
 }
 
-/* File systems whose times this machine keeps, as statfs(2) numbers them. Of others a server does, by a clock
-   of its own and as often as it likes; and not all have a time that nobody can set. */
+/* File systems whose times this machine's kernel keeps, as statfs(2) numbers them. On network file systems
+   a server keeps the times, by its own clock and at its own intervals; others have no time that only the
+   kernel can set. */
 static bool keeps_times(const char *path)
 {
     static const uint32_t known[] = {
@@ -106,7 +107,8 @@ const char *tr_source_files_changed(const struct tr_source_files *files)
     for (int64_t i = 0; i < files->count; i++) {
         const struct tr_file_stamp *then = &files->file[i].stamp;
         struct tr_file_stamp now = {0};
-        /* The time of attributes is left out: another link or other permissions change no contents. */
+        /* The time of attributes (ctime) is left out: another link or other permissions do not change the
+           contents. */
         if (look(files->file[i].path, &now) != 0 || now.device != then->device || now.inode != then->inode ||
             now.size != then->size || memcmp(now.modified, then->modified, sizeof now.modified) != 0)
             return files->file[i].path;
@@ -137,7 +139,8 @@ void tr_source_files_add_stamps(const struct tr_source_files *files, tr_sha256 *
     }
 }
 
-/* "cats/1.png" of "/data/cats/1.png": what a format may make of a path, wherever the set lies. */
+/* "cats/1.png" of "/data/cats/1.png": the part of a path that a format may use, wherever the data set
+   lies. */
 static const char *last_two(const char *path)
 {
     const char *name = tr_path_name(path);

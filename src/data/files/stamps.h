@@ -1,5 +1,5 @@
-/* The files that a source is made of: their stamps, which tell whether a file may have changed, and their
- * digest, which tells whether it did.
+/* The files that a source is made of: their stamps, which show whether a file may have changed, and their
+ * digest, which shows whether it did.
  *
  * A stamp is device, inode, size, and the times of the last change of contents (mtime, which anybody may set)
  * and of contents or attributes (ctime, which the kernel alone sets). Equal stamps mean equal contents where
@@ -33,7 +33,7 @@ struct tr_source_files {
     int64_t count;
 };
 
-/* `path`, or `directory`/`path` where that is relative and `directory` is not NULL. Returned, free with
+/* `path`, or `directory`/`path` where it is relative and `directory` is not NULL. Returned, free with
    tr_free(); NULL when memory fails. */
 char *tr_source_path(const char *directory, const char *path);
 
@@ -44,15 +44,15 @@ void tr_source_files_release(struct tr_source_files *files);
 
 /* Notes the present stamps. TR_ENOTFOUND, TR_EIO: the stamps are then not to be used. */
 tr_status tr_source_files_stamp(struct tr_source_files *files);
-/* Whether later changes are sure to show in the stamps, which are `now` (as of the clock of the machine): all
-   lie on a file system of this machine, and none was changed in the last seconds, when a clock may not yet
-   have moved on. */
+/* Whether any later change is sure to show in the stamps, which are `now` (by the clock of the machine):
+   all files lie on a file system of this machine, and none was changed in the last seconds, within a tick
+   of its clock. */
 bool tr_source_files_settled(const struct tr_source_files *files, int64_t now);
 /* A file whose contents may have changed since its stamp was noted (other size, time of modification or
    inode, or gone), borrowed from the list; NULL where there is none. */
 const char *tr_source_files_changed(const struct tr_source_files *files);
 
-/* The sizes of all files as stamped; of folders none. */
+/* The sum of the sizes of all files, as stamped; folders count nothing. */
 int64_t tr_source_files_bytes(const struct tr_source_files *files);
 /* Adds the stamps, in order, to a hash. */
 void tr_source_files_add_stamps(const struct tr_source_files *files, tr_sha256 *hash);

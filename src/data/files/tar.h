@@ -1,5 +1,5 @@
-/* The regular files in a tar archive, one after another, plain or gzip. Nothing is written anywhere; names
- * are only compared. Long names and other extensions are passed over.
+/* The regular files in a tar archive, one after another, plain or gzip. Nothing is written to the disk;
+ * names are only compared. Long names and other extensions are skipped.
  */
 #ifndef TR_DATA_TAR_H
 #define TR_DATA_TAR_H
@@ -12,10 +12,10 @@ struct tr_tar_member {
 };
 
 /* Moves to the next regular file, whose contents the caller then reads or skips entirely; member->name is
-   empty at the end of the archive. `inflate` stands before a header and `path` is for messages. TR_EFORMAT,
+   empty at the end of the archive. `inflate` is at a header and `path` is for messages. TR_EFORMAT,
    TR_ECORRUPT. */
 tr_status tr_tar_next(tr_inflate *inflate, const char *path, struct tr_tar_member *member);
-/* Passes over what is left of a member of which `done` bytes were read, and over its padding. */
+/* Skips the rest of a member of which `done` bytes were read, and its padding. */
 tr_status tr_tar_skip(tr_inflate *inflate, const struct tr_tar_member *member, uint64_t done);
 
 #endif

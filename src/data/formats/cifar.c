@@ -16,7 +16,7 @@
 #define IMAGE    (3 * PLANE)
 #define RECORD   (1 + IMAGE)
 #define CLASSES  10
-#define FILES    5     /* of the training part */
+#define FILES    5     /* files of the training part */
 #define PER_FILE 10000 /* records */
 
 static const char *const class_names[CLASSES] = {"airplane", "automobile", "bird",  "cat",  "deer",
@@ -109,7 +109,7 @@ static void file_name(enum part part, int file, char name[32])
     }
 }
 
-/* Reads the records of file number `file` of the part from where `inflate` stands. */
+/* Reads the records of file number `file` of the part from the present position of `inflate`. */
 static tr_status read_records(struct cifar_source *source, tr_inflate *inflate, const char *path, int file)
 {
     uint8_t record[RECORD];
@@ -151,7 +151,7 @@ out:
     return status;
 }
 
-/* The number of the part's file that a member is, -1 if it is none. */
+/* The number of a member among the part's files, -1 if it is none of them. */
 static int file_of(const char *member, enum part part, int files)
 {
     for (int file = 0; file < files; file++) {
@@ -162,7 +162,7 @@ static int file_of(const char *member, enum part part, int files)
     return -1;
 }
 
-/* Takes the part's files from the archive, in whatever order they stand, until it has them all. */
+/* Reads the part's files from the archive, in any order, until all are found. */
 static tr_status read_members(struct cifar_source *source, tr_inflate *inflate, const char *path,
                               enum part part, int files)
 {
@@ -234,7 +234,7 @@ static tr_status fill(struct cifar_source *source, const char *path, enum part p
 
 static tr_status cifar_open(const void *options_, const char *directory, const char *state, tr_source **out)
 {
-    (void)state; /* there is nothing to derive from the data */
+    (void)state; /* nothing is derived from the data */
     const struct cifar_options *options = options_;
     tr_status status = TR_ENOMEM;
     char *path = tr_source_path(directory, options->path);

@@ -1,5 +1,5 @@
-/* CIFAR-10 in its binary form: records of one byte of label and 3 x 32 x 32 bytes, the red plane first;
- * 10,000 records a file, six files, alone or in the archive as it is published.
+/* CIFAR-10 in its binary form: records of one byte of label and 3 x 32 x 32 bytes, the red plane first.
+ * There are 10,000 records in each of six files, which may lie in a folder or in the published archive.
  */
 #ifndef TR_DATA_CIFAR_H
 #define TR_DATA_CIFAR_H

@@ -68,7 +68,7 @@ static tr_status read_header(const char *path, tr_inflate *inflate, struct tr_id
     return TR_OK;
 }
 
-/* What a packed file of `size` bytes can hold at most: deflate makes no more than 1032 bytes from one. */
+/* Most bytes that a packed file of `size` bytes can hold: deflate makes at most 1032 bytes from one. */
 static int64_t most_bytes(size_t size, enum tr_packing packing)
 {
     int64_t most;

@@ -4,7 +4,7 @@
  *     sizes      one number per dimension, the number of examples first
  *     contents   bytes, last dimension fastest
  *
- * plain or gzip. The sizes must account for the file to the byte.
+ * plain or gzip. The sizes must give exactly the length of the file.
  */
 #ifndef TR_DATA_IDX_H
 #define TR_DATA_IDX_H

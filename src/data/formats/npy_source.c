@@ -1,4 +1,4 @@
-/* Examples in .npy files: features and, in a file of their own, labels.
+/* Examples in .npy files: features in one file, labels in another.
  *
  *     features   unsigned bytes [count][height][width] or [count][height][width][channels]: images
  *                other types and shapes of one or two dimensions: vectors of numbers; of three,
@@ -67,7 +67,7 @@ struct npy_source {
 
 /* ---- arrays ---- */
 
-/* Bits of an element as this machine has them. */
+/* The bits of an element in the byte order of this machine. */
 static uint16_t bits_16(const uint8_t *at, bool big_endian)
 {
     uint16_t bits;
@@ -94,7 +94,7 @@ static const uint8_t *element(const struct array *array, int64_t index)
     return array->map.data + array->head.offset + (size_t)index * tr_dtype_size(array->head.dtype);
 }
 
-/* An element of one of the integer types that read_array() lets pass. */
+/* An element of an integer type that read_array() accepts. */
 static int64_t integer_at(const struct array *array, int64_t index)
 {
     const uint8_t *at = element(array, index);
@@ -149,7 +149,7 @@ static tr_status read_array(const char *path, struct array *array)
                        path, tr_dtype_name(head->dtype));
     if (head->rank < 1 || head->shape[0] < 1)
         return tr_fail(TR_EFORMAT, "\"%s\" holds no examples: its first dimension must count them", path);
-    /* The parser has made sure that the product fits the file, unless it is 0. */
+    /* The parser has checked that the product fits the file, but not that it is above 0. */
     array->width = 1;
     for (int i = 1; i < head->rank; i++) array->width *= head->shape[i];
     if (array->width < 1 || array->width > SIZE_MOST)
@@ -158,7 +158,7 @@ static tr_status read_array(const char *path, struct array *array)
     return TR_OK;
 }
 
-/* A NaN or an infinity would spoil every weight. */
+/* A NaN or an infinity would spread to all weights. */
 static tr_status check_finite(const char *path, const struct array *array)
 {
     enum { BLOCK = 1024 };
@@ -249,7 +249,7 @@ static const struct tr_source_class npy_class = {
 
 /* ---- opening ---- */
 
-/* Sizes of images, of bytes or of other numbers. */
+/* Determines the sizes of images, of bytes or of other numbers. */
 static tr_status open_images(const char *path, struct npy_source *source)
 {
     const struct tr_npy *head = &source->features.head;
@@ -288,7 +288,7 @@ static tr_status open_features(const char *path, struct npy_source *source)
     return check_finite(path, &source->features);
 }
 
-/* What integers of so many dimensions are labels of. */
+/* Checks integers as labels: of examples or of pixels, by their dimensions. */
 static tr_status check_classes(const char *path, const struct array *array, const struct npy_source *source)
 {
     const struct tr_npy *head = &array->head;
@@ -329,7 +329,7 @@ static tr_status check_classes(const char *path, const struct array *array, cons
                    path, head->rank);
 }
 
-/* A label, or the one that says that there is none. Negative ones are of pixels alone. */
+/* Whether a label is the one that means "none". Only labels of pixels may be negative. */
 static bool is_ignored(const struct npy_source *source, const struct array *array, int64_t label)
 {
     return array->head.rank == 3 && (label == source->ignore || label == TR_NO_LABEL);

@@ -1,4 +1,4 @@
-/* The formats that exist, and opening a source by description. */
+/* The existing formats, and opening a source by its description. */
 #include "data/source.h"
 
 #include "base/alloc.h"
@@ -36,7 +36,7 @@ const struct tr_registry tr_source_formats = {
     .entries = entries,
 };
 
-/* About the bytes that unpacked examples take. */
+/* An estimate of the bytes that unpacked examples take. */
 static int64_t unpacked_bytes(const tr_source *source)
 {
     const struct tr_source_info *info = &source->info;
@@ -47,14 +47,14 @@ static int64_t unpacked_bytes(const tr_source *source)
     return bytes + 4 * info->count * (info->labels == TR_LABEL_VALUES ? info->values : 1);
 }
 
-/* Opens what the request says; its files go to the source. */
+/* Opens the source of a request; it takes the request's files. */
 static tr_status open_request(const struct tr_source_request *request, tr_store *store, int slot,
                               tr_source **out)
 {
     const struct tr_source_format *format = request->format;
     TR_TRY(format->files(request->options, request->directory, request->files));
     tr_status status;
-    /* The format says best what is wrong with files that are not there. */
+    /* Missing files are no error here: the format's own message says best what is wrong. */
     bool stamped = tr_source_files_stamp(request->files) == TR_OK;
     struct tr_source_request whole = *request;
     whole.unpacks = !format->unpacks || format->unpacks(request->options, request->files);

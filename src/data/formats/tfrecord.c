@@ -14,7 +14,7 @@ static uint32_t u32_at(const uint8_t *bytes)
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-/* A plain file is known by the checksum of its first length. */
+/* A plain file is recognized by the checksum of its first length. */
 static enum tr_packing packing_of(const uint8_t *data, size_t size)
 {
     if (size >= TR_RECORD_HEAD && tr_record_checksum(data, 8) == u32_at(data + 8)) return TR_PACKING_NONE;

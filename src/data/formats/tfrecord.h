@@ -14,33 +14,33 @@ struct tr_record_file {
     char *path;
     const uint8_t *data;
     size_t size;
-    const uint8_t *map; /* what to unmap, or NULL */
-    uint8_t *unpacked;  /* what to free, or NULL */
+    const uint8_t *map; /* mapped memory to unmap, or NULL */
+    uint8_t *unpacked;  /* memory to free, or NULL */
 };
 
 /* `path` is taken (freed with tr_free() by closing, also after a failure). packing: an enum tr_packing, or
-   -1: seen from the contents. */
+   -1: determined from the contents. */
 tr_status tr_record_file_open(char *path, int packing, struct tr_record_file *file);
-/* Whether a file is packed, seen from its contents; false where it cannot be read. */
+/* Whether a file is packed, by its contents; false where it cannot be read. */
 bool tr_record_file_is_packed(const char *path);
 /* Accepts a zeroed file. */
 void tr_record_file_close(struct tr_record_file *file);
 
-/* What is wrong with a record. */
+/* Faults of a record. */
 enum tr_record_fault {
     TR_RECORD_GOOD,
-    TR_RECORD_BAD_DATA,   /* the data's checksum: the next record is where it should be */
-    TR_RECORD_BAD_LENGTH, /* the length or the file's end: nothing after it can be found */
+    TR_RECORD_BAD_DATA,   /* wrong checksum of the data: the next record follows where expected */
+    TR_RECORD_BAD_LENGTH, /* wrong length or end of file: no later record can be found */
 };
 
-/* The record at `offset` (at most the file's size): its data, borrowed, and *fault. The message of anything
-   but TR_RECORD_GOOD names file and offset. `check` verifies the data's checksum. Any thread. */
+/* Reads the record at `offset` (at most the file's size): its data, borrowed, and *fault. For all but
+   TR_RECORD_GOOD a message names file and offset. `check` verifies the data's checksum. Any thread. */
 tr_status tr_record_at(const struct tr_record_file *file, uint64_t offset, bool check, const uint8_t **data,
                        size_t *size, enum tr_record_fault *fault);
 
 /* ---- writing ---- */
 
-/* A file being written, aside until it is complete. Used by one thread at a time. */
+/* A file being written, under another name until it is complete. Used by one thread at a time. */
 typedef struct tr_record_writer tr_record_writer;
 
 /* Returned, end with tr_record_writer_finish() or tr_record_writer_abandon(). `path` is borrowed until then.
@@ -48,10 +48,9 @@ typedef struct tr_record_writer tr_record_writer;
 tr_status tr_record_writer_create(const char *path, enum tr_packing packing, tr_record_writer **out);
 /* Appends a record. After a failure only abandoning is allowed. */
 tr_status tr_record_writer_add(tr_record_writer *writer, const void *data, size_t size);
-/* Makes the file durable and puts it in place; nulls the handle, also on failure, when nothing is left
- * after. */
+/* Makes the file durable and renames it; nulls the handle. After a failure no file is left. */
 tr_status tr_record_writer_finish(tr_record_writer **writer);
-/* Removes what was written. Accepts NULL, nulls the handle. */
+/* Removes the unfinished file. Accepts NULL, nulls the handle. */
 void tr_record_writer_abandon(tr_record_writer **writer);
 
 /* ---- the source ---- */

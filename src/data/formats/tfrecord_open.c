@@ -1,5 +1,6 @@
-/* Opening TFRecord files: a walk over all records, which notes where the good ones are and, unless `check:
- * read`, verifies each of them entirely, so that the number of examples is fixed before training starts.
+/* Opening TFRecord files: reads through all records and notes where the good ones are. Unless the option
+ * is `check: read`, each record is verified entirely, so that the number of examples is fixed before
+ * training starts.
  */
 #include "data/formats/tfrecord_source.h"
 
@@ -107,7 +108,7 @@ static const struct tr_option tfrecord_options[] = {
     TR_OPTIONS_BAD(struct tfrecord_options),
 };
 
-/* An empty name is none. */
+/* An empty name counts as none. */
 static bool given(const char *name)
 {
     return name && *name;
@@ -158,7 +159,7 @@ static tr_status check_options(const struct tfrecord_options *options, int32_t c
     return TR_OK;
 }
 
-/* The length of a list of floats in the first record that has one decides for all. */
+/* The length of a list of floats in the first record that has one applies to all. */
 static tr_status settle_width(const struct tr_example_feature *feature, int32_t *width)
 {
     size_t count;
@@ -185,7 +186,7 @@ static tr_status settle_widths(struct tr_tfrecord_source *source, const uint8_t 
     return TR_OK;
 }
 
-/* What opening gathers over all files. */
+/* Collected over all files while opening. */
 struct survey {
     const struct tfrecord_options *options;
     struct tr_bad bad;
@@ -215,8 +216,9 @@ static tr_status note(struct tr_tfrecord_source *source, uint64_t offset)
     return TR_OK;
 }
 
-/* The rest of a file cannot be found after a bad length. How many records that loses is guessed from those
- * before. */
+/* After a bad length the rest of a file is lost. The number of lost records is estimated from those before
+ * it.
+ */
 static int64_t records_lost(uint64_t offset, int64_t records_before, uint64_t size)
 {
     uint64_t mean = records_before > 0 ? offset / (uint64_t)records_before : size;

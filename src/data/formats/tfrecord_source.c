@@ -1,5 +1,5 @@
-/* Reading examples from TFRecord files. Records are verified again whenever they are read: the files are
- * mapped and may change under us.
+/* Reads examples from TFRecord files. A record is verified each time it is read, since the files are
+ * mapped and may change meanwhile.
  */
 #include "data/formats/tfrecord_source.h"
 
@@ -87,7 +87,7 @@ static int32_t file_of(const struct tr_tfrecord_source *source, int64_t index)
     return tr_source_part(source->first, source->files, index);
 }
 
-/* Bytes of a record that are fetched: the hardware foresees the rest. */
+/* Bytes of a record to prefetch; the hardware prefetches the rest. */
 #define FETCHED 1024
 
 static tr_status tfrecord_read(const tr_source *base, int64_t index, void *features, int64_t *length,
@@ -105,7 +105,7 @@ static tr_status tfrecord_read(const tr_source *base, int64_t index, void *featu
     return tr_fail_in(status, "%s: record at offset %" PRIu64, file->path, source->offset[index]);
 }
 
-/* About where the record lies; what is not there is not fetched, and does not matter. */
+/* Prefetches about where the record lies; a wrong guess does no harm. */
 static void tfrecord_fetch(const tr_source *base, int64_t index)
 {
     const struct tr_tfrecord_source *source = (const struct tr_tfrecord_source *)base;

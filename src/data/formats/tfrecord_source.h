@@ -14,14 +14,15 @@ struct tr_tfrecord_source {
     int64_t *first; /* [files + 1] the first example of each file */
     int32_t files;
     uint64_t *offset;                                        /* [count] of the example's record in its file */
-    struct tr_example_feature feature[TR_TFRECORD_FEATURES]; /* names; empty ones are never found */
+    struct tr_example_feature feature[TR_TFRECORD_FEATURES]; /* with their names; those with empty names
+                                                                are never found */
     char *names;                                             /* memory of the names */
 };
 
 extern const struct tr_source_class tr_tfrecord_class;
 
-/* Checks a record's data against what the source's info says, and copies what is wanted (`features`, `label`
-   may be NULL). TR_EFORMAT without the record's place. Any thread. */
+/* Checks a record's data against the source's info, and copies them to `features` and `label` (each may be
+   NULL). TR_EFORMAT, without the place of the record. Any thread. */
 tr_status tr_tfrecord_decode(const struct tr_tfrecord_source *source, const uint8_t *data, size_t size,
                              void *features, void *label);
 

@@ -1,4 +1,4 @@
-/* Writing of TFRecord files, which take the place of older ones when they are complete. */
+/* Writes TFRecord files, which replace older ones when they are complete. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
@@ -82,7 +82,7 @@ static tr_status put_plain(tr_record_writer *writer, const uint8_t *data, size_t
     return TR_OK;
 }
 
-/* Packs `size` bytes; with Z_FINISH everything that is still due as well. */
+/* Packs `size` bytes; with Z_FINISH also all that is pending. */
 static tr_status put_packed(tr_record_writer *writer, const uint8_t *data, size_t size, int mode)
 {
     z_stream *stream = &writer->stream;

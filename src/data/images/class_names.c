@@ -14,7 +14,7 @@ static int compare(const char *name, const char *at, size_t length)
     return order != 0 ? order : own < length ? -1 : own > length;
 }
 
-/* Where a name is, or would be. */
+/* The place where a name is, or where it belongs. */
 static int32_t place_of(const struct tr_class_names *names, const char *at, size_t length)
 {
     int32_t low = 0, high = names->count;

@@ -179,7 +179,7 @@ static const struct tr_source_class folder_class = {
 
 /* ---- files ---- */
 
-/* Notes a file's size; the first image settles what the options leave open. */
+/* Notes a file's size; the first image determines sizes that the options leave open. */
 static tr_status survey_file(struct folder_source *source, int64_t index, const char *path,
                              const struct folder_options *options)
 {
@@ -229,7 +229,7 @@ static tr_status keep_file(struct folder_source *source, int64_t index, const ch
     return decode(source, path, source->pixels + index * tr_source_capacity(&source->base));
 }
 
-/* What of the options does not go together. */
+/* Refuses options that contradict each other. */
 static tr_status check(const struct folder_options *options)
 {
     if (options->channels == 2)
@@ -320,7 +320,7 @@ static tr_status add_class_files(struct tr_source_files *files, const char *path
     return status;
 }
 
-/* The table, and where the images are unpacked, those that it names. */
+/* The table and, where the images are unpacked, the images that it names. */
 static tr_status table_files(const struct folder_options *options, const char *directory, const char *path,
                              struct tr_source_files *files)
 {
@@ -330,7 +330,7 @@ static tr_status table_files(const struct folder_options *options, const char *d
     char *table = tr_source_path(directory, options->table);
     if (!table) return TR_ENOMEM;
     tr_status status = TR_OK;
-    /* What is wrong with the table, opening says. */
+    /* Opening reports faults of the table. */
     if (tr_csv_column(table, options->column, &names) != TR_OK) names.count = 0;
     for (int64_t i = 0; status == TR_OK && i < names.count; i++)
         status = tr_source_files_add(files, path, names.name[i]);
@@ -339,8 +339,8 @@ static tr_status table_files(const struct folder_options *options, const char *d
     return status;
 }
 
-/* The folders of the classes, whose times tell of files that come and go, and where the images are unpacked,
-   all of these. */
+/* The folders of the classes, whose times show when files are added or removed; where the images are
+   unpacked, also the images. */
 static tr_status folder_files(const void *options_, const char *directory, struct tr_source_files *files)
 {
     const struct folder_options *options = options_;
@@ -359,7 +359,7 @@ static tr_status folder_files(const void *options_, const char *directory, struc
         status = table_files(options, directory, path, files);
         goto out;
     }
-    /* What is no folder, opening says. */
+    /* Opening reports a path that is not a folder. */
     if (tr_file_list(NULL, path, &classes) != TR_OK) goto out;
     TR_TRY_GOTO(folder_filter(&classes, path, true), out);
     for (int64_t i = 0; i < classes.count; i++)

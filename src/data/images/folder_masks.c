@@ -1,4 +1,4 @@
-/* Masks beside images: the classes of pixels, as numbers in a PNG of the name of its image. */
+/* Masks beside images: the classes of pixels, as numbers in a PNG file with the name of its image. */
 #include "data/images/folder_internal.h"
 
 #include "base/alloc.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The path of the mask of an image by that name; free with tr_free(), NULL when memory fails. */
+/* The path of the mask of the image with that name; free with tr_free(), NULL when memory fails. */
 static char *mask_of(const char *masks, const char *image)
 {
     const char *dot = strrchr(image, '.');
@@ -125,7 +125,7 @@ tr_status folder_files_with_masks(struct tr_source_files *files, const char *pat
     TR_TRY(tr_source_files_add(files, NULL, masks));
     if (!images) return TR_OK;
     tr_status status = TR_OK;
-    /* What is no folder, opening says. */
+    /* Opening reports a path that is not a folder. */
     if (tr_file_list(NULL, path, &names) == TR_OK) status = folder_filter(&names, path, false);
     for (int64_t i = 0; status == TR_OK && i < names.count; i++) {
         char *mask = mask_of(masks, names.name[i]);

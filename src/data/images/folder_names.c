@@ -1,4 +1,4 @@
-/* Which images a folder or a table has, and of which classes: names that come from outside, checked. */
+/* The images of a folder or a table, and their classes. Names come from outside and are checked. */
 #include "data/images/folder_internal.h"
 
 #include "base/alloc.h"
@@ -114,7 +114,7 @@ tr_status folder_classes_of_state(struct folder_source *source, const char *stat
 
 /* ---- files ---- */
 
-/* Names come out of a table of whoever: they must stay in the folder. */
+/* Names come from a table, which may be hostile: they must stay in the folder. */
 static bool stays_inside(const char *name)
 {
     if (*name == '/') return false;

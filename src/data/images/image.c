@@ -42,7 +42,7 @@ static tr_status check_size(const char *name, struct tr_image_size size)
                    name, size.width, size.height, TR_IMAGE_SIDE_MAX, (int)(TR_IMAGE_BYTES_MAX >> 20));
 }
 
-/* A file may be larger than its pixels unpacked, by metadata, but not by any amount. */
+/* Metadata may make a file larger than its unpacked pixels, but only by a bounded amount. */
 static tr_status check_file(const char *name, struct tr_image_size is, size_t size)
 {
     int64_t most = TR_IMAGE_SURPLUS + (int64_t)is.height * is.width * TR_IMAGE_PIXEL_MOST;
@@ -110,7 +110,7 @@ tr_status tr_image_decode(const char *name, const uint8_t *data, size_t size, st
 
 /* ---- files ---- */
 
-/* Reads a file whose image may well be refused: of a large one no more than that takes. */
+/* Reads a file whose image may be refused: of a large one only as much as deciding takes. */
 static tr_status read_file(const char *path, uint8_t **data, size_t *size)
 {
     int descriptor = -1;
@@ -195,8 +195,8 @@ static void crop(const uint8_t *from, struct tr_image_size is, uint8_t *to, stru
     }
 }
 
-/* Where output `index` of `outputs` lies among `inputs`: the pixel before it and, in 1/65536, how far towards
-   the next one. Centres of pixels map to centres. */
+/* The place of output `index` of `outputs` among `inputs`: the pixel at or before it and the distance
+   towards the next one in 1/65536. Centres of pixels map to centres. */
 static int32_t place(int32_t index, int32_t outputs, int32_t inputs, int32_t *fraction)
 {
     int64_t at = (((int64_t)(2 * index + 1) * inputs) << 15) / outputs - (1 << 15);

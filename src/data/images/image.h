@@ -1,8 +1,8 @@
 /* PNG and JPEG images as bytes [height][width][channels].
  *
- * The same picture gives the same numbers whatever file it came in. Colours are taken as they are stored: no
- * gamma, no colour profile, alpha dropped, of 16 bits the high byte, no turning by what a camera noted. Grey
- * is the luma of the stored colours. docs/reference/images.md has the table.
+ * The same picture gives the same numbers from any kind of file. Colours are taken as they are stored: no
+ * gamma, no colour profile, alpha dropped, of 16 bits the high byte, no rotation by EXIF data. Grey is the
+ * luma of the stored colours. docs/reference/images.md has the table.
  */
 #ifndef TR_DATA_IMAGE_H
 #define TR_DATA_IMAGE_H
@@ -15,11 +15,11 @@
 
 #define TR_IMAGE_SIDE_MAX  65535
 #define TR_IMAGE_BYTES_MAX ((int64_t)1 << 30)
-/* A file may have this many bytes, and so many more for each pixel: four channels of 16 bits take 8. */
+/* A file may have this many bytes, plus so many for each pixel: four channels of 16 bits take 8. */
 #define TR_IMAGE_SURPLUS    ((int64_t)16 << 20)
 #define TR_IMAGE_PIXEL_MOST 10
-/* To be raised when the same files give other pixels: runs that went on from checkpoints of before would mix
-   both, and unpacked data be taken for present ones (data/cache/store.h). */
+/* Raise this when the same files give other pixels: a run that resumes from an older checkpoint would
+   otherwise mix both, and old unpacked data would be taken as current (data/cache/store.h). */
 #define TR_IMAGE_RULES 2
 
 struct tr_image_size {
@@ -29,9 +29,9 @@ struct tr_image_size {
 /* Whether the name of a file ends in .png, .jpg or .jpeg, in any case. */
 bool tr_image_is_name(const char *name);
 
-/* The size that the header of an image tells. `name` is for messages; all is borrowed for the call.
-   TR_EFORMAT for what is neither PNG nor JPEG, is damaged or larger than the limits above, image or file. Any
-   thread. */
+/* Reads the size of an image from its header. `name` is for messages; all is borrowed for the call.
+   TR_EFORMAT for data that are neither PNG nor JPEG, damaged, or larger than the limits above (image or
+   file). Any thread. */
 tr_status tr_image_measure(const char *name, const uint8_t *data, size_t size, struct tr_image_size *out);
 
 /* Decodes an image whose tr_image_measure() is `stored`, as grey or colour by `channels` (1 or 3), into
@@ -39,8 +39,8 @@ tr_status tr_image_measure(const char *name, const uint8_t *data, size_t size, s
 tr_status tr_image_decode(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
                           int32_t channels, uint8_t *pixels);
 
-/* Reads an image file. channels: 1, 3, or 0: as stored. *pixels is returned, free with tr_free(). Any thread.
- */
+/* Reads an image file. channels: 1, 3, or 0: as stored. *pixels is returned, free with tr_free(). Any
+   thread. */
 tr_status tr_image_read(const char *path, int32_t channels, struct tr_image_size *out, uint8_t **pixels);
 
 /* Reads a PNG whose pixels are numbers of classes: the indices of a palette, or grey as it is stored.
@@ -50,8 +50,8 @@ tr_status tr_image_read_numbers(const char *path, struct tr_image_size *out, uin
 
 /* How an image is brought to a size. */
 enum tr_image_fit {
-    TR_IMAGE_EXACT, /* it must have that size */
-    TR_IMAGE_CROP,  /* the middle is cut out; it must be large enough */
+    TR_IMAGE_EXACT, /* it must have that size already */
+    TR_IMAGE_CROP,  /* the middle is cut out; the image must be large enough */
     TR_IMAGE_SCALE  /* bilinear, in integers */
 };
 
@@ -60,8 +60,8 @@ enum tr_image_fit {
 tr_status tr_image_fit(const char *name, enum tr_image_fit fit, const uint8_t *from, struct tr_image_size is,
                        uint8_t *to, struct tr_image_size wanted);
 
-/* The same for numbers of classes [height][width], whose scaling takes the pixel whose centre is nearest to
-   where tr_image_fit() looks, the later one of two. */
+/* The same for numbers of classes [height][width]. Scaling takes the pixel whose centre is nearest to the
+   point that tr_image_fit() samples; of two equally near, the later one. */
 tr_status tr_image_fit_numbers(const char *name, enum tr_image_fit fit, const uint8_t *from,
                                struct tr_image_size is, uint8_t *to, struct tr_image_size wanted);
 

@@ -1,7 +1,8 @@
-/* The formats of images that can be read: what data/images/image.c needs of each.
+/* The functions that data/images/image.c needs for each image format.
  *
- * `data` [size] is a whole file, borrowed for the call; `name` is for messages. decode() writes the channels
- * that measure() told, [height][width][1 or 3], the same on every machine, and nothing where it fails.
+ * `data` [size] is a whole file, borrowed for the call; `name` is for messages. decode() writes the
+ * channels that measure() gave, [height][width][1 or 3], the same on every machine, and nothing where it
+ * fails.
  */
 #ifndef TR_DATA_IMAGE_FORMATS_H
 #define TR_DATA_IMAGE_FORMATS_H
@@ -12,7 +13,7 @@ tr_status tr_png_measure(const char *name, const uint8_t *data, size_t size, str
 tr_status tr_png_decode(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
                         uint8_t *pixels);
 
-/* As decode(), the stored numbers of one channel: indices of palettes, grey of fewer bits as it is. */
+/* As decode(), for the stored numbers of one channel: indices of palettes, or grey of fewer bits unscaled. */
 tr_status tr_png_decode_numbers(const char *name, const uint8_t *data, size_t size,
                                 struct tr_image_size stored, uint8_t *numbers);
 
@@ -20,7 +21,7 @@ tr_status tr_jpeg_measure(const char *name, const uint8_t *data, size_t size, st
 tr_status tr_jpeg_decode(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
                          uint8_t *pixels);
 
-/* TR_EFORMAT: the header tells another size than when it was measured. */
+/* TR_EFORMAT: the header gives another size than when it was measured. */
 tr_status tr_image_changed(const char *name);
 
 #endif

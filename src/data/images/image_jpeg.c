@@ -1,8 +1,9 @@
-/* Reading JPEG, by libjpeg-turbo's accurate transform and smooth enlargement of colours, which are the same
- * on every machine.
+/* Reading JPEG, by libjpeg-turbo's accurate inverse DCT and smooth upsampling of chroma, which are the
+ * same on every machine.
  *
- * Colour comes out as RGB by JFIF's formula. Four channels are cyan, magenta, yellow and black, inverted as
- * Adobe's programs store them (YCCK the same after that formula); they become RGB without a colour profile.
+ * Colour comes out as RGB by JFIF's formula. Four channels are cyan, magenta, yellow and black, inverted
+ * as Adobe's programs store them (YCCK becomes the same by that formula); they become RGB without a colour
+ * profile.
  */
 #include "data/images/image_formats.h"
 
@@ -11,7 +12,7 @@
 
 #include <turbojpeg.h>
 
-/* A tiny file may have any number of scans, each of which goes over the whole image. */
+/* A tiny file may have any number of scans, each of which processes the whole image. */
 #ifdef TJFLAG_LIMITSCANS
 #define FLAGS (TJFLAG_ACCURATEDCT | TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS)
 #else
@@ -24,7 +25,7 @@ static tr_status refuse(const char *name, tjhandle handle)
                    tjGetErrorStr2(handle));
 }
 
-/* Opens a decoder and reads the header; `inks` where it has four channels. */
+/* Opens a decoder and reads the header; `inks` becomes true where it has four channels. */
 static tr_status begin(const char *name, const uint8_t *data, size_t size, tjhandle *out,
                        struct tr_image_size *stored, bool *inks)
 {
@@ -58,7 +59,7 @@ static int part_of(int a, int b)
     return ((product >> 8) + product) >> 8;
 }
 
-/* What light paper throws back through inverted inks: of each colour what its own ink and black leave. */
+/* RGB from inverted inks on white paper: each colour is reduced by its own ink and by black. */
 static void light_of_inks(const uint8_t *inks, size_t pixels, uint8_t *rgb)
 {
     for (size_t i = 0; i < pixels; i++, inks += 4)

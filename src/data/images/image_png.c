@@ -3,8 +3,8 @@
  * Stored values are taken as they stand: gamma and colour profiles are not applied, alpha and transparent
  * colours are dropped, of 16 bits the high byte counts, palettes and fewer than 8 bits are expanded.
  *
- * The file is pushed into libpng: that ends with the last row, where pulling rows would unpack whatever
- * follows them.
+ * The file is pushed into libpng, which ends with the last row; its pull interface would also unpack all
+ * that follows.
  */
 #include "data/images/image_formats.h"
 
@@ -22,7 +22,7 @@ struct reading {
     png_infop info;
     struct tr_image_size stored;
     uint8_t *pixels;
-    bool numbers; /* values are numbers of classes: taken as they are, palettes by their indices */
+    bool numbers; /* values are numbers of classes: taken unscaled, palettes by their indices */
     bool changed, has_rows, complete;
     char message[160];
 };
@@ -86,7 +86,7 @@ static void on_end(png_structp png, png_infop info)
 
 /* ---- the file ---- */
 
-/* Whether libpng had nothing against these bytes. */
+/* Gives bytes to libpng; false where it found a fault. */
 static bool push(struct reading *reading, const uint8_t *data, size_t size)
 {
     png_structp png = reading->png;

@@ -16,8 +16,8 @@ tr_status tr_image_encode(const uint8_t *pixels, struct tr_image_size size, uint
         .format = size.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB,
     };
     assert(size.channels == 1 || size.channels == 3);
-    /* Of an image that does not shrink; the simplified interface tells no more exactly without packing twice.
-     */
+    /* Room for an image that does not compress; for the exact size the simplified interface would have to
+       pack twice. */
     png_alloc_size_t room = PNG_IMAGE_PNG_SIZE_MAX(image);
     uint8_t *png = tr_alloc(room, 1);
     if (!png) return TR_ENOMEM;

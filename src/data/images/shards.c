@@ -1,6 +1,6 @@
-/* Archives stay in their files, which are mapped; images are decoded when they are read. An example is a file
- * of an image and one of its class, which stand next to each other in an archive, in any order, other files
- * of its name between them.
+/* Archives stay in their files, which are mapped; images are decoded when they are read. An example is an
+ * image file and a class file of the same name. They stand together in an archive, in any order, possibly
+ * with other files of that name.
  */
 #include "data/images/shards.h"
 
@@ -139,13 +139,13 @@ static const struct tr_source_class shards_class = {
 
 /* ---- the members of an archive ---- */
 
-/* Of files with classes; NULL: there are none. */
+/* The ending of files that hold classes; NULL: there are none. */
 static const char *ending_of(const struct shards_options *options)
 {
     return options->label && *options->label ? options->label : NULL;
 }
 
-/* An example on its way. */
+/* An example whose files are being read. */
 struct group {
     char key[101]; /* the name up to its first point; "" before the first */
     struct example example;
@@ -245,7 +245,7 @@ static tr_status read_archive(struct shards_source *source, int32_t number,
 
 /* ---- opening ---- */
 
-/* The first image settles what the options leave open; the others must fit. */
+/* The first image determines sizes that the options leave open; the others must fit. */
 static tr_status survey(struct shards_source *source, const struct shards_options *options)
 {
     struct tr_source_info *info = &source->base.info;

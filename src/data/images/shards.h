@@ -4,9 +4,9 @@
 
 #include "data/source.h"
 
-/* {shards: {path: [PATH, ...]}}. Files of an example have one name up to its first point: an image that ends
-   in .png, .jpg or .jpeg, and its class, a number from 0 as text in a file that ends in .cls. Examples are in
-   the order of the archives. State: classes.txt. */
+/* {shards: {path: [PATH, ...]}}. The files of an example have the same name up to its first point: an
+   image that ends in .png, .jpg or .jpeg, and its class, a number from 0 as text in a file that ends in
+   .cls. Examples keep the order of the archives. State: classes.txt. */
 extern const struct tr_source_format tr_source_format_shards;
 
 #endif

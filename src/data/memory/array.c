@@ -27,7 +27,7 @@ static bool is_packed_as_given(const struct tr_array *array)
     return true;
 }
 
-/* Fills in strides, and checks that the elements lie within what a pointer can reach. */
+/* Fills in strides, and checks that all elements are within the range of a pointer. */
 tr_status tr_array_settle(const char *name, const struct tr_array *given, struct tr_array *out)
 {
     int64_t elements = 1, reach = 0;
@@ -50,7 +50,9 @@ tr_status tr_array_settle(const char *name, const struct tr_array *given, struct
             __builtin_mul_overflow(steps, out->stride[i], &far) || far == INT64_MIN ||
             __builtin_add_overflow(reach, far < 0 ? -far : far, &reach) || reach > INT64_MAX / 16)
             return tr_fail(TR_EINVAL, "%s: its shape and strides are larger than memory can be", name);
-        if (steps == 0) out->stride[i] = 0; /* no step is taken, and none may lead out of the array */
+        if (steps == 0)
+            out->stride[i] = 0; /* the stride is never used, and must not point outside of the
+                                   array */
     }
     if (elements > INT64_MAX / 16)
         return tr_fail(TR_EINVAL, "%s: its shape is larger than memory can be", name);
@@ -64,7 +66,7 @@ static int64_t count_elements(const struct tr_array *array)
     return count;
 }
 
-/* Whether elements lie one after the other, aligned, so that they can be used where they are. */
+/* Whether elements lie one after the other, aligned, so that no copy is needed. */
 static bool lies_packed(const struct tr_array *array)
 {
     int64_t step = types[array->type].size;
@@ -75,7 +77,7 @@ static bool lies_packed(const struct tr_array *array)
     return (uintptr_t)array->data % (uintptr_t)types[array->type].size == 0;
 }
 
-/* Walks the elements in order of their numbers. */
+/* Walks over the elements in order. */
 struct walk {
     const struct tr_array *array;
     const char *at;
@@ -144,7 +146,7 @@ tr_status tr_array_bytes(struct tr_kept *kept, const struct tr_array *array, con
     return TR_OK;
 }
 
-/* Numbers as float32; of those that are NaN *gaps (NULL: there may be none) is told. */
+/* Numbers as float32; *gaps becomes true where some are NaN (gaps NULL: none may be). */
 tr_status tr_array_numbers(struct tr_kept *kept, const char *name, const struct tr_array *array, bool *gaps,
                            const float **out)
 {

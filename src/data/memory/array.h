@@ -1,5 +1,5 @@
-/* One array of the caller's: checked, then used where it lies or converted into one copy. Nothing is read
- * beyond what its shape and strides name.
+/* One array of the caller's: checked, then used in place or converted into a copy. Only memory that shape
+ * and strides describe is read.
  */
 #ifndef TR_DATA_MEMORY_ARRAY_H
 #define TR_DATA_MEMORY_ARRAY_H
@@ -15,12 +15,11 @@ static inline bool tr_array_is_given(const struct tr_array *array)
     return array->dimensions != 0;
 }
 
-/* The array with its strides filled in, where type, shape and strides make one; else TR_EINVAL with `name`.
- */
+/* The array with its strides filled in. TR_EINVAL, with `name`, where type, shape and strides do not fit. */
 tr_status tr_array_settle(const char *name, const struct tr_array *given, struct tr_array *out);
 
-/* The elements of a settled array, one after the other: the caller's memory where they lie like that, else a
-   copy that `kept` owns. TR_ENOMEM. Bytes, of a uint8 array. */
+/* The elements of a settled uint8 array, one after the other: the caller's memory if it has that layout,
+   else a copy that `kept` owns. TR_ENOMEM. */
 tr_status tr_array_bytes(struct tr_kept *kept, const struct tr_array *array, const uint8_t **out);
 /* As float32. *gaps becomes true where some are NaN; with a NULL `gaps` that is an error. TR_EINVAL names the
    place of a number that is not finite. */

@@ -1,4 +1,4 @@
-/* Sources over arrays of the caller: which arrays make which examples. */
+/* Sources over arrays of the caller: which arrays form which examples. */
 #include "trireme/arrays.h"
 
 #include "base/alloc.h"
@@ -133,7 +133,7 @@ static tr_status take_features(struct tr_kept *kept, const struct tr_arrays *arr
 
 /* ---- labels ---- */
 
-/* Whatever is negative, -100 say, becomes TR_NO_LABEL, which is what readers of a source know. */
+/* Replaces negative labels (such as -100) by TR_NO_LABEL, which readers of a source expect. */
 static tr_status mark_unlabelled(struct tr_kept *kept, const struct tr_array *array)
 {
     int64_t count = 1, i = 0;

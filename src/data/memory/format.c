@@ -1,5 +1,5 @@
-/* The data format `memory`: views of sources that a program made of its own examples (trireme/arrays.h), as
- * the model file wants them.
+/* The data format `memory`: views of sources that a program made over its own examples (trireme/arrays.h),
+ * changed as the model file asks.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -42,15 +42,15 @@ static const struct tr_option memory_options[] = {
 struct view {
     tr_source base;
     struct tr_kept *kept;
-    struct tr_scaling scaling; /* of numbers; else none */
+    struct tr_scaling scaling; /* of numbers; otherwise empty */
     int32_t missing;           /* enum tr_missing */
     float missing_value;
-    bool changes; /* numbers are not those of the caller */
+    bool changes; /* numbers differ from the caller's */
 };
 
 /* ---- reading ---- */
 
-/* `numbers` as they are given; of names a gap is none of them. */
+/* Fills gaps in the caller's `numbers`; a missing name counts as none of the names. */
 static tr_status fill_gaps(const struct view *view, int64_t index, float *numbers)
 {
     const struct tr_categories *categories = &view->scaling.categories;
@@ -70,7 +70,7 @@ static tr_status fill_gaps(const struct view *view, int64_t index, float *number
     return TR_OK;
 }
 
-/* Where columns of names become more numbers than are given. */
+/* Reads rows in which columns of names are expanded to several numbers. */
 static tr_status read_names(const struct view *view, int64_t index, float *features, int64_t *length,
                             void *label)
 {
@@ -102,7 +102,7 @@ static int64_t view_labelled(const tr_source *base, int64_t index)
     return tr_kept_labelled(((const struct view *)base)->kept, index);
 }
 
-/* The caller's numbers, and how they are changed. */
+/* Hashes the caller's numbers and the changes to them. */
 static tr_status view_digest(const tr_source *base, tr_sha256 *hash)
 {
     const struct view *view = (const struct view *)base;
@@ -147,7 +147,7 @@ static const struct tr_source_class view_class = {
 
 /* ---- opening ---- */
 
-/* Example `index` as the scaling is measured over: without scaling. */
+/* Example `index` before scaling, to measure the scaling over. */
 static tr_status raw_row(void *user, int64_t index, float *to)
 {
     int64_t length;
@@ -187,7 +187,7 @@ static tr_status take_scaling(struct view *view, const struct tr_memory_options 
     return TR_OK;
 }
 
-/* The classes that the training data have. */
+/* Determines the classes: those of the training data, where there are some. */
 static tr_status settle_classes(struct view *view, const char *name, int32_t trained)
 {
     struct tr_source_info *info = &view->base.info;

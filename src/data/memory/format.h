@@ -12,8 +12,8 @@ struct tr_memory_options {
     bool standardize;
 };
 
-/* Opens a view of the source that the store was given under NAME (tr_store_give()). State: for numbers
-   scaling.txt, else classes.txt. */
+/* Opens a view of the source that the store was given under NAME (tr_store_give()). State: scaling.txt for
+   numbers, else classes.txt. */
 extern const struct tr_source_format tr_source_format_memory;
 
 #endif

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#define LARGE ((size_t)256 << 20) /* bytes of a copy that are looked for before they are taken */
+#define LARGE ((size_t)256 << 20) /* bytes from which on a copy first checks for free memory */
 
 struct tr_kept *tr_kept_share(struct tr_kept *kept)
 {
@@ -30,12 +30,12 @@ void tr_kept_leave(struct tr_kept *kept)
     tr_free(kept);
 }
 
-/* Systems promise more memory than they have, and end whoever takes them at their word. */
+/* Systems promise more memory than they have, and kill processes that use it. */
 static bool has_room(size_t count, size_t size)
 {
     struct tr_memory_room room;
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes)) return true; /* which the allocation finds */
+    if (__builtin_mul_overflow(count, size, &bytes)) return true; /* the allocation reports the overflow */
     if (bytes < LARGE) return true;
     tr_memory_look(NULL, &room);
     if (bytes <= (uint64_t)room.free) return true;

@@ -57,7 +57,7 @@ static tr_status check_labels(const struct tr_source_info *info)
     return tr_fail(TR_EINVAL, "info.labels is %d, none of enum tr_label_kind", (int)info->labels);
 }
 
-/* What the figures of the kinds say, and nothing else. */
+/* Copies the figures that the kinds use; others become 0. */
 static struct tr_source_info tidy(const struct tr_source_info *given)
 {
     struct tr_source_info info = {

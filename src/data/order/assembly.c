@@ -12,7 +12,7 @@ static bool by_parts(const tr_source *source)
     return source->parts && source->parts->images > 0;
 }
 
-/* The floats that an example has in a batch. */
+/* The number of floats of an example in a batch. */
 static int32_t floats_of(const tr_source *source)
 {
     return by_parts(source) ? tr_source_parts_floats(source->parts) : source->info.floats;
@@ -75,10 +75,11 @@ void tr_assembly_free(struct tr_batch *batch)
     tr_free(batch->targets);
 }
 
-/* Examples lie anywhere in memory, and reading one takes less than fetching it. */
+/* How many examples ahead to prefetch: they lie anywhere in memory, and reading one takes less time than
+   fetching it. */
 #define FETCH_AHEAD 3
 
-/* The labels of tokens in a whole global batch, whoever reads it. */
+/* The labels of tokens in the whole global batch, of which this rank may read a part. */
 static int64_t count_labels(struct tr_assembly *assembly, const struct tr_order_step *at)
 {
     enum { BLOCK = 256 };
@@ -118,7 +119,7 @@ void tr_assembly_begin(struct tr_assembly *assembly, int64_t step, struct tr_bat
     if (batch->offset) batch->offset[0] = 0;
 }
 
-/* Rows from `row` on, whose examples are known: one, or `count` examples in a row. */
+/* Reads rows from `row` on, whose examples are known: one, or `count` consecutive examples. */
 static tr_status read_rows(const struct tr_assembly *assembly, int64_t row, int64_t count,
                            struct tr_batch *batch)
 {
@@ -143,7 +144,7 @@ static tr_status read_rows(const struct tr_assembly *assembly, int64_t row, int6
     return TR_OK;
 }
 
-/* How many of the examples from `row` on follow each other in the source, where that helps. */
+/* How many examples from `row` on are consecutive in the source, where reading them together helps. */
 static int64_t run_of(const tr_source *source, const int64_t *index, int64_t row, int64_t end)
 {
     int64_t next = row + 1;

@@ -1,8 +1,8 @@
 /* Batches: the examples of one step, or of the part of it that this worker computes, in host memory.
  *
- * A loader joins a source and an order. It hands out the batch of any step; the following ones are assembled
- * ahead of time by a thread where that pays. What a batch holds depends on source, order and step only, never
- * on reading ahead. Everything is allocated when the loader is made.
+ * A loader gives the batch of any step from a source and an order; where it pays, a thread assembles the
+ * following batches ahead of time. The contents of a batch depend on source, order and step only, never on
+ * reading ahead. Everything is allocated when the loader is made.
  */
 #ifndef TR_DATA_BATCH_H
 #define TR_DATA_BATCH_H
@@ -26,7 +26,7 @@ struct tr_batch {
     int32_t *offset; /* [rows + 1] */
     int32_t *labels; /* [rows], or of tokens [offset[rows]], or of pixels [rows][height][width] */
     float *targets;  /* [rows][values] */
-    /* With options.mixes row others + r, of all but tokens, is the example that row r is mixed with. */
+    /* With options.mixes, row others + r is the example that row r is mixed with; not of tokens. */
     int64_t others;
 };
 
@@ -36,16 +36,16 @@ struct tr_batch {
 struct tr_loader_options {
     /* The global batch is cut into `microbatches` by tr_cut(); this worker takes those in [first, end). */
     int64_t microbatches, first_microbatch, end_microbatch;
-    /* Batches kept ready ahead of the one in use, at most TR_PREFETCH_MAX; 0: assembled when asked for;
+    /* Batches kept ready ahead of the current one, at most TR_PREFETCH_MAX. 0: assembled on request;
        TR_PREFETCH_AUTO: 2 for sources that decode or read files, else 0. */
     int prefetch;
-    /* Steps from here on are not read ahead. */
+    /* Steps from this one on are not read ahead. */
     int64_t end_step;
-    /* Images of a source that is resident and filed stay where they are, too. */
+    /* Images of a source that is resident and filed are used in place, too. */
     bool in_place;
-    /* For each row another example is read: number floor((w[0] * 2^32 + w[1]) * count / 2^64) of the `count`
-       of the source, w = philox(mix_key; row of the global batch, step, 6, 0). Any example, whoever computes
-       it. Not of tokens. */
+    /* For each row another example is read: number floor((w[0] * 2^32 + w[1]) * count / 2^64) of the
+       `count` of the source, w = philox(mix_key; row of the global batch, step, 6, 0). The same example on
+       any rank. Not for tokens. */
     bool mixes;
     tr_rng_key mix_key;
 };
@@ -64,18 +64,19 @@ tr_status tr_loader_create(const tr_source *source, const struct tr_order *order
 /* Accepts NULL, nulls the handle. Ends reading ahead. */
 void tr_loader_destroy(tr_loader **loader);
 
-/* The batch of `step` (from 0), any step in any order, quickest in ascending order. *out is borrowed until
+/* The batch of `step` (from 0), any step in any order; ascending order is fastest. *out is borrowed until
    the next call. A failure to read an example is returned when its step is asked for, and again when it is
    asked for again. One thread at a time. */
 tr_status tr_loader_get(tr_loader *loader, int64_t step, const struct tr_batch **out);
 
-/* Whether others than the loader's own thread can help to read ahead: a few examples at a time, which take
-   microseconds where they are in memory. */
+/* Whether other threads can help the loader's own thread to read ahead: a few examples at a time, which
+   take microseconds where they are in memory. */
 bool tr_loader_may_be_helped(const tr_loader *loader);
-/* From now on they do, and the loader's thread reads only what would else be late. Before the first step. */
+/* From here on other threads help, and the loader's thread reads only batches that would otherwise be
+   late. Before the first step. */
 void tr_loader_expect_help(tr_loader *loader);
-/* Reads a few examples of `loader`, a tr_loader; false: there were none to read. Any thread that has nothing
-   better to do, until the loader is destroyed. */
+/* Reads a few examples of `loader`, a tr_loader; false: there were none to read. Any idle thread, until
+   the loader is destroyed. */
 bool tr_loader_help(void *loader);
 
 /* The most rows and tokens a batch of this loader can have. */

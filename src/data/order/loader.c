@@ -2,13 +2,13 @@
  *
  * With reading ahead there are prefetch + 1 slots; step s lives in slot s % slots. The slot of `next` is
  * filled, and `next` moves up while next <= current + prefetch. The caller owns the slot of `current`, and
- * the slots of steps in between are ready. Rows of the slot of `next` are taken in portions, each by who then
- * reads it, outside the lock: by the reader thread, which takes all that is left, and, with help, by whoever
- * waits for something else. The batch is there once all are taken and nobody is busy any more. With help the
- * reader leaves the batches after the next one to others, or a processor that computes would lose time to
- * it. Help is paused where a portion took so long that somebody may have waited for the helper. Asking for a
- * step outside [current, next] waits until nobody is busy and starts again there. All of this is guarded by
- * `lock`.
+ * the slots of steps in between are ready. Rows of the slot of `next` are taken in portions. The thread
+ * that takes a portion reads it outside the lock: the reader thread takes all rows that are left; with
+ * help, idle threads take small portions. The batch is ready once all rows are taken and no thread is
+ * busy. With help, the reader thread reads only the next batch and leaves later ones to idle threads, or
+ * it would take processor time from computation. Help is paused when a portion took so long that others
+ * may have waited for the helper. A request for a step outside [current, next] waits until no thread is
+ * busy and starts again there. All of this is guarded by `lock`.
  */
 #include "data/order/assembly.h"
 
@@ -26,17 +26,17 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Rows of a helper's portion: some microseconds. */
+/* Rows of a helper's portion: they take some microseconds. */
 #define PORTION 4
-/* What took longer was no matter of memory; then there is no help for so many steps, each time twice as many.
- */
+/* A portion that took longer was not in memory: then helpers pause for so many steps, twice as many each
+   time. */
 #define PORTION_SECONDS 100e-6
 #define PAUSE_FIRST     16
 #define PAUSE_MOST      4096
 
 struct slot {
     struct tr_batch batch;
-    struct tr_failure outcome; /* kept, since messages belong to threads; of the first row that failed */
+    struct tr_failure outcome; /* kept here, since messages belong to threads; of the first row that failed */
 };
 
 struct tr_loader {
@@ -46,22 +46,22 @@ struct tr_loader {
 
     bool reading; /* the thread exists */
     pthread_t thread;
-    tr_timeline *timeline; /* that the thread records in, or NULL */
+    tr_timeline *timeline; /* where the thread records, or NULL */
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* for the caller */
-    pthread_cond_t wanted;  /* for the reader */
+    pthread_cond_t changed; /* wakes the caller */
+    pthread_cond_t wanted;  /* wakes the reader */
     int64_t current;        /* step that the caller has, -1 before the first */
-    int64_t next;           /* step that is filled or will be */
+    int64_t next;           /* step that is being filled, or the next to be filled */
     bool begun;             /* the batch of `next`: rows before `taken` have been taken */
     int64_t taken, failed;  /* failed: the first row that could not be read, INT64_MAX: none */
-    int busy;               /* who reads now */
+    int busy;               /* threads that are reading */
     bool quit;
-    bool helped;             /* others may take rows */
-    int64_t paused, pause;   /* steps for which they may not; of the next pause */
-    atomic_bool offers_rows; /* a helper would find some; seen without the lock */
+    bool helped;             /* helpers may take rows */
+    int64_t paused, pause;   /* steps left in this pause; length of the next pause */
+    atomic_bool offers_rows; /* a helper would find rows; read without the lock */
 };
 
-/* Rows [begin, end) of the batch of a step; of one that is not divisible all, from its beginning. */
+/* Rows [begin, end) of the batch of a step; of a batch that is not divisible, all rows. */
 struct portion {
     int64_t step, begin, end;
 };
@@ -130,7 +130,7 @@ static bool take(tr_loader *loader, int64_t most, struct portion *portion)
     return true;
 }
 
-/* Reads what was taken, without the lock meanwhile. */
+/* Reads the portion; the lock is released meanwhile. */
 static void read_portion(tr_loader *loader, const struct portion *portion)
 {
     struct slot *slot = slot_of(loader, portion->step);
@@ -159,8 +159,8 @@ static void *read_ahead(void *user)
     tr_loader *loader = user;
     struct portion portion;
     tr_timeline_enter(loader->timeline, "reader");
-    /* A batch is taken by somebody who is about to compute: it must not lose its processor to the thread that
-       it wakes so. It matters where all processors compute; refused, it is as before. */
+    /* The caller takes a batch and then computes: the thread that it wakes must not preempt it. This
+       matters where all processors compute. If the call fails, the priority stays as it was. */
     sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
     pthread_mutex_lock(&loader->lock);
     while (!loader->quit) {
@@ -268,10 +268,10 @@ tr_status tr_loader_create(const tr_source *source, const struct tr_order *order
     if (options->prefetch == TR_PREFETCH_AUTO) assembly->options.prefetch = source->info.slow ? 2 : 0;
     TR_TRY_GOTO(tr_order_reader_make(order, &assembly->order), fail);
     TR_TRY_GOTO(check_options(assembly), fail);
-    /* Of images in memory only numbers and labels are read, which takes less than waking a thread. */
+    /* With images in memory only numbers and labels are read, which takes less time than waking a thread. */
     if (source->resident) assembly->options.prefetch = 0;
 
-    /* What tr_cut() gives to a range of microbatches of a batch of this size or less. */
+    /* The most rows that tr_cut() gives to a range of microbatches, for batches up to this size. */
     int64_t parts = options->end_microbatch - options->first_microbatch;
     __extension__ __int128 rows =
         ((__int128)order->batch * parts + options->microbatches - 1) / options->microbatches;
@@ -323,13 +323,13 @@ void tr_loader_destroy(tr_loader **handle)
     *handle = NULL;
 }
 
-/* Waits until the batch of `step` is there; with help the caller takes part in reading it. */
+/* Waits until the batch of `step` is ready; with help, the caller takes part in reading it. */
 static void wait_for(tr_loader *loader, int64_t step)
 {
     struct portion portion;
     pthread_mutex_lock(&loader->lock);
     if (loader->current < 0 || step < loader->current || step > loader->next) {
-        /* A jump: what was read ahead is of no use. */
+        /* A jump: batches read ahead are useless. */
         loader->current = -1;
         offer(loader);
         while (loader->busy > 0) pthread_cond_wait(&loader->changed, &loader->lock);

@@ -52,7 +52,7 @@ int64_t tr_order_example(const struct tr_order *order, int64_t epoch, int64_t po
 
 /* ---- many examples of an epoch ---- */
 
-/* Whether examples are those of a permutation. */
+/* Whether examples come from a permutation. */
 static bool permutes(const struct tr_order *order)
 {
     return !order->sampler && order->shuffle;
@@ -82,6 +82,7 @@ void tr_order_read(struct tr_order_reader *reader, int64_t epoch, int64_t first,
         for (int64_t i = 0; i < count; i++) index[i] = tr_order_example(&reader->order, epoch, first + i);
         return;
     }
-    (void)set_epoch(reader, epoch); /* of as many as in tr_order_reader_make(), which allocated */
+    (void)set_epoch(reader, epoch); /* cannot fail: the sizes are those that tr_order_reader_make()
+                                       allocated for */
     tr_permutation_run(&reader->permutation, (uint64_t)first, count, index);
 }

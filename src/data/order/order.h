@@ -1,8 +1,8 @@
-/* The order of examples: which example stands at which position, computed from nothing but the seed.
+/* The order of examples: the example at each position, computed from the seed alone.
  *
- * The whole state of the input pipeline is the number of the step. An epoch visits every example once, in a
- * keyed permutation of (seed, epoch) or, unshuffled, as stored; a batch never spans two epochs. An order that
- * samples draws as many examples, by class and with replacement.
+ * The only state of the input pipeline is the number of the step. An epoch visits every example once, in a
+ * keyed permutation of (seed, epoch) or, unshuffled, as stored; a batch never spans two epochs. An order
+ * that samples draws as many examples, by class and with replacement.
  */
 #ifndef TR_DATA_ORDER_H
 #define TR_DATA_ORDER_H
@@ -18,7 +18,7 @@ enum tr_last_batch {
     TR_LAST_BATCH_DROP  /* examples that do not fill a batch are left out in that epoch */
 };
 
-/* Filled by tr_order_make(); read only afterwards. */
+/* Filled by tr_order_make(); only read after that. */
 struct tr_order {
     int64_t count;           /* examples */
     int64_t batch;           /* rows of a full global batch, at most count */
@@ -37,8 +37,8 @@ struct tr_order_step {
     int64_t rows;  /* at most batch */
 };
 
-/* Any thread. TR_EINVAL for counts below 1, and for a set smaller than one batch when the last is dropped; a
-   batch larger than the set is cut to the set when the last is kept. */
+/* Any thread. TR_EINVAL for counts below 1, and for a set smaller than one batch when the last is dropped;
+   a batch larger than the set is reduced to the set when the last is kept. */
 tr_status tr_order_make(struct tr_order *order, int64_t count, int64_t batch, enum tr_last_batch last,
                         bool shuffle, uint64_t seed);
 

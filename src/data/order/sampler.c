@@ -8,8 +8,9 @@
 
 struct tr_sampler {
     int32_t classes;
-    uint64_t *bound;  /* [classes] of the first word, ascending; the last one that is drawn has 2^32 */
-    int64_t *first;   /* [classes + 1] in `example` */
+    uint64_t *bound;  /* [classes] exclusive bounds of the first word, ascending; that of the last class
+                         with a share is 2^32 */
+    int64_t *first;   /* [classes + 1] first place of each class in `example` */
     int64_t *example; /* [count] by class, ascending within one */
 };
 

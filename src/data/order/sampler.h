@@ -13,10 +13,10 @@
 
 typedef struct tr_sampler tr_sampler;
 
-/* Reads all labels of a source with classes. `shares` [count], or NULL for the same share for each class that
-   has examples: in what proportion classes are drawn; not negative, some above 0. TR_EINVAL for a source
-   without classes, other than as many shares as classes, and a share for a class that has no examples.
-   Returned, destroy with tr_sampler_destroy(). */
+/* Reads all labels of a source with classes. `shares` [count], in proportion to which classes are drawn:
+   not negative, and at least one above 0. NULL: the same share for each class that has examples. TR_EINVAL
+   for a source without classes, a number of shares other than that of classes, and a positive share for a
+   class without examples. Returned, destroy with tr_sampler_destroy(). */
 tr_status tr_sampler_create(const tr_source *source, const float *shares, int32_t count, tr_sampler **out);
 /* Accepts NULL, nulls the handle. */
 void tr_sampler_destroy(tr_sampler **sampler);

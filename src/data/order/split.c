@@ -10,15 +10,16 @@
 /* What both parts share. */
 struct whole {
     tr_source *source;
-    struct tr_permutation order; /* of all examples */
-    int64_t begin, end;          /* positions of the second part; the first one has all others */
-    int64_t *example; /* [count] of each position, the second part's in a row; NULL: by the order */
+    struct tr_permutation order; /* the permutation of all examples */
+    int64_t begin, end;          /* positions of the second part; the first part has all others */
+    int64_t *example; /* [count] example at each position, with the second part's consecutive; NULL: use
+                         the order */
     int users;        /* parts that are open */
 };
 
 struct part {
     tr_source base;
-    struct tr_source_class class; /* the whole's, but for what is below */
+    struct tr_source_class class; /* that of the whole, with the changes below */
     struct whole *whole;
     bool second;
 };
@@ -97,7 +98,7 @@ static void part_destroy(tr_source *base)
     tr_free(part);
 }
 
-/* Counts as a user of the whole on success. */
+/* Adds a user of the whole on success. */
 static tr_status make_part(struct whole *whole, bool second, tr_source **out)
 {
     const tr_source *source = whole->source;
@@ -105,9 +106,10 @@ static tr_status make_part(struct whole *whole, bool second, tr_source **out)
     struct part *part = tr_alloc_zero(1, sizeof *part);
     if (!part) return TR_ENOMEM;
     part->class = *source->class;
-    part->class.name = "part"; /* which the digest has, so that it is the same of what the cache unpacked */
+    part->class.name = "part"; /* part of the digest: it must not depend on whether the cache unpacked the
+                                  data */
     part->class.read = part_read;
-    part->class.read_run = NULL; /* no two examples are in a row there */
+    part->class.read_run = NULL; /* no two examples of a part are consecutive in the whole */
     part->class.digest = part_digest;
     part->class.destroy = part_destroy;
     if (source->class->labelled) part->class.labelled = part_labelled;
@@ -129,7 +131,7 @@ static tr_status make_part(struct whole *whole, bool second, tr_source **out)
 
 /* ---- which examples ---- */
 
-/* Where the second part lies among positions. */
+/* Determines which positions the second part has. */
 static tr_status place_parts(struct whole *whole, const struct tr_split *split)
 {
     int64_t count = whole->source->info.count, second = (int64_t)((double)count * split->share + 0.5);
@@ -150,7 +152,7 @@ static tr_status place_parts(struct whole *whole, const struct tr_split *split)
     return TR_OK;
 }
 
-/* The classes of examples by their positions, and how many examples are of lower classes than each. */
+/* Reads the classes of examples by position, and for each class the number of examples of lower classes. */
 static tr_status read_classes(const struct whole *whole, int32_t *label, int64_t *lower)
 {
     const tr_source *source = whole->source;
@@ -193,7 +195,7 @@ static tr_status stratify(struct whole *whole, const struct tr_split *split)
         int64_t at = second ? info->count - ++seconds : firsts++;
         whole->example[at] = (int64_t)tr_permutation_at(&whole->order, (uint64_t)p);
     }
-    /* The second part was listed from its end. */
+    /* The second part was listed in reverse, from the end. */
     for (int64_t low = firsts, high = info->count - 1; low < high && status == TR_OK; low++, high--) {
         int64_t kept = whole->example[low];
         whole->example[low] = whole->example[high];
@@ -206,10 +208,10 @@ static tr_status stratify(struct whole *whole, const struct tr_split *split)
     return status;
 }
 
-/* Examples up to which a list of all is worth its memory, 512 KiB. */
+/* Up to so many examples a list of all is worth its memory, 512 KiB. */
 #define LISTED ((int64_t)1 << 16)
 
-/* The examples in the order of the split. */
+/* Lists the examples in the order of the split. */
 static tr_status list(struct whole *whole)
 {
     const int64_t count = whole->source->info.count;
@@ -234,7 +236,7 @@ tr_status tr_split_first(tr_source *source, const struct tr_split *split, tr_sou
                                     (uint64_t)source->info.count);
     if (status == TR_OK) status = split->stratified ? stratify(whole, split) : list(whole);
     if (status == TR_OK) status = make_part(whole, false, out);
-    release(whole); /* the part is its user */
+    release(whole); /* Warnings about changed files, and about lack of memory, are given once. */
     if (status != TR_OK) return status;
     /* Changes of the files, and lack of memory, are reported once. */
     (*out)->files = source->files;

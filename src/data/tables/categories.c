@@ -80,7 +80,7 @@ static tr_status refuse(int64_t line, const char *why)
                    line + 1, why);
 }
 
-/* The number on a line of its own. */
+/* Reads the number on a line. */
 static bool read_count(const char *line, size_t length, int64_t most, int64_t *count)
 {
     char text[16];
@@ -90,7 +90,7 @@ static bool read_count(const char *line, size_t length, int64_t most, int64_t *c
     return !tr_text_int64(text, count) && *count >= 0 && *count <= most;
 }
 
-/* The columns, of which *columns there are; with `out`, their names are taken. */
+/* Reads the columns, of which there are *columns; with `out`, also takes their names. */
 static tr_status read_columns(const char *part, int32_t *columns, struct tr_categories *out)
 {
     struct tr_state_reader reader;

@@ -94,7 +94,7 @@ static const struct tr_option csv_options[] = {
          "shift and scale each feature, but for `categories`, to mean 0 and deviation 1 over the training "
          "data"},
     TR_OPTIONS_BAD(struct tr_csv_options),
-    /* Those that JSON has not, last. */
+    /* Options that JSON does not have come last. */
     TR_CSV_OPTION_SEPARATOR(struct tr_csv_options),
     TR_CSV_OPTION_HEADER(struct tr_csv_options),
 };
@@ -106,22 +106,22 @@ static const struct tr_option csv_options[] = {
 struct csv_source {
     tr_source base;
     int32_t columns; /* of features */
-    float *features; /* [count][columns]: scaled numbers, and numbers of names */
+    float *features; /* [count][columns]: scaled numbers, and numbers that stand for names */
     int32_t *label;  /* [count], classes */
     float *values;   /* [count][values] */
-    /* Holds these three where they may be larger than memory; and the bytes that have been looked at since
-       its pages were left the last time. */
+    /* Holds these three where they may be larger than memory; and the bytes of it that were used since its
+       pages were last released. */
     struct tr_spill spill;
     atomic_size_t looked_at;
     struct tr_scaling scaling;
     struct tr_class_names names; /* of classes, where labels are names */
 };
 
-/* A row has been looked at: from time to time all that lies in memory of a spill is left. */
+/* Notes the use of a row: from time to time the pages of a spill are released. */
 static void leave_behind(const struct csv_source *source)
 {
     if (!source->spill.data) return;
-    atomic_size_t *looked_at = (atomic_size_t *)&source->looked_at; /* no part of what a source is */
+    atomic_size_t *looked_at = (atomic_size_t *)&source->looked_at; /* not part of the source's value */
     const size_t row = (size_t)(source->columns + source->base.info.values + 1) * sizeof(float);
     if (atomic_fetch_add(looked_at, row) < LEFT_BEHIND) return;
     atomic_store(looked_at, 0);
@@ -221,13 +221,13 @@ static const struct tr_source_class json_class = {
 
 /* ---- rows ---- */
 
-/* Whether the current row, which is good, is left out for what it misses. */
+/* Whether the current row, which is valid, is left out for its missing values. */
 static bool is_left_out(const struct tr_csv_table *table)
 {
     return table->gaps && table->options->missing == TR_MISSING_SKIP;
 }
 
-/* *left_out: rows that miss something. */
+/* *left_out: the number of rows left out for missing values. */
 static tr_status survey(struct tr_csv_table *table, struct tr_bad *bad, int64_t *left_out, int32_t *largest)
 {
     struct tr_lines lines = tr_csv_rows(table);
@@ -301,7 +301,7 @@ static tr_status row_of(void *user, int64_t index, float *to)
     return TR_OK;
 }
 
-/* What is done to the numbers of a row, each with its place among the numbers towards the network. */
+/* A change to the numbers of a row; `place` is that of each among the network's inputs. */
 typedef void (*number_change)(const struct csv_source *source, float *number, int32_t place, const void *how);
 
 static void change_numbers(struct csv_source *source, number_change change, const void *how)
@@ -333,7 +333,7 @@ static void scale_number(const struct csv_source *source, float *number, int32_t
     *number = (float)(((double)*number - scaling->mean[place]) / scaling->deviation[place]);
 }
 
-/* With `trained`, means are those of the training data. */
+/* With `trained`, uses the means of the training data. */
 static tr_status fill_gaps(const struct tr_csv_table *table, bool trained, struct csv_source *source)
 {
     const struct tr_source_info *info = &source->base.info;
@@ -353,7 +353,7 @@ static tr_status fill_gaps(const struct tr_csv_table *table, bool trained, struc
 
 /* ---- names of classes ---- */
 
-/* Whether labels are names, and which there are already. */
+/* Determines whether labels are names, and takes those that are known. */
 static tr_status settle_names(struct tr_csv_table *table, const char *state)
 {
     int label = table->options->label;
@@ -368,7 +368,7 @@ static tr_status settle_names(struct tr_csv_table *table, const char *state)
         table->path);
 }
 
-/* The names go to the source. */
+/* Moves the names to the source. */
 static tr_status take_names(struct tr_csv_table *table, struct csv_source *source)
 {
     int32_t wanted = table->options->classes;
@@ -398,7 +398,7 @@ static tr_status read_state(const char *state, const char *path, struct csv_sour
 
 /* ---- categories ---- */
 
-/* The names of the training data, whose columns of names are the same. */
+/* Takes the names of the training data, which must have the same columns of names. */
 static tr_status take_categories(struct tr_csv_table *table, const struct csv_source *source)
 {
     const struct tr_categories *trained = &source->scaling.categories;
@@ -416,7 +416,7 @@ static tr_status take_categories(struct tr_csv_table *table, const struct csv_so
     return tr_categories_copy(trained, &table->categories);
 }
 
-/* The names that were collected go to the source, which has numbers for each from now on. */
+/* Moves the collected names to the source, and replaces them by their numbers in the data. */
 static tr_status settle_categories(struct tr_csv_table *table, struct csv_source *source)
 {
     struct tr_categories *categories = &table->categories;
@@ -440,7 +440,7 @@ static tr_status settle_categories(struct tr_csv_table *table, struct csv_source
 
 /* ---- opening ---- */
 
-/* In a file in `directory`. */
+/* Moves the data to a file in `directory`. */
 static tr_status spill(struct csv_source *source, const char *directory)
 {
     const struct tr_source_info *info = &source->base.info;

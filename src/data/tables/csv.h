@@ -6,8 +6,9 @@
 
 /* {csv: {path: PATH, ...}}. State: scaling.txt, see data/tables/scaling.h. */
 extern const struct tr_source_format tr_source_format_csv;
-/* {json: {path: PATH, ...}}: the same of lines that are JSON objects. Its options are a struct
- * tr_csv_options, too. */
+/* {json: {path: PATH, ...}}: the same, from lines that are JSON objects. Its options are a struct
+ * tr_csv_options, too.
+ */
 extern const struct tr_source_format tr_source_format_json;
 
 #endif

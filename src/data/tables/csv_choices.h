@@ -1,4 +1,4 @@
-/* Options that all formats of tables as text have. */
+/* Options of all formats of tables as text. */
 #ifndef TR_DATA_CSV_CHOICES_H
 #define TR_DATA_CSV_CHOICES_H
 

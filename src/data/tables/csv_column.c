@@ -10,7 +10,7 @@
 
 #define COLUMNS_MAX 4096
 
-/* Which column it is, from the fields of the first line; *header: whether that line has names. */
+/* Finds the column by the fields of the first line; *header: whether that line has names. */
 static tr_status find(const char *path, const char *column, const struct tr_csv_field *fields, int32_t count,
                       int32_t *number, bool *header)
 {

@@ -17,7 +17,7 @@ char tr_csv_guess(const char *line, size_t length)
         if (line[i] != ',' || found == ',') continue;
         bool decimal = i > 0 && i + 1 < length && tr_is_digit(line[i - 1]) && tr_is_digit(line[i + 1]);
         if (!decimal) return ',';
-        found = ','; /* unless a semicolon or tab comes: then it is in a number */
+        found = ','; /* unless a semicolon or tab follows: then it is part of a number */
     }
     return found;
 }
@@ -69,8 +69,8 @@ tr_status tr_csv_split(const struct tr_lines *lines, char separator, struct tr_c
     }
 }
 
-/* Up to 15 digits with up to 15 of them after a point: both parts of the quotient are exact, so it is the
-   nearest double. False for any other form. */
+/* Up to 15 digits with up to 15 of them after a point: both parts of the quotient are exact, so the result
+   is the nearest double. False for any other form. */
 static bool short_decimal(struct tr_csv_field field, double *number)
 {
     static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -116,7 +116,7 @@ const char *tr_csv_number(struct tr_csv_field field, double *number)
     return tr_text_double(text, number);
 }
 
-/* Names of columns that a message looks through. */
+/* Most names of columns that a message searches. */
 #define NAMES_MAX 1024
 
 tr_status tr_csv_no_column(const char *path, const char *what, const char *column,

@@ -19,12 +19,12 @@ static struct tr_lines table_lines(const struct tr_csv_table *table)
     return tr_lines_of(table->path, (const char *)table->file.data, table->file.size);
 }
 
-/* What was walked over of a text that is not held in memory need not stay there. */
+/* Releases the part of a text in a file that was read. */
 static void leave_behind(struct tr_csv_table *table, const struct tr_lines *lines)
 {
     if (!table->text.data) return;
     size_t at = (size_t)(lines->line - (const char *)table->text.data);
-    if (at < table->left) table->left = 0; /* another walk */
+    if (at < table->left) table->left = 0; /* a new walk began */
     if (at - table->left < LEFT_BEHIND) return;
     tr_spilled_text_leave(&table->text);
     table->left = at;
@@ -55,7 +55,7 @@ static bool is_number(struct tr_csv_field field)
     return tr_csv_number(field, &number) == NULL;
 }
 
-/* The only label column, where it is known without the names of columns; else -1. */
+/* The only label column, where it is known without names of columns; else -1. */
 static int32_t plain_label_column(const struct tr_csv_table *table)
 {
     const struct tr_csv_options *options = table->options;
@@ -74,16 +74,16 @@ static bool is_listed_by_number(const struct tr_string_list *list, int32_t colum
     return false;
 }
 
-/* Whether options that name columns by number allow the column to hold no number. */
+/* Whether options that name columns by number declare that the column holds no numbers. */
 static bool is_no_number_by_number(const struct tr_csv_table *table, int32_t column)
 {
     return is_listed_by_number(&table->options->skip_columns, column) ||
            is_listed_by_number(&table->options->categories, column);
 }
 
-/* A field that is no number makes the first line a header; but not the class alone, which may be a name.
-   Names of columns are seldom numbers: where some fields are, the line may be a row with a bad field, and
-   leaving it out must not go unseen. */
+/* A field that is not a number makes the first line a header. The class is an exception, since it may be a
+   name. Names of columns are seldom numbers: where some fields are numbers, the line may be a row with a
+   bad field, and leaving it out must be reported. */
 static void guess_header(struct tr_csv_table *table, const struct tr_lines *lines)
 {
     int32_t numbers = 0, name = -1, label = plain_label_column(table);
@@ -94,7 +94,7 @@ static void guess_header(struct tr_csv_table *table, const struct tr_lines *line
         else if (name < 0 && i != label && !gap && !is_no_number_by_number(table, i))
             name = i;
     }
-    /* Nothing but a label and gaps tells no row from a header. */
+    /* With nothing but a label and gaps, the line may be a row or a header. */
     if (name < 0 && numbers == 0) name = 0;
     table->header = name >= 0;
     if (name < 0 || numbers == 0) return;
@@ -116,14 +116,14 @@ static tr_status split(struct tr_csv_table *table, const struct tr_lines *lines,
     return tr_json_row_read(&table->json, lines, table->fields);
 }
 
-/* Where a field is, for messages. */
+/* The place of a field, for messages. */
 static const char *place_of(const struct tr_csv_table *table, const struct tr_lines *lines,
                             struct tr_csv_field field)
 {
     return table->options->json ? lines->line : field.at;
 }
 
-/* Names of columns stand for the fields of a first line. */
+/* Gives names of columns to the fields of the first line. */
 static void take_names(struct tr_csv_table *table)
 {
     for (int32_t i = 0; i < table->columns; i++)
@@ -219,7 +219,7 @@ static tr_status find_labels(struct tr_csv_table *table)
     return TR_OK;
 }
 
-/* Whether each column is named by the options, as a label or to be left out. */
+/* Whether the options name every column, as a label or as left out. */
 static bool options_name_all(const struct tr_csv_table *table)
 {
     const struct tr_csv_options *options = table->options;
@@ -227,7 +227,7 @@ static bool options_name_all(const struct tr_csv_table *table)
            options->label_columns.count + options->skip_columns.count >= table->columns;
 }
 
-/* Those that are left out; the rest are features. */
+/* Marks the columns to leave out; all others are features. */
 static tr_status find_skipped(struct tr_csv_table *table)
 {
     const struct tr_string_list *skipped = &table->options->skip_columns;
@@ -244,7 +244,8 @@ static tr_status find_skipped(struct tr_csv_table *table)
         table->features -= !table->is_skipped[column];
         table->is_skipped[column] = true;
     }
-    /* Whoever names labels and leaves out the rest wants labels alone, for what is joined with them. */
+    /* If options name all columns as labels or left out, only labels are wanted: a joined source has the
+       features. */
     bool wanted = options_name_all(table);
     if (table->features > 0 || wanted) return TR_OK;
     return tr_fail(TR_EFORMAT,
@@ -253,7 +254,7 @@ static tr_status find_skipped(struct tr_csv_table *table)
                    table->path, table->columns, table->labels);
 }
 
-/* Those that hold names. */
+/* Marks the columns that hold names. */
 static tr_status find_categories(struct tr_csv_table *table)
 {
     const struct tr_string_list *given = &table->options->categories;
@@ -306,7 +307,7 @@ bool tr_csv_has_names(struct tr_csv_table *table)
     return names;
 }
 
-/* The next step for a field that is no number. */
+/* The next step for a field that should be a number. */
 static const char *advice(const struct tr_csv_table *table, struct tr_csv_field field, bool is_label)
 {
     bool letters = false, words = false;
@@ -340,7 +341,7 @@ static tr_status fail_field(const struct tr_csv_table *table, const struct tr_li
                          field.at, wrong, advice(table, field, table->is_label[i]));
 }
 
-/* A label that is a name becomes its number; while names are collected, 0. */
+/* Reads a label that is a name as its number; 0 while names are collected. */
 static tr_status read_name(struct tr_csv_table *table, const struct tr_lines *lines, int32_t i)
 {
     struct tr_csv_field field = table->fields[i];
@@ -364,7 +365,7 @@ static tr_status read_name(struct tr_csv_table *table, const struct tr_lines *li
     return status;
 }
 
-/* A feature that is a name becomes its number, -1 for none that is known; while names are collected, 0. */
+/* Reads a feature that is a name as its number, -1 for an unknown name; 0 while names are collected. */
 static tr_status read_category(struct tr_csv_table *table, const struct tr_lines *lines, int32_t i)
 {
     struct tr_csv_field field = table->fields[i];
@@ -388,7 +389,7 @@ static tr_status read_category(struct tr_csv_table *table, const struct tr_lines
     return fail_field(table, lines, i, "is no name of the training data; set unknown: zeros, or correct it");
 }
 
-/* Field `i` of the current line. */
+/* Reads field `i` of the current line. */
 static tr_status read_field(struct tr_csv_table *table, const struct tr_lines *lines, int32_t i)
 {
     struct tr_csv_field field = table->fields[i];

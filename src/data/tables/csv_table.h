@@ -1,7 +1,7 @@
-/* A table as text: its columns and its rows. Features are numbers, or names where options say so; a class may
+/* A table as text: its columns and rows. Features are numbers, or names where options say so; a class may
  * be a name.
  *
- * Rows are walked with tr_csv_next(), any number of times; a row is good or bad the same way in every walk.
+ * Rows are walked with tr_csv_next(), any number of times; each walk finds the same rows good or bad.
  */
 #ifndef TR_DATA_CSV_TABLE_H
 #define TR_DATA_CSV_TABLE_H
@@ -32,8 +32,8 @@ struct tr_csv_options {
     bool standardize;
     int on_bad_record;
     double max_bad;
-    /* No options of their own: lines are JSON objects, data/tables/json_row.h; and where what the table takes
-       is laid out, data/files/spill.h, NULL: in memory. Borrowed. */
+    /* Not from the options: lines are JSON objects (data/tables/json_row.h); directory for unpacked
+       contents (data/files/spill.h), NULL: in memory. Borrowed. */
     bool json;
     const char *spill;
 };
@@ -42,27 +42,27 @@ struct tr_csv_table {
     const char *path;
     const struct tr_csv_options *options;
     struct tr_load file;         /* the text, */
-    struct tr_spilled_text text; /* which this one has where options->spill */
-    size_t left;                 /* bytes of that which have been walked over and left */
+    struct tr_spilled_text text; /* which this owns where options->spill */
+    size_t left;                 /* bytes of it that were walked over and released */
     char separator;
-    bool header;             /* the first line is no row */
+    bool header;             /* the first line is a header */
     struct tr_json_row json; /* where lines are JSON */
     int32_t columns;
     bool *is_label;                  /* [columns] */
     bool *is_skipped;                /* [columns] */
-    int32_t *feature;                /* [columns] its number among the features; -1: it is none */
+    int32_t *feature;                /* [columns] number among the features; -1: no feature */
     int32_t labels;                  /* label columns */
     int32_t features;                /* columns that are neither labels nor skipped */
-    bool named;                      /* the label is a name; set by the caller, as are the next two */
-    bool collects;                   /* names of the rows that are read are added to those known */
-    bool learned;                    /* names of good rows are all known, since they are of this table */
+    bool named;                      /* the label is a name; this and the next two are set by the caller */
+    bool collects;                   /* unknown names in rows are added to the known ones */
+    bool learned;                    /* the names are those of this table, so no row has an unknown one */
     struct tr_class_names names;     /* owned by the caller */
-    int32_t classes;                 /* class labels are below this; 0: not known yet. Set by the caller */
-    bool *is_category;               /* [features]: of names */
-    struct tr_categories categories; /* [features] known or collected, as `names` are */
+    int32_t classes;                 /* class labels are below this; 0: not known. Set by the caller */
+    bool *is_category;               /* [features]: holds names */
+    struct tr_categories categories; /* [features] names, known or collected as `names` are */
     struct tr_csv_field *fields;     /* [columns], of the current line */
-    double *row; /* [columns], of the current line; NaN: a feature that is missing; of names their numbers */
-    bool gaps;   /* the current line misses a feature, or, where such rows are skipped, its label */
+    double *row; /* [columns], of the current line; NaN: missing; for names their numbers */
+    bool gaps;   /* the current line lacks a feature or, where such rows are skipped, its label */
 };
 
 /* Loads the file and settles its columns. `path` and `options` are borrowed while the table is in use.
@@ -71,18 +71,18 @@ tr_status tr_csv_table_open(const char *path, const struct tr_csv_options *optio
                             struct tr_csv_table *table);
 void tr_csv_table_release(struct tr_csv_table *table);
 
-/* The column that `name` means, which is its name or its number, before the first row is read. TR_EINVAL
+/* Finds the column that `name` means, a name or a number; call it before the first row is read. TR_EINVAL
    where there is none; `what` is its use, for the message. */
 tr_status tr_csv_find_column(const struct tr_csv_table *table, const char *what, const char *name,
                              int32_t *column);
 
 /* The failure of a table without a line: TR_EFORMAT. */
 tr_status tr_csv_empty(const char *path);
-/* Before the first row. */
+/* The position before the first row. */
 struct tr_lines tr_csv_rows(const struct tr_csv_table *table);
-/* Moves to the next row; empty lines are none. False at the end. */
+/* Moves to the next row, over empty lines. False at the end. */
 bool tr_csv_next(struct tr_lines *lines);
-/* Whether the labels are names: those of all rows are no numbers. For tables of classes. */
+/* Whether the labels are names: no row has a number as its label. For tables of classes. */
 bool tr_csv_has_names(struct tr_csv_table *table);
 /* Reads the current row into table->row and table->gaps. TR_EFORMAT with line and column when it is bad. */
 tr_status tr_csv_read(struct tr_csv_table *table, const struct tr_lines *lines);

@@ -43,7 +43,7 @@ static tr_status check_name(const tr_config *node, const char *name)
         name, TR_NAMED_SHAPE_NAME);
 }
 
-/* Whether there are sources, with names. */
+/* Checks that there are sources, with names. */
 static tr_status check_sources(const struct join_options *options)
 {
     const tr_config *sources = options->sources;
@@ -62,7 +62,7 @@ static tr_status check_sources(const struct join_options *options)
     return TR_OK;
 }
 
-/* The number of the source called `name`, -1: none. */
+/* The number of the source called `name`, -1 if there is none. */
 static int32_t find_source(const tr_config *sources, const char *name)
 {
     for (int32_t k = 0; k < tr_config_count(sources); k++)
@@ -144,7 +144,7 @@ static tr_status check_counts(const struct join_source *join)
     return TR_OK;
 }
 
-/* Which source has the labels. */
+/* Determines which source has the labels. */
 static tr_status choose_labels(struct join_source *join, const struct join_options *options)
 {
     join->labels = options->labels ? find_source(options->sources, options->labels) : -1;
@@ -169,7 +169,7 @@ static tr_status choose_labels(struct join_source *join, const struct join_optio
     return TR_OK;
 }
 
-/* Images first. Sources of nothing but labels are no part. */
+/* Orders the parts, images first. A source with only labels is no part. */
 static void order_parts(struct join_source *join)
 {
     struct tr_source_parts *parts = &join->parts;
@@ -266,7 +266,7 @@ static tr_status join_files(const void *options_, const char *directory, struct 
     return TR_OK;
 }
 
-/* Its sources do, each for itself. */
+/* The sources unpack, each for itself. */
 static bool join_unpacks(const void *options, const struct tr_source_files *files)
 {
     (void)options;

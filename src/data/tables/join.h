@@ -1,4 +1,4 @@
-/* Several sources as one: example i is made of example i of each. */
+/* Joins several sources: example i consists of example i of each. */
 #ifndef TR_DATA_JOIN_H
 #define TR_DATA_JOIN_H
 
@@ -6,10 +6,10 @@
 
 /* {join: {sources: {NAME: {FORMAT: ...}, ...}, labels: NAME}}. Two to TR_SOURCE_PARTS sources of images or
    numbers with equally many examples; labels are those of the only one that has some, or of the one that
-   `labels` names. An example is a vector: images first, then numbers, each in the order of the file; bytes of
-   images count as numbers from 0 to 255. What has its own kind is read by read_parts(). State: sources.txt,
-   for each source a part (data/state.h) of the kind "sources", whose first line is its name and whose other
-   lines are its own state. */
+   `labels` names. An example is a vector: images first, then numbers, each in the order of the file; bytes
+   of images count as numbers from 0 to 255. read_parts() gives each part in its own type. State:
+   sources.txt, for each source a part (data/state.h) of the kind "sources", whose first line is its name
+   and whose other lines are its own state. */
 extern const struct tr_source_format tr_source_format_join;
 
 /* The state of the source called `name` within that of all (NULL: there is none); *out is NULL where it has

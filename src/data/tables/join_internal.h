@@ -1,4 +1,4 @@
-/* Joined sources as a source: what reading (join_source.c) and opening (join.c) share. */
+/* Joined sources: shared by reading (join_source.c) and opening (join.c). */
 #ifndef TR_DATA_JOIN_INTERNAL_H
 #define TR_DATA_JOIN_INTERNAL_H
 
@@ -11,12 +11,12 @@ struct join_source {
     tr_source *source[TR_SOURCE_PARTS]; /* in the order of the file */
     int32_t labels;                     /* the source with the labels, -1: none */
     struct tr_source_parts parts;
-    int32_t of_part[TR_SOURCE_PARTS]; /* which source a part is of */
+    int32_t of_part[TR_SOURCE_PARTS]; /* the source of each part */
 };
 
 extern const struct tr_source_class join_class;
 
-/* The slot `destroy` of the class, for sources that are not open yet, too. */
+/* The slot `destroy` of the class; also for joins whose sources are not all open. */
 void join_destroy(tr_source *base);
 
 #endif

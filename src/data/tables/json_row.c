@@ -10,13 +10,13 @@
 
 #define COLUMNS_MAX (1 << 16)
 
-/* A line on its way: its values one after the other, each with its name. */
+/* A line while it is read: its values one after the other, each with its name. */
 struct walk {
     struct tr_json_row *row;
     const struct tr_lines *lines;
     bool learns;
-    int32_t next; /* column that the last value would be followed by, where members keep their order */
-    int64_t *begin, *end; /* [columns] of the text of each field; begin < 0: missing */
+    int32_t next;         /* the column of the next value, if members keep their order */
+    int64_t *begin, *end; /* [columns] place of each field in the text; begin < 0: missing */
     struct tr_text text;
 };
 
@@ -58,7 +58,7 @@ static tr_status add_field(struct walk *walk, const char *name, const char *text
     TR_TRY(find_column(walk, name, &column));
     walk->next = column + 1;
     if (walk->learns) return TR_OK;
-    if (walk->begin[column] >= 0) /* "a.b" and an object "a" with "b" */
+    if (walk->begin[column] >= 0) /* "a.b" is both a member and "b" within an object "a" */
         return tr_lines_fail(walk->lines, walk->lines->line, "two values are called \"%.60s\"", name);
     walk->begin[column] = (int64_t)walk->text.length;
     tr_text_add(&walk->text, text);
@@ -66,7 +66,7 @@ static tr_status add_field(struct walk *walk, const char *name, const char *text
     return walk->text.failed ? TR_ENOMEM : TR_OK;
 }
 
-/* Recursion is as deep as documents may be. */
+/* Recursion is limited by the depth of documents. */
 static tr_status add_value(struct walk *walk, const char *name, const struct tr_json_value *value)
 {
     char number[TR_TEXT_NUMBER_SIZE];

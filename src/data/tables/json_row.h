@@ -1,8 +1,8 @@
 /* Lines that are JSON objects, as the fields of a table's row.
  *
- * The members of the first line name the columns. Members of an object within are columns called "a.b",
- * elements of an array "a.0", "a.1" and so on. A later line may lack members, which are missing then, as null
- * is, and has no others. Texts are fields as they are, true and false are 1 and 0.
+ * The members of the first line name the columns. Members of nested objects are columns called "a.b",
+ * elements of an array "a.0", "a.1" and so on. A later line may lack members, which count as missing, as
+ * null does; it must not have others. Texts become fields unchanged; true and false become 1 and 0.
  */
 #ifndef TR_DATA_JSON_ROW_H
 #define TR_DATA_JSON_ROW_H

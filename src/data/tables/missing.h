@@ -1,4 +1,4 @@
-/* What stands for a number that is missing: the choices of the option `missing`. */
+/* Replacing missing numbers: the choices of the option `missing`. */
 #ifndef TR_DATA_MISSING_H
 #define TR_DATA_MISSING_H
 
@@ -6,8 +6,8 @@
 
 enum tr_missing { TR_MISSING_STOP, TR_MISSING_SKIP, TR_MISSING_MEAN, TR_MISSING_CONSTANT };
 
-/* The rows of a table of choices, without its end. `column` is the word for what a number is of, a string;
-   `skip`: the row for leaving examples out, TR_MISSING_SKIPS where that can be, or nothing. */
+/* The rows of a table of choices, without its end. `column` is the word for the source of a number, a
+   string. `skip` is the row for leaving examples out, TR_MISSING_SKIPS where that is possible, or nothing. */
 #define TR_MISSING_CHOICES(column, skip)                                                                     \
     {.name = "stop", .value = TR_MISSING_STOP, .help = "error with line and column"},                        \
         skip{.name = "mean",                                                                                 \

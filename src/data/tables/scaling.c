@@ -52,7 +52,7 @@ static const char *take_number(struct tr_csv_field *rest, double *number)
     return tr_csv_number(field, number);
 }
 
-/* All lines have a third number, or none. */
+/* Reads the third number of a line; all lines have one, or none has. */
 static tr_status read_fill(struct tr_csv_field rest, int64_t i, struct tr_scaling *out)
 {
     if (i == 0 && rest.length > 0) TR_TRY(tr_scaling_add_fill(out));
@@ -157,7 +157,7 @@ void tr_scaling_apply(const struct tr_scaling *scaling, int64_t rows, const floa
 
 /* ---- measuring ---- */
 
-/* Adds something of each row to sums of columns. */
+/* Adds a function of each row to sums of columns. */
 typedef void (*adder)(struct tr_scaling *scaling, const float *row, double *sum, int64_t *present);
 
 static void add_present(struct tr_scaling *scaling, const float *row, double *sum, int64_t *present)

@@ -1,12 +1,12 @@
 /* Windows over time series.
  *
- * Rows of a series stand together, in the order of time; a series ends where the column `series` has another
- * name. Of the n rows of each, a part [from, until) has rows n * from to n * until - 1, both bounds rounded,
- * so that parts that meet share no row. Example k of a series is the window that begins at row k * stride of
- * its part; its label are the targets `horizon` rows behind the last row of the window, or of all rows up to
- * there. Windows and labels lie within one series and one part.
+ * The rows of a series are consecutive, in the order of time; a series ends where the column `series` has
+ * another name. Of the n rows of each, a part [from, until) has rows n * from to n * until - 1, both
+ * bounds rounded, so that adjacent parts share no row. Example k of a series is the window that begins at
+ * row k * stride of its part; its labels are the targets `horizon` rows after the last row of the window,
+ * or of all rows up to there. Windows and labels lie within one series and one part.
  *
- * Rows are kept once, as numbers of the network; examples are places in them.
+ * Rows are kept once, as numbers for the network; examples are places in them.
  */
 #include "data/tables/series.h"
 
@@ -132,7 +132,7 @@ struct series_source {
     float *input;              /* [rows][inputs] */
     float *target;             /* [rows][targets] */
     int64_t *begin;            /* [count] first row of each window */
-    struct tr_scaling scaling; /* of the numbers of an example: those of the inputs, `window` times */
+    struct tr_scaling scaling; /* of the numbers of an example: that of the inputs, `window` times */
 };
 
 static tr_status series_read(const tr_source *base, int64_t index, void *features, int64_t *length,
@@ -189,19 +189,19 @@ static const struct tr_source_class series_class = {
 
 /* ---- reading the table ---- */
 
-/* What is known while the table is read. */
+/* State while the table is read. */
 struct reading {
     const struct series_options *options;
     struct series_source *source;
-    struct tr_csv_options csv; /* lists are own, their texts borrowed */
+    struct tr_csv_options csv; /* lists are owned, their texts borrowed */
     struct tr_csv_table table;
     int32_t *input, *target; /* columns of the table */
     int32_t series, time;    /* likewise; -1: there is none */
     int64_t room;            /* of rows */
     int64_t *first;          /* [series_count + 1] first rows of series */
     int64_t series_count, series_room;
-    char *name, *then; /* of the series, and the time of the row before; NULL before the first */
-    /* Rows of the part that windows are taken of, for means and deviations. */
+    char *name, *then; /* the series and time of the last row; NULL before the first */
+    /* Rows of the part that windows are taken from, for means and deviations. */
     int64_t *part_row, part_rows;
 };
 
@@ -217,7 +217,7 @@ static void end_reading(struct reading *reading)
     tr_free(reading->part_row);
 }
 
-/* The columns that hold no numbers are left out of the table. */
+/* Leaves columns without numbers out of the table. */
 static tr_status describe_table(struct reading *reading)
 {
     const struct series_options *options = reading->options;
@@ -237,7 +237,7 @@ static tr_status describe_table(struct reading *reading)
     return TR_OK;
 }
 
-/* The columns of a list, or those of `others` [count] where it is empty. */
+/* The columns of a list; where it is empty, those of `others` [count]. */
 static tr_status find_columns(const struct tr_csv_table *table, const char *what,
                               const struct tr_string_list *list, const int32_t *others, int32_t other_count,
                               int32_t **columns, int32_t *count)
@@ -299,7 +299,7 @@ static tr_status keep_text(char **text, struct tr_csv_field field)
     return *text ? TR_OK : TR_ENOMEM;
 }
 
-/* A series ends where the row has another name, and time goes on within it. */
+/* A series ends where a row has another name; within a series time must increase. */
 static tr_status follow(struct reading *reading, const struct tr_lines *lines)
 {
     const struct tr_csv_table *table = &reading->table;
@@ -379,7 +379,7 @@ static tr_status read_rows(struct reading *reading)
 
 /* ---- windows ---- */
 
-/* The rows of the part of a series. */
+/* The rows of the part within a series. */
 static void part_of(const struct reading *reading, int64_t series, int64_t *begin, int64_t *end)
 {
     int64_t first = reading->first[series], rows = reading->first[series + 1] - first;
@@ -407,7 +407,7 @@ static bool has_gap(const float *numbers, int64_t count)
     return false;
 }
 
-/* Whether a window that begins there misses something that nothing stands for. */
+/* Whether the window that begins at this row has a gap that no value fills. */
 static bool is_left_out(const struct series_source *source, int64_t begin)
 {
     int64_t target = begin + source->window - 1 + (source->every_step ? 1 : source->horizon),
@@ -468,7 +468,7 @@ static tr_status row_of(void *user, int64_t index, float *to)
     return TR_OK;
 }
 
-/* That of the inputs, of the training data or measured here. */
+/* The scaling of the inputs, from the training data or measured here. */
 static tr_status make_scaling(struct reading *reading, const char *state, struct tr_scaling *own)
 {
     const struct series_options *options = reading->options;
@@ -491,7 +491,7 @@ static tr_status make_scaling(struct reading *reading, const char *state, struct
             "%s: missing: mean takes the means of the training data, which were read without; set it for "
             "data.train too",
             reading->table.path);
-    own->count = source->inputs; /* the first of all rows, which are alike */
+    own->count = source->inputs; /* that of the first row; all rows of a window have the same */
     return TR_OK;
 }
 
@@ -506,7 +506,7 @@ static void fill_gaps(const struct reading *reading, const struct tr_scaling *ow
             source->input[i] = (float)(mean ? own->fill[i % source->inputs] : options->missing_value);
 }
 
-/* The same for each row of a window. */
+/* Repeats the scaling for each row of a window. */
 static tr_status repeat_scaling(struct series_source *source, const struct tr_scaling *own)
 {
     TR_TRY(tr_scaling_create(source->base.info.floats, &source->scaling));
@@ -519,7 +519,7 @@ static tr_status repeat_scaling(struct series_source *source, const struct tr_sc
     return TR_OK;
 }
 
-/* Gaps are filled in, then the rows of the part are measured, and all are scaled. */
+/* Fills gaps, measures the rows of the part, then scales all rows. */
 static tr_status prepare(struct reading *reading, const char *state)
 {
     struct series_source *source = reading->source;
@@ -599,7 +599,7 @@ static tr_status series_files(const void *options, const char *directory, struct
     return tr_source_files_add(files, directory, ((const struct series_options *)options)->path);
 }
 
-/* Windows share their rows, which copies of examples would not. */
+/* Never: windows share their rows, which copies of examples would not. */
 static bool series_unpacks(const void *options, const struct tr_source_files *files)
 {
     (void)options;

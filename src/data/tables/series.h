@@ -1,4 +1,4 @@
-/* Windows over time series: rows of a table in the order of time, of one series or of several. */
+/* Windows over time series: rows of a table in the order of time, from one series or several. */
 #ifndef TR_DATA_SERIES_H
 #define TR_DATA_SERIES_H
 

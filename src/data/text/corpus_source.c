@@ -1,5 +1,5 @@
-/* The text is taken apart once: its tokens are kept as one stream, and a window is a place in it. So windows
- * that overlap cost no memory, and the order of examples may begin one at every token.
+/* The text is tokenized once. Its tokens are kept as one stream, and a window is a place in it. So windows
+ * that overlap cost no memory, and a window may begin at every token.
  */
 #include "data/text/corpus_source.h"
 
@@ -119,12 +119,12 @@ static const struct tr_source_class corpus_class = {
 
 /* ---- opening ---- */
 
-/* The text of a file, as long as it is read. */
+/* The text of a file while it is read. */
 struct reading {
     const char *path, *tokenizer;
     const struct corpus_options *options;
     struct tr_load file;
-    const char *text; /* behind a byte order mark */
+    const char *text; /* after a byte order mark */
     size_t length;
 };
 
@@ -143,7 +143,7 @@ static tr_status check_text(const struct reading *reading, const tr_vocabulary *
                    *at ? "no part of a UTF-8 character" : "not text");
 }
 
-/* The tokens [*first, *end) of `all` that are used. */
+/* The range of used tokens, [*first, *end) of `all`. */
 static tr_status share(const struct reading *reading, int64_t all, int64_t *first, int64_t *end)
 {
     const struct corpus_options *options = reading->options;
@@ -157,7 +157,7 @@ static tr_status share(const struct reading *reading, int64_t all, int64_t *firs
                    reading->path, *end > *first ? *end - *first : 0, wanted);
 }
 
-/* The bytes of the part that is used. */
+/* The used range in bytes. */
 static tr_status find_part(struct reading *reading, const tr_vocabulary *vocabulary)
 {
     int64_t all = tr_vocabulary_tokens(vocabulary, reading->text, reading->length), first, end;
@@ -216,7 +216,8 @@ static tr_status fill_from_ids(struct reading *reading, const char *state, struc
     return TR_OK;
 }
 
-/* The same of subwords. The part is taken of the tokens of the whole text: a cut does not change them. */
+/* The same for subwords. The part is taken from the tokens of the whole text, so that cutting does not
+   change them. */
 static tr_status fill_from_subwords(struct reading *reading, const char *state,
                                     struct tr_words_source *source, int64_t *tokens)
 {
@@ -239,7 +240,7 @@ static tr_status fill_from_subwords(struct reading *reading, const char *state,
     return TR_OK;
 }
 
-/* Whether a state is a vocabulary whose settings, the second line, end with this unit. */
+/* Whether a state is a vocabulary whose second line, the settings, ends with this unit. */
 static bool is_of_subwords(const char *state)
 {
     static const char unit[] = " unit bpe";

@@ -1,5 +1,5 @@
-/* A running text, cut into windows of tokens whose labels are the tokens that follow them: what language
- * models learn from.
+/* Running text, cut into windows of tokens, each with the next token as its label, to train language
+ * models.
  */
 #ifndef TR_DATA_CORPUS_SOURCE_H
 #define TR_DATA_CORPUS_SOURCE_H
@@ -7,7 +7,7 @@
 #include "data/source.h"
 
 /* {corpus: {path: PATH, unit: characters, window: 64, part: [0, 0.9], ...}}. State: vocabulary.txt
-   (data/text/vocabulary.h); with a state, its settings hold and those of the description are ignored. */
+   (data/text/vocabulary.h); with a state, its settings apply and those of the description are ignored. */
 extern const struct tr_source_format tr_source_format_corpus;
 
 #endif

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A label that is a name; its number is not known while names are collected. */
+/* Reads a label that is a name; while names are collected, its number is not known. */
 static tr_status parse_name(struct tr_text_labels *labels, const struct tr_lines *lines,
                             const struct tr_text_record *record, int32_t *label)
 {
@@ -57,7 +57,7 @@ static tr_status parse_label(const struct tr_lines *lines, const char *place, co
     return TR_OK;
 }
 
-/* The next label of a text's tokens in [*at, end), or false. */
+/* The next label in [*at, end), or false at the end. */
 static bool next_tag(const char **at, const char *end, const char **tag, size_t *length)
 {
     while (*at < end && tr_is_blank(**at)) (*at)++;
@@ -67,7 +67,7 @@ static bool next_tag(const char **at, const char *end, const char **tag, size_t 
     return *length > 0;
 }
 
-/* Reads the labels of tokens, of which the first `room` are written. */
+/* Reads the labels of tokens; the first `room` are written. */
 static tr_status parse_tags(const struct tr_text_labels *labels, const struct tr_lines *lines,
                             const struct tr_text_record *record, int32_t *out, int64_t room, int64_t *count,
                             int32_t *largest)
@@ -84,7 +84,7 @@ static tr_status parse_tags(const struct tr_text_labels *labels, const struct tr
     return TR_OK;
 }
 
-/* Whether labels are names: no record has a number. */
+/* Determines whether labels are names: no record has a number. */
 static tr_status find_names(const struct tr_text_labels *labels, const char *path, const char *file,
                             size_t size, bool *names)
 {
@@ -97,7 +97,7 @@ static tr_status find_names(const struct tr_text_labels *labels, const char *pat
         status = tr_text_records_next(&records, &more, &record);
         if (status == TR_OK && !more) break;
         if (status == TR_EFORMAT)
-            status = TR_OK; /* told when the record is checked */
+            status = TR_OK; /* reported when the record is checked */
         else if (status == TR_OK && record.label_length > 0) {
             char first = record.label[0];
             bool sign = (first == '-' || first == '+') && record.label_length > 1;

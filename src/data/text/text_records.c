@@ -34,8 +34,8 @@ static tr_status split_line(const struct tr_lines *lines, bool labels, struct tr
 
 /* ---- rows of tables ---- */
 
-/* Takes the text of a field that began with a quote, up to its end, over as many lines as it has; *at stands
-   after the first quote, and after the last one in the end. */
+/* Takes the text of a field up to its closing quote, over as many lines as it has; *at is after the
+   opening quote, and in the end after the closing one. */
 static tr_status take_quoted(struct tr_text_records *records, const char **at)
 {
     struct tr_lines *lines = &records->lines;

@@ -8,43 +8,44 @@
 
 enum tr_text_layout { TR_TEXT_LINES, TR_TEXT_TABLE };
 
-/* How a file is laid out; the members after `labels` are those of tables. */
+/* The layout of a file; members after `labels` are those of tables. */
 struct tr_text_form {
     int layout; /* enum tr_text_layout */
     bool labels;
     int separator; /* a character */
     bool header;
-    struct tr_string_list text_columns; /* by name or number; joined by a blank. Empty: the first */
-    char *label_column;                 /* NULL: the last */
+    struct tr_string_list text_columns; /* by name or number, joined by a blank. Empty: the first column */
+    char *label_column;                 /* NULL: the last column */
 };
 
 /* A record: its text and its label, "" where there are none. Borrowed until the next one is read. */
 struct tr_text_record {
     const char *text, *label;
     size_t length, label_length;
-    const char *place; /* of the label in the current line, for messages */
+    const char *place; /* position of the label in the current line, for messages */
 };
 
 /* A walk over the records of a file. */
 struct tr_text_records {
-    struct tr_lines lines; /* the current line; of a record of several the last one */
+    struct tr_lines lines; /* the current line; of a record of several lines the last one */
     const struct tr_text_form *form;
     struct tr_text made; /* of a table: the fields of the record one after another, each with a NUL */
-    size_t *field;       /* [columns + 1] where they begin in it */
+    size_t *field;       /* [columns + 1] beginnings of the fields in it */
     int32_t columns, label;
     int32_t text_count;
     int32_t *text; /* [text_count] */
     struct tr_text joined;
 };
 
-/* Starts before the first record; of a table also reads its first row and settles its columns. All borrowed
-   while records are read. Release with tr_text_records_release(), also after a failure. TR_EFORMAT. */
+/* Starts before the first record; for a table also reads its first row and determines its columns. All
+   borrowed while records are read. Release with tr_text_records_release(), also after a failure.
+   TR_EFORMAT. */
 tr_status tr_text_records_begin(const struct tr_text_form *form, const char *path, const char *text,
                                 size_t size, struct tr_text_records *records);
 void tr_text_records_release(struct tr_text_records *records);
 
-/* Reads the next record. *more becomes false after the last. TR_EFORMAT, with file, line and column, for one
-   that is bad; the walk then goes on after it. The same in every walk. TR_ENOMEM. */
+/* Reads the next record. *more becomes false after the last. TR_EFORMAT, with file, line and column, for a
+   bad record; the walk then continues after it. Each walk finds the same. TR_ENOMEM. */
 tr_status tr_text_records_next(struct tr_text_records *records, bool *more, struct tr_text_record *record);
 
 #endif

@@ -181,7 +181,7 @@ static const struct tr_source_class text_class = {
     .destroy = text_destroy,
 };
 
-/* What both passes over the file share. */
+/* Shared by both passes over the file. */
 struct reading {
     const char *path;
     const struct text_options *options;
@@ -190,7 +190,7 @@ struct reading {
     struct tr_text_labels labels;
 };
 
-/* A record taken apart. */
+/* A record, parsed. */
 struct example {
     struct tr_text_record record;
     int32_t label; /* of the text */
@@ -221,7 +221,7 @@ static tr_status next_example(struct reading *reading, struct tr_text_records *r
     return tr_text_labels_check(&reading->labels, lines, record, tokens, &example->label);
 }
 
-/* First pass: checks every record, counts examples, finds the largest label, counts words if wanted. */
+/* First pass: checks every record, counts examples, finds the largest label, and counts words if wanted. */
 static tr_status survey(struct reading *reading, struct tr_text_records *records, tr_vocabulary *counted,
                         struct tr_bad *bad)
 {
@@ -251,7 +251,7 @@ static bool make_room(int32_t **array, int64_t count, int64_t length, int64_t *r
     return true;
 }
 
-/* What is written in the second pass. */
+/* Output of the second pass. */
 struct encoding {
     struct text_source *source;
     int64_t tokens, token_room, label_room, examples;
@@ -313,7 +313,7 @@ static tr_status walk(struct reading *reading, struct text_source *source, tr_vo
     return status;
 }
 
-/* Ids are all there before the first text. */
+/* Ids are known before the first text. */
 static tr_status begin_ids(const struct reading *reading, struct text_source *source)
 {
     if (reading->options->ids > 0)

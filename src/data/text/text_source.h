@@ -4,8 +4,8 @@
 
 #include "data/source.h"
 
-/* {text: {path: PATH, ...}}. State: vocabulary.txt (data/text/vocabulary.h); with a state, its settings hold
-   and those of the description are ignored. */
+/* {text: {path: PATH, ...}}. State: vocabulary.txt (data/text/vocabulary.h); with a state, its settings
+   apply and those of the description are ignored. */
 extern const struct tr_source_format tr_source_format_text;
 
 #endif

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* How numbers lie in a file. */
+/* The layout of numbers in a file. */
 struct form {
     const uint8_t *data;
     int64_t count;
@@ -36,7 +36,7 @@ static tr_status read_array(const char *path, const uint8_t *data, size_t size, 
     return tr_fail(TR_EUNSUPPORTED, "%s: holds no integers in one dimension; save the tokens as such", path);
 }
 
-/* Number `index`; one that is negative is large. */
+/* Number `index`; a negative one becomes a large one. */
 static uint64_t number_at(const struct form *form, int64_t index)
 {
     const uint8_t *at = form->data + index * form->bytes;

@@ -1,5 +1,5 @@
-/* Files of numbers that another program gave the tokens of a text: a NumPy array [count] of integers, or
- * unsigned integers of 16 bits one after the other, the low byte first.
+/* Files of token ids from another program: a NumPy array [count] of integers, or unsigned 16-bit integers
+ * one after the other, low byte first.
  */
 #ifndef TR_DATA_TOKEN_IDS_H
 #define TR_DATA_TOKEN_IDS_H
@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads a file's bytes; `path` is for messages. All numbers are below `ids`. *tokens is returned, free with
-   tr_free(). TR_EFORMAT names the first number that is none of them; TR_EUNSUPPORTED, TR_ENOMEM. */
+/* Reads a file's bytes; `path` is for messages. All numbers must be below `ids`. *tokens is returned, free
+   with tr_free(). TR_EFORMAT names the first number that is not; TR_EUNSUPPORTED, TR_ENOMEM. */
 tr_status tr_token_ids_read(const char *path, const uint8_t *data, size_t size, int32_t ids, int32_t **tokens,
                             int64_t *count);
 

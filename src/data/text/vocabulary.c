@@ -182,7 +182,7 @@ tr_status tr_vocabulary_settle(tr_vocabulary *vocabulary, int64_t min_count, int
     while (kept < vocabulary->words && vocabulary->word[kept].count >= min_count) kept++;
     if (max_words > 0 && kept > max_words - 1) kept = max_words - 1;
     vocabulary->words = kept;
-    /* Room for token 0 is made at the end of the list, then it changes places with all others. */
+    /* Token 0 is added at the end of the list, which is then rotated by one. */
     TR_TRY(vocabulary_append(vocabulary, VOCABULARY_UNKNOWN, strlen(VOCABULARY_UNKNOWN)));
     struct vocabulary_word unknown = vocabulary->word[kept];
     memmove(vocabulary->word + 1, vocabulary->word, (size_t)kept * sizeof *vocabulary->word);

@@ -1,11 +1,11 @@
-/* What a text is made of (words, characters, bytes or subwords) and the numbers of these.
+/* The units of a text (words, characters, bytes or subwords) and their numbers.
  *
- * Token 0 stands for all that is not in the vocabulary; the others are numbered by descending count in the
- * training text, ties by their bytes. Bytes are their own numbers, and all are there; so are ids, numbers
- * that another program gave its tokens, which stand in texts as decimals that blanks separate. Words are what
- * blanks separate; characters are those of UTF-8. Subwords are those of a tokenizer (data/bpe/bpe.h). A
- * vocabulary that is saved with a model (state "vocabulary", see data/state.h) holds all that turns a text
- * into tokens:
+ * Token 0 stands for every unit that is not in the vocabulary; the others are numbered by descending count
+ * in the training text, ties by their bytes. Bytes are their own numbers, and all are there. The same
+ * holds for ids: token numbers from another program, in texts written as decimals between blanks. Words
+ * are separated by blanks; characters are those of UTF-8. Subwords are those of a tokenizer
+ * (data/bpe/bpe.h). A vocabulary that is saved with a model (state "vocabulary", see data/state.h) holds
+ * all that is needed to turn a text into tokens:
  *
  *     trireme vocabulary 1, <classes> classes, <lines> lines
  *     lower_case <0 or 1> max_tokens <number>[ unit characters|bytes|ids|bpe]
@@ -26,61 +26,62 @@
 typedef struct tr_vocabulary tr_vocabulary;
 
 enum tr_unit { TR_UNIT_WORDS, TR_UNIT_CHARACTERS, TR_UNIT_BYTES, TR_UNIT_IDS, TR_UNIT_BPE };
-/* "words", "characters", "bytes", "ids", "bpe": the choices of an option; and those of what is written as
- * text. */
+/* "words", "characters", "bytes", "ids", "bpe": the choices of an option; and the names used in a state's
+ * text.
+ */
 extern const struct tr_choice tr_unit_choices[], tr_text_unit_choices[];
-/* An example of so many is the longest that is read. */
+/* Most tokens of an example that is read. */
 #define TR_TOKENS_MAX (1 << 20)
 
 #define TR_VOCABULARY_MAX (1 << 24) /* words */
 #define TR_IDS_MAX        (1 << 20)
 
-/* lower_case: A to Z are read as a to z. max_tokens: longer texts are cut; 0: not. Returned, destroy with
-   tr_vocabulary_destroy(). */
+/* lower_case: A to Z are read as a to z. max_tokens: longer texts are cut; 0: never. Returned, destroy
+   with tr_vocabulary_destroy(). */
 tr_status tr_vocabulary_create(enum tr_unit unit, bool lower_case, int32_t max_tokens, tr_vocabulary **out);
 /* Accepts NULL, nulls the handle. */
 void tr_vocabulary_destroy(tr_vocabulary **vocabulary);
 
-/* Counts the words of a text, the ones beyond max_tokens too. Only before tr_vocabulary_settle(). */
+/* Counts the words of a text, also those beyond max_tokens. Only before tr_vocabulary_settle(). */
 tr_status tr_vocabulary_count(tr_vocabulary *vocabulary, const char *text, size_t length);
-/* Numbers the words that occurred at least `min_count` times, at most `max_words` of them (token 0 included;
-   0: all there are). */
+/* Numbers the words that occurred at least `min_count` times, at most `max_words` of them (token 0
+   included; 0: no limit). */
 tr_status tr_vocabulary_settle(tr_vocabulary *vocabulary, int64_t min_count, int32_t max_words);
-/* In the place of both: ids from 0 to count - 1, 1 <= count <= TR_IDS_MAX. */
+/* Replaces counting and settling: ids from 0 to count - 1, 1 <= count <= TR_IDS_MAX. */
 tr_status tr_vocabulary_settle_ids(tr_vocabulary *vocabulary, int32_t count);
 
-/* In the place of both: the tokens of a tokenizer, which is taken; where a network has more than these, `ids`
-   is how many, and those beyond have no text. */
+/* Replaces counting and settling: the tokens of a tokenizer, which is taken. Where a network has more
+   tokens, `ids` is their number, and the additional ones have no text. */
 void tr_vocabulary_settle_bpe(tr_vocabulary *vocabulary, tr_bpe **bpe, int32_t ids);
 /* The tokenizer, borrowed; NULL where there is none. */
 const tr_bpe *tr_vocabulary_bpe(const tr_vocabulary *vocabulary);
 
-/* Reads what tr_vocabulary_write() wrote; *classes becomes the number of classes noted there. TR_EFORMAT. */
+/* Reads text of tr_vocabulary_write(); *classes becomes the number of classes noted there. TR_EFORMAT. */
 tr_status tr_vocabulary_read(const char *state, tr_vocabulary **out, int32_t *classes);
 /* Returned, free with tr_free(). Any thread. */
 tr_status tr_vocabulary_write(const tr_vocabulary *vocabulary, int32_t classes, char **state);
 
-/* Tokens there are, 0 included. */
+/* The number of tokens, 0 included. */
 int32_t tr_vocabulary_size(const tr_vocabulary *vocabulary);
 enum tr_unit tr_vocabulary_unit(const tr_vocabulary *vocabulary);
-/* Whether token 0 stands for what is unknown. */
+/* Whether token 0 stands for unknown units. */
 bool tr_vocabulary_has_unknown(const tr_vocabulary *vocabulary);
-/* The first word that is no id, where there are ids: -1 for none. Any thread. */
+/* Where there are ids: the first word that is no id, -1 for none. Any thread. */
 int64_t tr_vocabulary_no_id(const tr_vocabulary *vocabulary, const char *text, size_t length);
 /* Whether capitals are read as small letters. */
 bool tr_vocabulary_folds(const tr_vocabulary *vocabulary);
 /* The word of a token; "<unknown>" for 0. Borrowed. Not of subwords, which may have any bytes. */
 const char *tr_vocabulary_word(const tr_vocabulary *vocabulary, int32_t token);
 
-/* The first byte of a text that is none of the unit's (no UTF-8 in characters; 0 in all but bytes), or NULL.
-   Encoding gives such bytes the token 0. Any thread. */
+/* The first byte of a text that does not fit the unit (invalid UTF-8 for characters; 0 for all units but
+   bytes), or NULL. Encoding gives such bytes the token 0. Any thread. */
 const char *tr_vocabulary_misfit(const tr_vocabulary *vocabulary, const char *text, size_t length);
-/* All tokens of a text; returned, free with tr_free(). Does not cut. TR_ENOMEM. The questions below, which
-   count and find tokens without memory, are not asked of subwords. */
+/* All tokens of a text; returned, free with tr_free(). Does not cut. TR_ENOMEM. The functions below, which
+   count and find tokens without allocating, are not for subwords. */
 tr_status tr_vocabulary_encode_all(const tr_vocabulary *vocabulary, const char *text, size_t length,
                                    int32_t **tokens, int64_t *count);
 
-/* The bytes that the first `tokens` tokens of a text take, all if it has fewer; does not cut. Any thread. */
+/* The bytes of the first `tokens` tokens of a text, all if it has fewer; does not cut. Any thread. */
 size_t tr_vocabulary_reach(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t tokens);
 /* The number of tokens of a text, of which the first `room` have their bytes [begin[i], end[i]) written.
    Does not cut. Any thread. */
@@ -89,16 +90,16 @@ int64_t tr_vocabulary_spans(const tr_vocabulary *vocabulary, const char *text, s
 /* The number of tokens of a text, and after cutting. Any thread. */
 int64_t tr_vocabulary_tokens(const tr_vocabulary *vocabulary, const char *text, size_t length);
 int64_t tr_vocabulary_length(const tr_vocabulary *vocabulary, const char *text, size_t length);
-/* Writes the first `count` tokens of a text, which has so many. Any thread. */
+/* Writes the first `count` tokens of a text, which has at least so many. Any thread. */
 void tr_vocabulary_encode(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t count,
                           int32_t *tokens);
 
-/* Adds the text of tokens, each below the size: words with a blank between two, of which `begun` says whether
-   one stands before the first; the replacement character U+FFFD for an unknown one. Any thread. */
+/* Adds the text of tokens, each below the size: words with a blank between them. `begun`: a blank also
+   stands before the first. An unknown token becomes the replacement character U+FFFD. Any thread. */
 void tr_vocabulary_decode(const tr_vocabulary *vocabulary, const int32_t *tokens, int64_t count, bool begun,
                           struct tr_text *text);
-/* Adds it as one line for people: what would move a terminal's cursor, and what is no UTF-8, is written as
-   \n, \t or \xNN. Any thread. */
+/* Adds it as one line for people: control characters and invalid UTF-8 are written as \n, \t or \xNN. Any
+   thread. */
 void tr_vocabulary_show(const tr_vocabulary *vocabulary, const int32_t *tokens, int64_t count,
                         struct tr_text *text);
 

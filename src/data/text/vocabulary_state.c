@@ -48,7 +48,7 @@ static tr_status refuse_state(const struct tr_state_reader *reader, const char *
                    reader->line + 1, why);
 }
 
-/* The line after the head. */
+/* Reads the second line, the settings. */
 static tr_status read_settings(struct tr_state_reader *reader, tr_vocabulary **out)
 {
     const char *line;
@@ -73,7 +73,7 @@ static tr_status read_settings(struct tr_state_reader *reader, tr_vocabulary **o
     return tr_vocabulary_create(unit, lower_case != 0, max_tokens, out);
 }
 
-/* The word of a line, which for characters is made in `made` [5]. Its length is 0 where it is none. */
+/* The word of a line; a character is written to `made` [5]. Its length is 0 where the line is invalid. */
 static const char *word_of_line(const tr_vocabulary *vocabulary, const char *line, size_t *length, char *made)
 {
     if (vocabulary->unit == TR_UNIT_WORDS) {
@@ -102,7 +102,7 @@ static const char *word_of_line(const tr_vocabulary *vocabulary, const char *lin
     return made;
 }
 
-/* The lines of a tokenizer lie one after the other. */
+/* Reads a tokenizer; its lines are consecutive. */
 static tr_status read_tokenizer(struct tr_state_reader *reader, tr_vocabulary *vocabulary)
 {
     const char *first = reader->at, *line = first;
@@ -115,7 +115,7 @@ static tr_status read_tokenizer(struct tr_state_reader *reader, tr_vocabulary *v
     return TR_OK;
 }
 
-/* How many there are is a line, or the number of classes. */
+/* Reads the number of ids: a line, or else the number of classes. */
 static tr_status read_ids(struct tr_state_reader *reader, tr_vocabulary *vocabulary)
 {
     int32_t ids = reader->classes;

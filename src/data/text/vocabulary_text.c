@@ -1,4 +1,4 @@
-/* Texts and tokens: what the words of a text are, their numbers, and the text of numbers. */
+/* Texts and tokens: the words of a text, their numbers, and the text of numbers. */
 #include "data/text/vocabulary_internal.h"
 
 #include "base/alloc.h"
@@ -96,7 +96,7 @@ int64_t tr_vocabulary_spans(const tr_vocabulary *vocabulary, const char *text, s
     return count;
 }
 
-/* Counts no further than to `most`. */
+/* Counts at most to `most`. */
 static int64_t count_tokens(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t most)
 {
     int64_t tokens = 0;

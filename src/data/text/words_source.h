@@ -1,4 +1,4 @@
-/* What sources of text have in common: the options of a vocabulary, and its tokens one after another. */
+/* Shared by sources of text: the options of a vocabulary, and its tokens one after another. */
 #ifndef TR_DATA_WORDS_SOURCE_H
 #define TR_DATA_WORDS_SOURCE_H
 
@@ -11,8 +11,9 @@ struct tr_words_options {
     int32_t min_count, max_words;
 };
 
-/* The entries of a table of options of `object`, which has a struct tr_words_options `words`, but for the
- * unit. */
+/* The options of a vocabulary in a table of options of `object`, whose member `words` is a struct
+ * tr_words_options. The unit is not among them.
+ */
 #define TR_OPTIONS_WORDS(object)                                                                             \
     {.key = "lower_case",                                                                                    \
      .type = TR_OPTION_BOOL,                                                                                 \
@@ -39,11 +40,11 @@ struct tr_words_source {
     int32_t *tokens; /* all of them */
 };
 
-/* Makes the vocabulary: of the state, whose number of classes *classes becomes, else one that has yet to
-   count, with texts cut to `max_tokens` (0: not). TR_EFORMAT, TR_ENOMEM. */
+/* Makes the vocabulary. With a state, it is read from it, and *classes becomes its number of classes.
+   Otherwise it is empty, and texts are cut to `max_tokens` (0: never). TR_EFORMAT, TR_ENOMEM. */
 tr_status tr_words_begin(struct tr_words_source *source, const struct tr_words_options *options,
                          int32_t max_tokens, const char *state, int32_t *classes);
-/* Numbers what was counted; nothing to do with a state. TR_ENOMEM. */
+/* Numbers the counted words; does nothing with a state. TR_ENOMEM. */
 tr_status tr_words_settle(struct tr_words_source *source, const struct tr_words_options *options,
                           const char *state);
 /* The slot `state` of a class. */

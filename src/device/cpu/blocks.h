@@ -1,7 +1,7 @@
-/* Sizes of the blocks in which kernels go through their operands, and the choices that follow from sizes: one
- * row for each kind of processor and instruction set. No bit depends on them.
+/* Sizes of the blocks in which kernels process their operands, and choices that follow from sizes: one row
+ * for each kind of processor and instruction set. The bits of results do not depend on them.
  *
- * A row is what was measured with the caches of room.h; kernels scale it to the caches at hand. bench/tune
+ * A row was measured with the caches of room.h; kernels scale it to the caches of the machine. bench/tune
  * measures a row on the processor where it runs, and prints it as a line for blocks.c.
  */
 #ifndef TR_DEVICE_CPU_BLOCKS_H
@@ -11,8 +11,8 @@
 
 #include <stdint.h>
 
-/* X(field, least, most, cache whose size it follows, what it is). Beyond least and most the kernels do not
-   work or bench/tune does not look. */
+/* X(field, least, most, cache that determines the size, description). Outside of least and most the
+   kernels do not work or bench/tune does not search. */
 #define CPU_BLOCKS(X)                                                                                        \
     X(product_depth, 32, 256, "first", "steps of a block of weights")                                        \
     X(product_columns, 64, 4096, "second", "columns of a block of weights")                                  \
@@ -47,7 +47,7 @@ struct cpu_blocks_row {
     struct cpu_blocks blocks;
 };
 
-/* Ends with a row for every processor, whose vendor is NULL. */
+/* Ends with a row for any processor, whose vendor is NULL. */
 extern const struct cpu_blocks_row cpu_blocks_table[];
 
 /* The first row for the processor and the instruction set. Static storage. */

@@ -60,7 +60,7 @@ void cpu_conv_axis_sources(const struct conv_axis *axis, int32_t begin, int32_t 
     if (*last == 0) *first = 0;
 }
 
-/* How far the sources of target t + 1 lie behind those of t, if both meet the same taps; else 0. */
+/* The shift between the sources of target t and those of t + 1, if both meet the same taps; else 0. */
 static int32_t shift_between(const struct conv_axis *axis, int32_t t)
 {
     const struct conv_run *a = axis->runs + axis->start[t], *b = axis->runs + axis->start[t + 1];

@@ -1,8 +1,8 @@
-/* Which source pixels meet which kernel taps, along one axis of an image.
+/* The pairs of source pixels and kernel taps that meet, along one axis of an image.
  *
- * A convolution and its input gradient are the same walk with other tables: a target pixel has a list of
- * (source pixel, place in the packed kernel), both ascending, and taps outside the image are simply not in
- * it.
+ * A convolution and its input gradient are the same walk with different tables: a target pixel has a list
+ * of (source pixel, place in the packed kernel), both ascending, and taps outside the image are simply not
+ * in it.
  */
 #ifndef TR_DEVICE_CPU_CONV_AXIS_H
 #define TR_DEVICE_CPU_CONV_AXIS_H
@@ -40,8 +40,8 @@ void cpu_conv_axis_build(struct conv_axis *axis, const struct conv_extent *exten
 void cpu_conv_axis_sources(const struct conv_axis *axis, int32_t begin, int32_t end, int32_t *first,
                            int32_t *last);
 
-/* How many targets from `target` on, at most `most` and at least 1, meet the same taps, each with sources
- *that lie shift behind those of the one before. */
+/* The number of targets from `target` on, from 1 to `most`, that meet the same taps. The sources of each
+   lie *shift after those of the one before it. */
 int32_t cpu_conv_axis_alike(const struct conv_axis *axis, int32_t target, int32_t most, int32_t *shift);
 
 #endif

@@ -1,5 +1,5 @@
-/* A convolution, forward or its input gradient, from sources to targets: the arguments of a call, in
- * terms that the direct algorithm and Winograd's share.
+/* A convolution, forward or its input gradient, from sources to targets: arguments of a call in the terms
+ * that the direct algorithm and Winograd's share.
  */
 #ifndef TR_DEVICE_CPU_CONV_CALL_H
 #define TR_DEVICE_CPU_CONV_CALL_H
@@ -22,11 +22,11 @@ struct conv_call {
     float slope;
 };
 
-/* From inputs to outputs; from gradients of outputs to those of inputs. */
+/* Forward: from inputs to outputs. Backward: from gradients of outputs to those of inputs. */
 struct conv_call cpu_conv_forward(tr_device *device, const struct tr_op_conv_forward *a);
 struct conv_call cpu_conv_backward(tr_device *device, const struct tr_op_conv_backward_data *a);
 
-/* The bias, followed by +0 up to `columns`, in `to`; there is one. */
+/* Writes the bias, followed by +0 up to `columns`, to `to`; there must be a bias. */
 void cpu_conv_bias(const struct conv_call *call, int64_t columns, float *to);
 
 #endif

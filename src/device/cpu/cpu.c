@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Work below this is not worth waking the team for. */
+/* Work shorter than this is not worth waking the team. */
 #define ALONE_NANOSECONDS 8000.0
 
 static tr_status cpu_alloc(tr_device *device, size_t bytes, void **out)
@@ -34,7 +34,7 @@ static tr_status cpu_copy(tr_device *device, void *to, const void *from, size_t 
 
 static tr_status cpu_wait(tr_device *device)
 {
-    (void)device; /* every operation has been done when its function returned */
+    (void)device; /* every operation is complete when its function returns */
     return TR_OK;
 }
 
@@ -50,7 +50,7 @@ static void peak_member(void *arguments, int member, int size)
     peak->rate[member] = peak->kernels->peak(peak->seconds);
 }
 
-/* The sum of what all threads reach at the same time. */
+/* The sum over all threads, measured at the same time. */
 static double cpu_peak(tr_device *device, double seconds)
 {
     struct cpu_device *cpu = cpu_device_of(device);
@@ -61,7 +61,7 @@ static double cpu_peak(tr_device *device, double seconds)
     return sum;
 }
 
-/* A team of one does not wait. */
+/* A team of one never waits. */
 static bool cpu_set_idle(tr_device *device, tr_team_idle idle, void *arguments)
 {
     struct cpu_device *cpu = cpu_device_of(device);

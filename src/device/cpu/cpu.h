@@ -4,8 +4,8 @@
  * the number of threads cannot change a bit.
  *
  * Scratch memory belongs to the device: one block per member and one shared block, which grow on first use
- * and are kept. What a kernel asks for depends on layer shapes and caches, not on the number of rows, so
- * after the first step nothing is allocated any more.
+ * and are kept. The size that a kernel needs depends on layer shapes and caches, not on the number of
+ * rows, so nothing is allocated after the first step.
  */
 #ifndef TR_DEVICE_CPU_CPU_H
 #define TR_DEVICE_CPU_CPU_H
@@ -17,7 +17,7 @@
 
 #include <stddef.h>
 
-/* Blocks of scratch are laid out in units of this many bytes, so that every part starts on a cache line. */
+/* Parts of scratch are laid out in units of this many bytes, so that each starts on a cache line. */
 #define CPU_ALIGN 64
 
 struct cpu_scratch {
@@ -27,15 +27,15 @@ struct cpu_scratch {
 
 struct cpu_device {
     tr_device base;
-    struct tr_device_class class; /* the kernels' functions, and ref's where they have none */
+    struct tr_device_class class; /* the kernels' functions, and those of ref where there is no kernel */
     const struct cpu_kernels *kernels;
     tr_team *team;
-    bool idles;   /* the team has idle work */
-    double alone; /* work of fewer nanoseconds is left to the caller; tests set 0, so that small cases are
-                     split too */
-    struct cpu_room room;     /* what sizes of blocks follow from; tests set less, so that small cases have
-                                 several, and that of other machines */
-    struct cpu_blocks blocks; /* for this processor and instruction set; bench/tune tries others */
+    bool idles;           /* the team has idle work */
+    double alone;         /* work of fewer nanoseconds is done by the caller alone; tests set 0, so that small
+                             cases are split too */
+    struct cpu_room room; /* sizes of blocks follow from this; tests set less, so that small cases have
+                             several blocks, or the sizes of other machines */
+    struct cpu_blocks blocks; /* for this processor and instruction set; bench/tune tries other values */
     struct cpu_scratch shared;
     struct cpu_scratch member[]; /* [threads] */
 };
@@ -67,14 +67,14 @@ static inline void *cpu_shared(const struct cpu_device *cpu)
     return cpu->shared.memory;
 }
 
-/* Runs `function` on the whole team, or on the caller alone (member 0 of 1) when the work is expected to take
-   less than some ten microseconds on one thread. */
+/* Runs `function` on the whole team, or on the caller alone (member 0 of 1) when one thread is expected to
+   take less than about ten microseconds. */
 void cpu_run(struct cpu_device *cpu, double nanoseconds, tr_team_function function, void *arguments);
-/* The same for functions with cpu_barrier(). Two runs are better where they do: they do not wait for a member
-   whose processor is busy with something else. */
+/* The same for functions with cpu_barrier(). Where possible, use two runs instead: they do not wait for a
+   member whose processor is busy with another process. */
 void cpu_run_together(struct cpu_device *cpu, double nanoseconds, tr_team_function function, void *arguments);
 
-/* Inside a run together of `size` members: returns when all have come here. */
+/* Within a cpu_run_together() of `size` members: returns when all members have called it. */
 static inline void cpu_barrier(const struct cpu_device *cpu, int member, int size)
 {
     if (size > 1) tr_team_barrier(cpu->team, member);

@@ -46,7 +46,7 @@ static const struct cpu_isa isas[] = {
 #endif
     {"plain", &cpu_kernels_plain, always, false},
 #if defined(__x86_64__)
-    {"sse2", &cpu_kernels_plain, always, true}, /* as on a processor without FMA */
+    {"sse2", &cpu_kernels_plain, always, true}, /* like a processor without FMA */
 #endif
 };
 

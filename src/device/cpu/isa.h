@@ -10,15 +10,15 @@ struct cpu_isa {
     const char *name;
     const struct cpu_kernels *kernels;
     bool (*available)(void);
-    bool keeps_chains; /* even where `ref` is faster at them, see cpu_isa_leaves_chains() */
+    bool keeps_chains; /* also for chains, where `ref` may be faster, see cpu_isa_leaves_chains() */
 };
 
-/* The set called `isa`, or the best that the machine has when isa is NULL or "". Static storage. NULL and a
-   message when this build or machine lacks it. */
+/* The instruction set called `isa`, or the best one of the machine when isa is NULL or "". Static storage.
+   NULL and a message when this build or machine lacks it. */
 const struct cpu_isa *cpu_isa_find(const char *isa);
 
-/* Whether operations made of chains are better left to `ref`: it has instructions for FMA on this machine,
-   and the kernels were compiled without. */
+/* Whether `ref` computes operations made of chains faster: it uses FMA instructions on this machine, for
+   which the kernels were not compiled. */
 bool cpu_isa_leaves_chains(const struct cpu_isa *isa);
 
 #endif

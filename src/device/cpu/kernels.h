@@ -1,8 +1,8 @@
 /* The interface between the kernels of one instruction set and the cpu device.
  *
- * Every kernel source is compiled once per instruction set with TR_ISA set to its name (avx512, avx2, neon,
- * plain) and defines its functions through CPU_KERNEL(), so that the copies have different symbols. Table.c
- * gathers them; a NULL slot means that the device takes `ref`'s function.
+ * Every kernel source is compiled once per instruction set with TR_ISA set to its name (avx512, avx2,
+ * neon, plain) and defines its functions through CPU_KERNEL(), so that the copies have different symbols.
+ * kernels/table.c collects them; a NULL slot means that the device takes `ref`'s function.
  */
 #ifndef TR_DEVICE_CPU_KERNELS_H
 #define TR_DEVICE_CPU_KERNELS_H
@@ -12,8 +12,8 @@
 #include <stdbool.h>
 
 struct cpu_kernels {
-    bool fuses;                     /* multiplies and adds by one instruction */
-    double (*peak)(double seconds); /* float operations per second of one thread, measured that long */
+    bool fuses;                     /* has an instruction to multiply and add */
+    double (*peak)(double seconds); /* float operations per second of one thread, measured for `seconds` */
 #define CPU_SLOT(op) tr_status (*op)(tr_device * device, const struct tr_op_##op *arguments);
     TR_DEVICE_OPS(CPU_SLOT)
 #undef CPU_SLOT

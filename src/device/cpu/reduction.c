@@ -34,7 +34,7 @@ void cpu_reduction_begin(struct reduction *reduction, const struct tr_cut *cut, 
     if (cut->nodes > 0) reduction->microbatch = cut->bound[0];
 }
 
-/* Ends the current node and turns to the next. */
+/* Ends the current node and begins the next. */
 static void next_node(struct reduction *r)
 {
     r->node++;

@@ -1,9 +1,9 @@
 /* How a gradient over the microbatches of a cut is formed tile by tile.
  *
- * The rows of a cut are processed in blocks. Within a block, each piece (a microbatch or the part of one that
- * lies in the block) is one call of the tile kernel, and the combinations of the tree that become due when a
- * microbatch ends are done in its registers: the partial sums that wait are the `left` tiles of the call. So
- * a microbatch's own gradient exists only where it has to wait for its partner, in a numbered slot.
+ * The rows of a cut are processed in blocks. Within a block, each piece (a microbatch or the part of one
+ * that lies in the block) is one call of the tile kernel, and the combinations of the tree that become due
+ * when a microbatch ends are done in its registers: the partial sums that wait are the `left` tiles of the
+ * call. So the gradient of a microbatch is stored only while it waits for its partner, in a numbered slot.
  */
 #ifndef TR_DEVICE_CPU_REDUCTION_H
 #define TR_DEVICE_CPU_REDUCTION_H
@@ -14,12 +14,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Pieces per block; more microbatches than that in a block only make the block end earlier. */
+/* Most pieces of a block; with more microbatches the block ends earlier. */
 #define REDUCTION_PIECES 32
 
 struct reduction_piece {
     int64_t row, rows; /* within the block */
-    bool resume;       /* the chain goes on from slot `fresh` */
+    bool resume;       /* the chain continues from slot `fresh` */
     int fresh;         /* the slot of an unfinished chain */
     int lefts;         /* combinations that follow: with slots fresh - 1, fresh - 2, ... */
     int slot;          /* where the result waits, or -1: it is the value of `node` */
@@ -29,13 +29,13 @@ struct reduction_piece {
 struct reduction {
     const struct tr_cut *cut;
     int64_t repeat;        /* rows per unit of the cut */
-    const int32_t *offset; /* NULL, or the cut counts examples, each of which has one row less than tokens */
+    const int32_t *offset; /* NULL, or the cut counts examples, each with one row less than it has tokens */
     int32_t node, microbatch;
     int64_t done; /* rows of the current microbatch in earlier blocks */
     int top;      /* the highest slot in use, -1 if none */
 };
 
-/* Slots that a cut needs at most. */
+/* Most slots that a cut needs. */
 int cpu_reduction_slots(const struct tr_cut *cut);
 
 /* Rows of all microbatches. */

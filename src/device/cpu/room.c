@@ -1,9 +1,9 @@
 #include "device/cpu/room.h"
 
-/* Beyond these the sizes of blocks are not followed. A first-level cache of more than was measured gains
-   nothing: a tile of 256 steps reaches 98 % of the peak. It is not divided: what it holds passes through.
-   What a virtual machine is told of the third level it often shares with others; and where that leaves little
-   for each, to read and transform again costs more than what comes from memory instead. */
+/* Limits of the sizes that blocks follow. A larger first-level cache than the measured one gains nothing:
+   a tile of 256 steps reaches 98 % of the peak; it is not divided, since data only pass through it. A
+   virtual machine often shares the third-level cache that it reports with others. Where that leaves little
+   for each, packing and transforming again costs more than reading from memory. */
 #define FIRST_LEAST  (CPU_ROOM_FIRST / 4)
 #define FIRST_MOST   CPU_ROOM_FIRST
 #define SECOND_LEAST (CPU_ROOM_SECOND / 8)
@@ -16,7 +16,7 @@ static int64_t within(int64_t bytes, int64_t least, int64_t most)
     return bytes < least ? least : bytes > most ? most : bytes;
 }
 
-/* What a member has of a cache, if members are spread evenly over the processors. */
+/* A member's part of a cache, if members are spread evenly over the processors. */
 static int64_t part_of(const struct tr_cache_level *cache, int threads, int processors)
 {
     const int64_t sharing = ((int64_t)cache->processors * threads + processors - 1) / processors;

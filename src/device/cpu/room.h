@@ -1,6 +1,7 @@
-/* How much of each cache a member of the team may fill with a block of matrices. Bits do not depend on it.
+/* How much of each cache a member of the team may fill with a block of matrices. The bits of results do
+ * not depend on it.
  *
- * Sizes of blocks were measured on processors with the caches below, and are in proportion elsewhere.
+ * Sizes of blocks were measured on processors with the caches below, and are scaled elsewhere.
  */
 #ifndef TR_DEVICE_CPU_ROOM_H
 #define TR_DEVICE_CPU_ROOM_H
@@ -8,9 +9,8 @@
 #include "base/caches.h"
 
 struct cpu_room {
-    int64_t first, second, last; /* bytes of a cache; last: the third level, or the second one if it is the
-                                    last */
-    int64_t shared;              /* bytes of scratch for what all members read, of memory */
+    int64_t first, second, last; /* bytes of a cache; last: the third level or, without one, the second */
+    int64_t shared;              /* bytes of memory for scratch that all members read */
 };
 
 #define CPU_ROOM_FIRST  ((int64_t)32 << 10)
@@ -18,11 +18,11 @@ struct cpu_room {
 #define CPU_ROOM_LAST   ((int64_t)16 << 20)
 #define CPU_ROOM_SHARED ((int64_t)20 << 20)
 
-/* The room of each of `threads` members who run on `processors`. Where a cache is not known, it is that
-   above. */
+/* The room of each of `threads` members that run on `processors`. Where a cache is not known, it is the
+   one above. */
 struct cpu_room cpu_room_of(const struct tr_caches *caches, int threads, int processors);
 
-/* So many, of what there are `measured` with the cache above; at least `least`. */
+/* Scales `measured`, found with the cache above, to this cache; at least `least`. */
 static inline int64_t cpu_room_first(const struct cpu_room *room, int64_t measured, int64_t least)
 {
     const int64_t count = measured * room->first / CPU_ROOM_FIRST;

@@ -14,13 +14,13 @@ static inline int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* So many of b cover a. */
+/* How many times b covers a: the quotient, rounded up. */
 static inline int64_t divide_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
 }
 
-/* Floats up to where the next part of a scratch may begin. */
+/* Rounds up to where the next part of a scratch may begin. */
 static inline int64_t floats_round(int64_t floats)
 {
     return (int64_t)(cpu_round((size_t)floats * sizeof(float)) / sizeof(float));

@@ -53,7 +53,7 @@ static char *path_of(const char *directory, const char *key)
     return tr_path_join(directory, name);
 }
 
-/* Binaries are code: files and the directory must be the user's, and nobody else's to write. */
+/* Binaries are code: files and directory must belong to the user, and nobody else may write them. */
 static bool is_own(const char *path, bool directory)
 {
     struct stat facts;

@@ -1,4 +1,4 @@
-/* Launches: arguments, groups, and what reductions over rows share. */
+/* Launches: arguments, groups, and the parts that reductions over rows share. */
 #include "device/gpu/internal.h"
 
 #include "base/fail.h"
@@ -78,7 +78,7 @@ static tr_status launch(struct gpu_call *call)
     return call->launch.event ? gpu_times_end(call->gpu, status) : status;
 }
 
-/* Sets the groups of an axis from `first` on, as many as there are and one launch may have. */
+/* Sets the groups of an axis from `first` on, at most as many as one launch may have. */
 static void set_axis(struct gpu_call *call, int axis, int64_t first, int64_t count)
 {
     int64_t left = count - first;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Room for a table of so many numbers, whose places are told in 32 bits. */
+/* Room for a table of so many numbers, whose positions have 32 bits. */
 static tr_status make_room(int64_t numbers, struct gpu_conv_plan *out)
 {
     if (numbers > INT32_MAX)
@@ -20,13 +20,14 @@ static tr_status make_room(int64_t numbers, struct gpu_conv_plan *out)
 
 /* ---- one axis ---- */
 
-/* A tap of a run: the place in the kernel, and the position that the run's first one meets on the other side.
- */
+/* A tap of a run: its position in the kernel, and the position on the other side that the run's first
+   position meets. */
 struct axis_tap {
     int32_t kernel, other;
 };
 
-/* Positions first, first + step, ... that have the same taps; the next one meets `stride` further on. */
+/* Positions first, first + step, ... that have the same taps; each meets positions `other_step` after
+   those of the one before it. */
 struct run {
     int32_t first, count, taps;
     struct axis_tap *tap;
@@ -186,7 +187,7 @@ out:
 
 #define TAPS 4
 
-/* The outputs that meet a tap inside the image: they follow one another. */
+/* The outputs that meet a tap inside the image; they are consecutive. */
 static void outputs_inside(const struct axis *axis, int32_t kernel, int32_t *first, int32_t *count)
 {
     *first = *count = 0;
@@ -209,7 +210,7 @@ static void set_of(const struct axis *y, const struct axis *x, int32_t tap, stru
     if (out->height == 0 || out->width == 0) *out = (struct tap_set){0};
 }
 
-/* The number of the set that a tap belongs to, a new one if need be. */
+/* The number of the set that a tap belongs to; adds a set if none fits. */
 static int32_t find_set(struct tap_set *sets, int32_t *count, const struct tap_set *wanted)
 {
     for (int32_t s = 0; s < *count; s++)

@@ -1,13 +1,14 @@
-/* How a convolution divides into products without masks: rectangles of pixels that have the same taps inside
- * the image, and sets of taps that meet the same rectangle. What kernels/product.k looks up.
+/* How a convolution divides into products without masks: rectangles of pixels that have the same taps
+ * inside the image, and sets of taps that meet the same rectangle. The tables of kernels/product.k.
  *
  * Layouts, int32_t each:
- *   - pixels: for each rectangle 10 numbers {height, width, first in A, step of a line in A, of a column in
- * A, the same in C, where its k begin in the table, how many}; then for each k {place in A, place in B}.
- *     Places are in floats from the pixel, or the beginning of the weights.
- *   - taps: for each set 4 numbers {rows m, where they begin, pixels, where they begin}; then for each m
- *     {place in A, place in C}; for each pixel {place in A, place in B}, and those of the first
- *     GPU_CONV_WRAP pixels of the images that follow.
+ *   - pixels: for each rectangle 10 numbers: height, width; first place in A, step of a line, of a
+ *     column; the same three in C; where its k begin in the table, and their number. Then for each k
+ *     {place in A, place in B}. Places are in floats from the pixel, or from the beginning of the
+ *     weights.
+ *   - taps: for each set 4 numbers {number of rows m, where they begin, number of pixels, where they
+ *     begin}; then for each m {place in A, place in C}; for each pixel {place in A, place in B}, and
+ *     those of the first GPU_CONV_WRAP pixels of the images that follow.
  */
 #ifndef TR_DEVICE_GPU_CONV_PLAN_H
 #define TR_DEVICE_GPU_CONV_PLAN_H
@@ -18,7 +19,7 @@
 
 #include <stddef.h>
 
-#define GPU_CONV_WRAP 16 /* the depth of the deepest slice of a product */
+#define GPU_CONV_WRAP 16 /* depth of the deepest slice of a product */
 
 enum gpu_conv { GPU_CONV_FORWARD, GPU_CONV_DATA, GPU_CONV_WEIGHTS };
 

@@ -1,4 +1,4 @@
-/* The gpu device: device.h over an interface to accelerators (api.h). */
+/* The gpu device: device.h on an interface to accelerators (api.h). */
 #include "device/gpu/internal.h"
 #include "device/gpu/operations/operations.h"
 #include "device/gpu/self_test.h"
@@ -42,7 +42,7 @@ static tr_status gpu_record(tr_device *device, tr_event *out)
     return TR_OK;
 }
 
-/* The queue keeps order: what was reached was reached with all before it. */
+/* Commands complete in order: if a mark is reached, so is all before it. */
 static tr_status gpu_reached(tr_device *device, tr_event event, bool *out)
 {
     struct gpu *gpu = gpu_of(device);
@@ -58,7 +58,7 @@ static tr_status gpu_reached(tr_device *device, tr_event event, bool *out)
     return TR_OK;
 }
 
-/* A mark that is gone was reached. */
+/* A mark that is not in the list was reached. */
 static tr_status gpu_wait_for(tr_device *device, tr_event event)
 {
     struct gpu *gpu = gpu_of(device);
@@ -100,7 +100,7 @@ static void gpu_destroy(tr_device *device)
         (void)gpu->api->wait(gpu->session);
         forget_marks(gpu, gpu->mark_count);
         gpu_lists_release(gpu);
-        gpu_times_release(gpu); /* of timelines that may be gone */
+        gpu_times_release(gpu); /* spans of timelines that may no longer exist */
         gpu_programs_release(gpu);
         gpu_plans_release(gpu);
         gpu_memory_release(gpu);

@@ -1,4 +1,4 @@
-/* The kinds of devices that gpu/ makes: one for each interface, and GPUs whatever interface they have. */
+/* The kinds of devices that gpu/ provides: one for each interface, and GPUs through any interface. */
 #include "device/gpu/kinds.h"
 
 #include "base/fail.h"
@@ -17,7 +17,7 @@ static tr_status describe(const struct gpu_api *api, int number, char *text, siz
     return info.refusal[0] ? tr_fail(TR_EUNSUPPORTED, "%s", info.refusal) : TR_OK;
 }
 
-/* Those that are no processors come first; where there is one, ranks are dealt out to them alone. */
+/* Devices that are not processors come first; if there are any, only these are distributed to ranks. */
 static int count_devices(const struct gpu_api *api)
 {
     struct gpu_info info;
@@ -65,7 +65,7 @@ struct places {
     int count;
 };
 
-/* Whether a device is plugged in where one was seen, which it is seen to be from now on. */
+/* Whether a device's bus address was seen before; notes it as seen. */
 static bool was_seen(struct places *seen, const char *place)
 {
     for (int i = 0; i < seen->count; i++)
@@ -74,7 +74,7 @@ static bool was_seen(struct places *seen, const char *place)
     return false;
 }
 
-/* Number `wanted` of the GPUs that may be exact: by which interface, and the number there. */
+/* Finds number `wanted` of the GPUs that may be exact: its interface, and its number there. */
 static tr_status find_gpu(int wanted, const struct tr_device_kind **kind, int *number)
 {
     struct places seen = {.count = 0};

@@ -1,4 +1,4 @@
-/* The devices that gpu/ makes. */
+/* The kinds of devices that gpu/ provides. */
 #ifndef TR_DEVICE_GPU_KINDS_H
 #define TR_DEVICE_GPU_KINDS_H
 
@@ -8,8 +8,8 @@
    TR_EUNSUPPORTED where its arithmetic would not be exact. */
 extern const struct tr_device_kind tr_device_kind_opencl, tr_device_kind_cuda;
 
-/* GPU `number` of those that may be exact, each once: CUDA's, and then those that only OpenCL has. One that
-   both have is known by where it is plugged in. */
+/* GPU `number` among those that may be exact, each counted once: first CUDA's, then those that only OpenCL
+   has. A GPU that both have is recognized by its bus address. */
 extern const struct tr_device_kind tr_device_kind_gpu;
 
 #endif

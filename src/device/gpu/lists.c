@@ -1,14 +1,14 @@
-/* Launches that come again, step after step, are recorded as lists, and enqueued as one.
+/* Launches that repeat in every step are recorded as lists, each enqueued as one command.
  *
- * Nobody says where a step begins. The launches between two other things that are enqueued (copies, marks)
- * are a stretch, which is cut where it is long. A stretch that has come often enough is recorded as a list.
- * Launches that begin like a list are held back while they go on like it, and become one command when they
- * are all of it; where they go on otherwise they are enqueued one by one. So the device is given the same
+ * The beginning of a step is not known here. The launches between two other commands (copies, marks) are a
+ * stretch; long ones are cut. A stretch that has occurred often enough is recorded as a list. Launches
+ * that begin like a list are held back while they continue like it, and become one command when the list
+ * is complete. When they differ from it, they are enqueued one by one. So the device gets the same
  * launches in the same order, with lists or without.
  *
- * Invariants: what is held back is enqueued before anything that is no launch. Lists are equal to what they
- * stand for in every argument, and name blocks that are there: one that is freed takes its lists along. They
- * are freed when nothing is under way.
+ * Invariants: launches held back are enqueued before any other command. A list equals its launches in
+ * every argument, and names only blocks that exist: freeing a block removes its lists. They are freed when
+ * no command is unfinished.
  */
 #include "device/gpu/internal.h"
 
@@ -17,42 +17,44 @@
 
 #include <string.h>
 
-#define MOST_LAUNCHES 64 /* of a stretch: how long a device may have to wait for its first one */
-#define MOST_LISTS    128
-#define MOST_SEEN     512
-#define OFTEN         3 /* as often a stretch must come to be recorded */
+#define MOST_LAUNCHES                                                                                        \
+    64 /* most launches of a stretch: the device may have to wait so long for the first                      \
+          one */
+#define MOST_LISTS 128
+#define MOST_SEEN  512
+#define OFTEN      3 /* a stretch is recorded after so many occurrences */
 
 struct gpu_list {
     void *handle;
     int count;
     struct gpu_launch *launches;
-    uint64_t *hashes; /* [i]: of the launches up to `i` */
-    void **blocks;    /* that it names */
+    uint64_t *hashes; /* [i]: hash of the launches up to `i` */
+    void **blocks;    /* blocks that it uses */
     int block_count;
 };
 
-/* A stretch that was enqueued one by one. */
+/* A stretch that was enqueued launch by launch. */
 struct gpu_seen {
     uint64_t hash;
     int launches, times;
 };
 
 struct gpu_lists {
-    /* The stretch, as far as it has come. */
+    /* The current stretch. */
     int count, arguments;
-    int held;               /* that are not enqueued: all of them, or none */
-    int listed;             /* that were enqueued as one list: those that are no news */
-    struct gpu_list *guess; /* what they may become */
+    int held;               /* launches held back: all of the stretch, or none */
+    int listed;             /* launches already enqueued as lists: these need not be learned */
+    struct gpu_list *guess; /* the list they may become */
     struct gpu_launch launch[MOST_LAUNCHES];
     struct gpu_argument argument[MOST_LAUNCHES * GPU_ARGUMENTS];
     uint64_t hash[MOST_LAUNCHES];
 
     struct gpu_list kept[MOST_LISTS];
     int kept_count;
-    bool refused;                    /* to record one: nothing more is recorded */
-    struct gpu_seen seen[MOST_SEEN]; /* the last ones, in turn */
+    bool refused;                    /* recording one failed: nothing more is recorded */
+    struct gpu_seen seen[MOST_SEEN]; /* the last ones, in a ring */
     int next_seen;
-    struct tr_failure failure; /* of what was enqueued when nobody asked */
+    struct tr_failure failure; /* of commands enqueued by a function that cannot fail */
 };
 
 /* ---- comparing ---- */
@@ -100,7 +102,7 @@ static bool agrees(const struct gpu_lists *lists, const struct gpu_list *list, i
     return true;
 }
 
-/* The longest list that goes on like the stretch. */
+/* The longest list that begins with the stretch. */
 static struct gpu_list *find_guess(struct gpu_lists *lists)
 {
     struct gpu_list *best = NULL;
@@ -112,7 +114,7 @@ static struct gpu_list *find_guess(struct gpu_lists *lists)
     return best;
 }
 
-/* The longest list that is the beginning of what is held back, or all of it. */
+/* The longest list that the launches held back begin with, or equal. */
 static struct gpu_list *find_beginning(struct gpu_lists *lists)
 {
     struct gpu_list *best = lists->guess;
@@ -160,7 +162,7 @@ static bool add_block(struct gpu_list *list, void *block)
     return true;
 }
 
-/* The launches of the stretch, for good: arguments lie after them. */
+/* Copies the launches of the stretch, with their arguments after them. */
 static bool copy_stretch(const struct gpu_lists *lists, struct gpu_list *list)
 {
     size_t launches = (size_t)lists->count * sizeof *list->launches;
@@ -185,7 +187,7 @@ static bool copy_stretch(const struct gpu_lists *lists, struct gpu_list *list)
 static void record(struct gpu *gpu)
 {
     struct gpu_lists *lists = gpu->lists;
-    if (lists->kept_count == MOST_LISTS) { /* those that still come are soon there again */
+    if (lists->kept_count == MOST_LISTS) { /* lists that are used will soon be recorded again */
         if (gpu->api->wait(gpu->session) != TR_OK) return;
         while (lists->kept_count > 0) drop(gpu, lists->kept_count - 1);
     }
@@ -196,11 +198,11 @@ static void record(struct gpu *gpu)
         lists->kept_count++;
         return;
     }
-    lists->refused = true; /* goes on without */
+    lists->refused = true; /* continues without lists */
     release(list);
 }
 
-/* A stretch has been enqueued, not as a list. */
+/* Learns from a stretch that was enqueued launch by launch. */
 static void learn(struct gpu *gpu)
 {
     struct gpu_lists *lists = gpu->lists;
@@ -220,7 +222,7 @@ static void learn(struct gpu *gpu)
 
 /* ---- enqueuing ---- */
 
-/* What is held back. */
+/* Enqueues the launches held back. */
 static tr_status enqueue_held(struct gpu *gpu)
 {
     struct gpu_lists *lists = gpu->lists;
@@ -268,7 +270,7 @@ static void count_launch(struct gpu_lists *lists, const struct gpu_launch *launc
     lists->count++;
 }
 
-/* Whether the stretch, nothing of which is enqueued, still may become a list. */
+/* Whether the stretch, of which nothing is enqueued, may become a list. */
 static bool may_become_list(struct gpu_lists *lists)
 {
     int last = lists->count - 1;
@@ -315,7 +317,7 @@ void gpu_lists_forget(struct gpu *gpu, const void *block)
     if (status != TR_OK) tr_failure_keep(&lists->failure, status);
     for (int i = lists->kept_count - 1; i >= 0; i--) {
         if (!names(&lists->kept[i], block)) continue;
-        if (!waited) (void)gpu->api->wait(gpu->session); /* who comes next is told how that went */
+        if (!waited) (void)gpu->api->wait(gpu->session); /* a later call reports the failure */
         waited = true;
         drop(gpu, i);
     }
@@ -334,8 +336,8 @@ void gpu_lists_release(struct gpu *gpu)
 
 enum { NUMBERS = 100, TURNS = OFTEN + 4 };
 
-/* Lists that share kernels and memory, in turn, and again before they are done once: x becomes 2 x + 6 in
-   each turn, in steps whose order cannot be changed. */
+/* Runs lists that share kernels and memory, alternately, each again before its last run is complete: x
+   becomes 2 x + 6 in each turn, by steps whose order matters. */
 static tr_status try_lists(struct gpu *gpu, float *memory, float got[NUMBERS])
 {
     tr_device *device = &gpu->base;
@@ -361,7 +363,7 @@ static bool does_it_rightly(struct gpu *gpu)
     if (gpu_alloc(&gpu->base, (size_t)4 * NUMBERS * sizeof *got, &memory) != TR_OK) return false;
     tr_status status = try_lists(gpu, memory, got);
     bool right = status == TR_OK && gpu->lists->kept_count > 0;
-    if (status != TR_OK) (void)gpu->api->wait(gpu->session); /* a copy goes to `got` */
+    if (status != TR_OK) (void)gpu->api->wait(gpu->session); /* a copy to `got` may be under way */
     for (int turn = 0; turn < TURNS; turn++) expected = 2 * expected + 6;
     for (int i = 0; i < NUMBERS && right; i++) right = got[i] == expected;
     gpu_free(&gpu->base, memory);

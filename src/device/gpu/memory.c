@@ -1,4 +1,4 @@
-/* Memory of a gpu device: blocks after addresses that nobody can touch, scratch, and tables. */
+/* Memory of a gpu device: blocks behind inaccessible addresses, scratch, and tables. */
 #include "device/gpu/internal.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Tables in use at once in a step of a large network are some hundred; beyond that the oldest go. */
+/* A step of a large network uses some hundred tables at once; beyond that the oldest are freed. */
 #define MOST_TABLES 4096
 
 /* ---- blocks ---- */
@@ -170,7 +170,7 @@ static void release_table(struct gpu *gpu, int index)
     *table = gpu->tables[--gpu->table_count];
 }
 
-/* Room for one more. What goes may still be on its way to the device: it is waited for. */
+/* Makes room for one more. The table that is freed may be on its way to the device, so this waits. */
 static tr_status make_room(struct gpu *gpu)
 {
     if (gpu->table_count < MOST_TABLES) return TR_OK;
@@ -220,8 +220,8 @@ void gpu_memory_release(struct gpu *gpu)
 {
     while (gpu->table_count > 0) release_table(gpu, gpu->table_count - 1);
     while (gpu->block_count > 0)
-        gpu_free(&gpu->base,
-                 (void *)gpu->blocks[gpu->block_count - 1].begin); /* scratch, and what was forgotten */
+        gpu_free(&gpu->base, (void *)gpu->blocks[gpu->block_count - 1].begin); /* scratch, and blocks that
+                                                                                  were not freed */
     tr_free(gpu->tables);
     tr_free(gpu->blocks);
 }

@@ -39,7 +39,7 @@ const struct gpu_tile *gpu_product_tile(const struct gpu_info *info, int index)
     return NULL;
 }
 
-/* The largest tile that keeps all of the device busy. Bits do not depend on it. */
+/* The largest tile that keeps the whole device busy. Bits do not depend on it. */
 static const struct gpu_tile *choose(const struct gpu *gpu, const struct gpu_product *p)
 {
     const struct gpu_tile *tile;

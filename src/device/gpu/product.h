@@ -4,17 +4,17 @@
 
 #include "device/gpu/gpu.h"
 
-/* Where the numbers lie; the kernel says what each means. */
+/* Where the numbers lie; the kernel describes each mode. */
 enum gpu_addressing { GPU_STRIDES, GPU_PIXELS, GPU_TAPS };
 
 struct gpu_product {
     enum gpu_addressing addressing;
     bool a_k, b_k; /* A, B lie along k */
-    int64_t m;     /* rows of the largest set (rectangle, taps); all there are for strides */
-    int32_t sets;  /* of rows; 1 for strides */
+    int64_t m;     /* rows of the largest set (rectangle, taps); for strides, all rows */
+    int32_t sets;  /* sets of rows; 1 for strides */
     int64_t n, k;
     int64_t leaves;
-    int64_t batches;    /* products alike, which are computed at once; more than 1 of strides only */
+    int64_t batches;    /* products of the same shape, computed at once; more than 1 only for strides */
     const int64_t *row; /* [leaves + 1], on the device, or NULL */
     const float *a, *b, *bias;
     enum tr_activation activation;
@@ -30,20 +30,19 @@ struct gpu_product {
     const int32_t *table;              /* pixels, taps */
 };
 
-/* How many numbers of C a group computes, in slices of how many k, and how many of them a thread. */
+/* The numbers of C that a group computes, the k of a slice, and the numbers of a thread. */
 struct gpu_tile {
     int m, n, k, thread_m, thread_n;
 };
 
-/* The tiles that products take on a device, the largest first, by its limits; NULL: there are not so many. */
+/* The tiles for products that the device's limits allow, the largest first; NULL: there are fewer. */
 const struct gpu_tile *gpu_product_tile(const struct gpu_info *info, int index);
 
 /* Enqueues it. */
 tr_status gpu_product_run(tr_device *device, const struct gpu_product *product);
 
-/* What comes with gradients of weights: per node, db = tree over microbatches of the sum chain over the rows
-   of dy, each of which stands for `each` rows [width]. `leaves` has room for them where gpu_leaves() wants
-   it. */
+/* The bias of a gradient of weights: per node, db = tree over microbatches of the sum chain over the rows
+   of dy, each of which consists of `each` rows [width]. `leaves` is room for gpu_leaves(). */
 tr_status gpu_sum_columns(tr_device *device, const struct tr_cut *cut, int64_t each, int64_t width,
                           const float *x, float *out, float *leaves);
 

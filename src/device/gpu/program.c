@@ -1,4 +1,4 @@
-/* Programs of a gpu device: built when they are first wanted, kept for its life. */
+/* Programs of a gpu device: built when first needed, kept for its life. */
 #include "device/gpu/cache.h"
 #include "device/gpu/internal.h"
 
@@ -10,7 +10,7 @@
 
 #define MOST_PARTS 10
 
-/* What a binary follows from. */
+/* The key of a binary: a hash of all that it depends on. */
 static bool key_of(const struct gpu *gpu, const struct gpu_program_source *source, char key[TR_SHA256_TEXT])
 {
     const struct gpu_info *info = &gpu->info;
@@ -27,7 +27,7 @@ static bool key_of(const struct gpu *gpu, const struct gpu_program_source *sourc
     return gpu_key_end(&under_way, key);
 }
 
-/* Builds from the binary that an earlier run kept; false where there is none that the driver takes. */
+/* Builds from a binary that an earlier run kept; false where the driver accepts none. */
 static bool build_kept(struct gpu *gpu, const struct gpu_program_source *source, const char *key, void **out)
 {
     struct tr_file_content file;

@@ -28,7 +28,8 @@ static float float_of(uint32_t bits)
     return tr_mathf_float((int32_t)bits);
 }
 
-/* A special number, any bits, a subnormal, a number of middle size, or one with a short mantissa (ties). */
+/* A special number, any bits, a subnormal, a number of middle size, or one with a short mantissa (for
+   ties). */
 static float pick(const uint32_t word[2])
 {
     uint32_t r = word[1];
@@ -56,7 +57,7 @@ static void fill_triples(float *in)
         float *at = in + 3 * (size_t)i;
         for (int j = 0; j < 3; j++) at[j] = pick(word + 2 * j);
         float product = at[0] * at[1];
-        /* sums that cancel, and that decide a rounding */
+        /* sums that cancel, and sums that decide a rounding */
         if (i % 5 == 0 && isfinite(product)) at[2] = -product;
         if (i % 7 == 0 && isfinite(product)) at[2] = product * 0x1p-24f;
     }
@@ -76,17 +77,16 @@ static void expect_triples(const float *in, float *out, size_t count)
     }
 }
 
-/* The number whose product with an odd one is 1, modulo 2^32. */
+/* The modular inverse of an odd number, modulo 2^32. */
 static uint32_t inverse(uint32_t odd)
 {
-    uint32_t found = odd; /* of the last three bits */
+    uint32_t found = odd; /* correct for the last three bits */
     for (int i = 0; i < 4; i++) found *= 2 - odd * found;
     return found;
 }
 
-/* The hardest quotients to round: b has 24 bits and is odd, m has 25, and m b is 1 more than a multiple of
-   2^24 that has 24 bits to tell. That number of 24 bits over b, m - 1 / b, is next to the middle between two
-   floats. */
+/* The hardest quotients to round: b has 24 bits and is odd, m has 25, and m b = 2^24 a + 1, where a has 24
+   bits. Then 2^24 a / b = m - 1 / b is next to the middle between two floats. */
 static void pick_nearly_half(uint32_t word, float pair[2])
 {
     uint32_t b = 0x800001 | (word & 0x7fffff), m = (1u << 24) | (inverse(b) & 0xffffff);
@@ -142,14 +142,14 @@ static void expect_values(const float *in, float *out, size_t count)
 
 /* ---- a trial ---- */
 
-/* Inputs, and what is expected of them, on the host and on the device. */
+/* Inputs and expected results, on the host and on the device. */
 struct trial {
     const char *name;
-    const char *const *part; /* what the numbers of a result are, `parts` of them, or NULL */
-    int parts, takes;        /* a result is of so many inputs, by `expect` */
+    const char *const *part; /* names of a result's numbers, `parts` of them, or NULL */
+    int parts, takes;        /* each result is computed from so many inputs by `expect` */
     void (*expect)(const float *in, float *out, size_t count);
     size_t inputs, results;
-    bool tiles;                 /* it is run with each tile of products */
+    bool tiles;                 /* run with each tile of products */
     float *in, *expected, *got; /* on the host */
     float *in_there, *out_there;
 };
@@ -194,8 +194,7 @@ static float flushed(float x)
     return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
 }
 
-/* Whether number `at` of the results is what it would be of subnormal operands that were flushed, or flushed
- * itself. */
+/* Whether result `at` is what flushing subnormal operands or the result would give. */
 static bool is_flushed(const struct trial *trial, size_t at)
 {
     float in[3], out[8];
@@ -209,7 +208,7 @@ static bool is_flushed(const struct trial *trial, size_t at)
            have == tr_mathf_bits(flushed(trial->expected[at]));
 }
 
-/* Brings the results and compares them; which NaN it is does not matter. */
+/* Copies the results back and compares them; all NaNs count as equal. */
 static tr_status trial_judge(struct gpu *gpu, struct trial *trial)
 {
     TR_TRY(gpu_to_host(&gpu->base, trial->got, trial->out_there, trial->results * sizeof(float)));
@@ -290,14 +289,14 @@ static void fill_uniform(float *to, size_t count)
     }
 }
 
-/* Every 19th of the rows, or columns, is so small that its products are subnormal numbers. */
+/* Every 19th row, or column, is so small that its products are subnormal. */
 static void shrink(float *to, size_t rows, size_t columns, bool by_column)
 {
     for (size_t i = 0; i < rows * columns; i++)
         if ((by_column ? i % columns : i / columns) % 19 == 3) to[i] *= 0x1p-130f;
 }
 
-/* Each side is a little more than one of the largest tile. */
+/* Each side is slightly larger than that of the largest tile. */
 enum { ROWS = 133, IN = 141, OUT = 131, X = ROWS * IN, W = IN * OUT };
 
 static tr_status try_product(struct gpu *gpu, struct trial *trial)
@@ -387,7 +386,9 @@ static tr_status run_one(struct gpu *gpu, int number)
     tr_status status = trial_begin(gpu, &trial);
     if (status == TR_OK) status = trials[number].run(gpu, &trial);
     if (status == TR_OK) status = trial_judge(gpu, &trial);
-    if (status != TR_OK) (void)gpu->api->wait(gpu->session); /* copies read what is freed here */
+    if (status != TR_OK)
+        (void)gpu->api->wait(gpu->session); /* copies may be reading the memory that is
+                                               freed here */
     trial_end(gpu, &trial);
     return status;
 }
@@ -410,7 +411,7 @@ static tr_status run_all(struct gpu *gpu)
 
 /* ---- once for each device ---- */
 
-/* What is kept of a device that passed: by its own fused multiply-adds, or by those of kernels/fma.h. */
+/* Kept of a device that passed: whether with its own fused multiply-adds or with those of kernels/fma.h. */
 static const char passed[2][16] = {"exact", "exact, own fma"};
 
 static bool test_key(const struct gpu *gpu, char key[TR_SHA256_TEXT])
@@ -461,7 +462,7 @@ tr_status gpu_self_test(struct gpu *gpu)
     gpu->own_fma = false;
     if (keeps && passed_before(gpu, key)) return TR_OK;
     tr_status status = run_all(gpu);
-    if (status == TR_EUNSUPPORTED && gpu->info.slow) { /* a function, which may err */
+    if (status == TR_EUNSUPPORTED && gpu->info.slow) { /* a function, which may be inexact */
         gpu_programs_release(gpu);
         gpu->own_fma = true;
         status = run_all(gpu);

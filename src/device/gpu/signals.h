@@ -1,12 +1,12 @@
-/* What drivers may change of how this process takes signals, kept and put back. */
+/* Preserves this process's signal handling around driver calls. */
 #ifndef TR_DEVICE_GPU_SIGNALS_H
 #define TR_DEVICE_GPU_SIGNALS_H
 
 #include <signal.h>
 
-/* Drivers start threads and some, when they compile, put handlers in place of the program's (LLVM does):
-   around calls that may do so all signals are blocked, so that threads start with that, and handlers are put
-   back. */
+/* Drivers start threads, and some replace the program's signal handlers when they compile (LLVM does).
+   Around such calls all signals are blocked, so that those threads start with blocked signals, and the
+   handlers are restored. */
 #define GPU_SIGNALS 14
 struct gpu_signals {
     sigset_t mask;

@@ -1,9 +1,9 @@
-/* The kernels' texts, put into the program by cmake/embed.cmake. */
+/* The kernels' texts, which cmake/embed.cmake puts into the program. */
 #include "device/gpu/internal.h"
 
 #include <string.h>
 
-/* To add a group of kernels: its file kernels/<name>.k, and a line here. */
+/* To add a group of kernels, add its file kernels/<name>.k and a line here. */
 #define SOURCES(X)                                                                                           \
     X(attention)                                                                                             \
     X(exact)                                                                                                 \

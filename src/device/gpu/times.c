@@ -1,9 +1,9 @@
-/* How long the device takes for what it is given: events with times of its own clock, made spans of a
- * timeline once all is done, so that nothing waits for being recorded.
+/* How long the device takes for its commands: events with times of its own clock, turned into spans of a
+ * timeline when all is complete, so that recording does not make anything wait.
  *
- * The clocks: the device says when something was enqueued, the host looks at its own clock before and after;
- * so each event bounds what the one is ahead of the other, and the narrowest bounds of all are near enough to
- * draw both in one picture.
+ * The clocks: the device notes when a command was enqueued, and the host reads its own clock before and
+ * after. So each event bounds the difference between the clocks, and the narrowest bounds are precise
+ * enough to draw both in one picture.
  */
 #include "device/gpu/internal.h"
 
@@ -13,7 +13,7 @@ void **gpu_times_begin(struct gpu *gpu)
 {
     struct tr_span_here what;
     if (!gpu->base.timed || !tr_span_here(&what)) return NULL;
-    if (!tr_grow(&gpu->timed, gpu->timed_count, sizeof *gpu->timed)) return NULL; /* goes unrecorded */
+    if (!tr_grow(&gpu->timed, gpu->timed_count, sizeof *gpu->timed)) return NULL; /* is not recorded */
     struct gpu_timed *timed = &gpu->timed[gpu->timed_count];
     *timed = (struct gpu_timed){.what = what, .before = tr_timeline_clock()};
     return &timed->event;
@@ -28,7 +28,7 @@ tr_status gpu_times_end(struct gpu *gpu, tr_status status)
     return TR_OK;
 }
 
-/* The bounds meet no longer when one of the clocks is slower: then they begin anew. */
+/* When one clock is slower, the bounds eventually contradict each other: then they begin anew. */
 static void compare_clocks(struct gpu *gpu, const struct gpu_timed *timed, const struct gpu_times *times)
 {
     int64_t least = times->queued - timed->after, most = times->queued - timed->before;

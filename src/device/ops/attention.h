@@ -6,10 +6,10 @@
 
 /* Scaled dot-product attention (Vaswani et al. 2017): `heads` heads over vectors of `size`. Example e has
    queries [offset[e], offset[e+1]) and keys [key_offset[e], key_offset[e+1]); of n queries and m >= n keys
-   (m > 0 where n > 0) the queries are those of the last n tokens: query i is token t = i + (m - n). It sees
-   the keys j <= t if causal, else all; with window > 0 of these those with j > t - window and j < t + window.
-   Row r of head h lies at q + r * q_step + h * size; its keys and values are those of head g = h / (heads /
-   kv_heads), at k and v + r * kv_step + g * size.
+   (m > 0 where n > 0) the queries are those of the last n tokens: query i is token t = i + (m - n). It
+   sees the keys j <= t if causal, else all; with window > 0 only those with t - window < j < t + window.
+   Row r of head h lies at q + r * q_step + h * size; its keys and values are those of head g = h / (heads
+   / kv_heads), at k and v + r * kv_step + g * size.
 
    Per query and head, over the keys j it sees, ascending: z[j] = chain over `size` of q * k; greatest =
    the first z, then z[j] > greatest ? z[j] : greatest; shift = greatest * -scale; e[j] = exp(fma(z[j], scale,
@@ -90,8 +90,8 @@ struct tr_op_attention_backward {
     _(WRITES_PART, dv, rows * a->at.kv_heads * a->at.size)                                                   \
     _(OPERATIONS, tr_attention_pairs(&a->at, host) * a->at.heads * (10 * a->at.size + 6))
 
-/* y[r] = x[r] + table[t], t counting the tokens of the example from 0; beyond the table its last row. y may
-   be x. */
+/* y[r] = x[r] + table[t], where t counts the tokens of the example from 0; tokens beyond the table use its
+   last row. y may be x. */
 struct tr_op_position_forward {
     int64_t examples, width, length;
     const int32_t *offset;
@@ -109,14 +109,14 @@ struct tr_op_position_forward {
     _(WRITES, y, rows * a->width)                                                                            \
     _(OPERATIONS, rows * a->width)
 
-/* Per node: dtable[t] = tree over microbatches of the sum chain over the rows of dy that got it; +0 where
+/* Per node: dtable[t] = tree over microbatches of the sum chain over the rows of dy that used it; +0 where
    none did. */
 struct tr_op_position_backward {
     int64_t width, length;
     const int32_t *offset;
     const float *dy;
     float *dtable;     /* [length][width] per node */
-    struct tr_cut cut; /* in examples, not rows */
+    struct tr_cut cut; /* counts examples, not rows */
 };
 #define TR_ABOUT_position_backward(_)                                                                        \
     _(CUT, cut)                                                                                              \
@@ -127,9 +127,9 @@ struct tr_op_position_backward {
     _(NODES, dtable, a->length * a->width)                                                                   \
     _(OPERATIONS, rows * a->width)
 
-/* Rotary positions (Su et al. 2021), in place, of `heads` vectors of `size` (even) in each row, one behind
-   the other from x + r * step. a and b become fma(-s, b, c * a) and fma(s, a, c * b), which are x[k] and x[k
-   + size / 2], with `pairs` x[2k] and x[2k + 1]; k < size / 2; c = cos, s = sin of the angle t * f, t
+/* Rotary positions (Su et al. 2021), in place, of `heads` vectors of `size` (even) in each row, one after
+   the other from x + r * step. a and b become fma(-s, b, c * a) and fma(s, a, c * b), which are x[k] and
+   x[k + size / 2], with `pairs` x[2k] and x[2k + 1]; k < size / 2; c = cos, s = sin of the angle t * f, t
    counting the tokens of the example from `past`. `inverse` turns by -s, which is the gradient.
 
    f = tr_pow(base, -2k / size), scaled: with original = 0 (linear) f / factor; else, as Llama 3 does, w =

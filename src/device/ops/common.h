@@ -1,22 +1,24 @@
-/* What the arguments of several operations have in common. */
+/* Parts that the arguments of several operations share. */
 #ifndef TR_DEVICE_OPS_COMMON_H
 #define TR_DEVICE_OPS_COMMON_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How the rows of a call divide into microbatches, and which tree nodes they form. Host memory, borrowed for
- * the call. */
+/* How the rows of a call divide into microbatches, and the tree nodes that these form. Host memory,
+ * borrowed for the call.
+ */
 struct tr_cut {
     int32_t count;        /* microbatches in this call, >= 0 */
     const int64_t *row;   /* [count + 1] ascending; microbatch i has rows [row[i], row[i+1]); row[0] == 0 */
-    int32_t nodes;        /* tree nodes that they form */
+    int32_t nodes;        /* tree nodes of these microbatches */
     const int32_t *bound; /* [nodes + 1] strictly ascending from 0 to count; node j combines microbatches
                              [bound[j], bound[j+1]) of this call, as a tree over that many leaves */
     int64_t stride;       /* floats between the outputs of consecutive nodes */
 };
 
-/* What changes from step to step. Lies in device memory, so that a recorded step can be replayed. */
+/* Numbers that change from step to step. They lie in device memory, so that a recorded step can be
+   replayed. */
 struct tr_step_scalars {
     uint32_t step;         /* counts from 0 */
     float rate;            /* learning rate */

@@ -73,11 +73,10 @@ struct tr_op_conv_backward_weights {
 
 /* ---- convolution by groups of channels ----
  *
- * Outputs of group g, channels [g * out_c / groups, (g + 1) * out_c / groups), see the inputs of group g
- * alone, [g * in_c / groups, (g + 1) * in_c / groups): with as many groups as channels each channel by
- * itself. groups divides both. The arguments are those of the operation in question, but w and dw are
- * [kernel_h][kernel_w][in_c / groups][out_c]; so is the arithmetic, with chains over the channels of the
- * group.
+ * Outputs of group g, channels [g * out_c / groups, (g + 1) * out_c / groups), see only the inputs of
+ * group g, [g * in_c / groups, (g + 1) * in_c / groups): with as many groups as channels, each channel is
+ * separate. groups divides both. Arguments and arithmetic are those of the corresponding operation, but w
+ * and dw are [kernel_h][kernel_w][in_c / groups][out_c], and chains go over the channels of the group.
  */
 
 struct tr_op_grouped_conv_forward {
@@ -133,29 +132,30 @@ struct tr_op_grouped_conv_backward_weights {
 
 /* ---- convolution by Winograd's algorithm ----
  *
- * The same convolutions with fewer products, and other roundings: 3x3 kernels, stride 1, dilation 1, at least
- * two outputs in each direction, pads of at most 2 on every side (device/winograd.h). In exact arithmetic all
- * results are those of the operations above; gradients are the exact adjoint of the forward pass as defined.
+ * The same convolutions with fewer products and different rounding: 3x3 kernels, stride 1, dilation 1, at
+ * least two outputs in each direction, pads of at most 2 on every side (device/winograd.h). In exact
+ * arithmetic all results are those of the operations above; gradients are the exact adjoint of the forward
+ * pass as defined.
  *
- *   - Points: 0, +a, -a, +b, -b, infinity, with a = 5/8 and b = 3/2, in this order. Outputs are cut along
- * each axis into tiles of 4, at the end 2 or 3, or 3 and 2 where 5 are left. A tile of m outputs reads m + 2
- * inputs and has that many points: 6: all of them; 5: without -b; 4: without +b and -b. A position is a point
- * of the height and one of the width; a tile has (m_h + 2) * (m_w + 2) of the 36.
+ *   - Points: 0, +a, -a, +b, -b, infinity, with a = 5/8 and b = 3/2, in this order. Outputs are cut
+ *     along each axis into tiles of 4, at the end 2 or 3, or 3 and 2 where 5 are left. A tile of m
+ *     outputs reads m + 2 inputs and has that many points: 6: all of them; 5: without -b; 4: without +b
+ *     and -b. A position is a point of the height and one of the width; a tile has (m_h + 2) * (m_w + 2)
+ *     of the 36.
  *   - One-dimensional transforms, each a fixed sequence of operations, in device/winograd.inc: `input`,
- * `weights`, `output`, and their adjoints, which undo nothing but carry gradients back. For a tile of m
- * outputs with points p_i: input = values at p_i of polynomials whose coefficients are the inputs (matrix B^T
- * of Toom and Cook, without scales), weights = values of g0 + g1 x + g2 x^2 (matrix G), output k = sum over i
- * of p_i^k / N_i times the product at p_i, and that at infinity added to the last (matrix A^T), N_i = product
- * over j != i of (p_i - p_j). A transform of two dimensions is that along the height, for each column, then
- * that along the width, for each row.
+ *     `weights`, `output`, and their adjoints, which are not inverses but propagate gradients. For a tile
+ *     of m outputs with points p_i: input = values at p_i of polynomials whose coefficients are the inputs
+ *     (matrix B^T of Toom and Cook, without scales), weights = values of g0 + g1 x + g2 x^2 (matrix G),
+ *     output k = sum over i of p_i^k / N_i times the product at p_i, and that at infinity added to the
+ *     last (matrix A^T), N_i = product over j != i of (p_i - p_j). A transform of two dimensions is that
+ *     along the height, for each column, then that along the width, for each row.
  *   - Inputs outside the image are +0. Tiles (th, tw) ascend row by row.
- * Source: A. Lavin, S. Gray, Fast algorithms for convolutional neural networks (2016); the points are our
- * own: all constants but the scales are exact.
+ * Source: A. Lavin, S. Gray, Fast algorithms for convolutional neural networks (2016); the points are
+ * chosen so that all constants but the scales are exact.
  */
 
-/* The arguments are those of the operation in question; arithmetic of y: V = input(x) per tile and channel, U
-   = weights(w) per pair of channels, M = per tile, position and output channel chain over in_c of V * U; y =
-   act(output(M) + b). */
+/* The arguments are those of conv_forward. y: V = input(x) per tile and channel, U = weights(w) per pair
+   of channels, M = per tile, position and output channel chain over in_c of V * U; y = act(output(M) + b). */
 struct tr_op_winograd_forward {
     struct tr_op_conv_forward conv;
 };
@@ -208,8 +208,8 @@ struct tr_op_winograd_backward_weights {
 
 /* ---- fusions (device/ops.h) ---- */
 
-/* winograd_backward_weights, then winograd_backward_data, of one dy: with the same window and channels, and
-   as many rows as the cut has. */
+/* winograd_backward_weights, then winograd_backward_data, of the same dy, with the same window and
+   channels; as many rows as the cut has. */
 struct tr_op_winograd_backward {
     struct tr_op_winograd_backward_weights weights;
     struct tr_op_winograd_backward_data data;
@@ -232,8 +232,8 @@ struct tr_op_winograd_backward {
     _(PART, data, winograd_backward_data)                                                                    \
     _(OPERATIONS, 0)
 
-/* conv_forward to a y that is not kept (conv.y is not used); pool_forward of that y (pool.x is not used).
-   MAX pools whose stride is their kernel, without padding and dilation. */
+/* conv_forward to a y that is not stored (conv.y is not used); pool_forward of that y (pool.x is not
+   used). MAX pools whose stride is their kernel, without padding and dilation. */
 struct tr_op_conv_pool_forward {
     struct tr_op_conv_forward conv;
     struct tr_op_pool_forward pool;
@@ -252,7 +252,7 @@ struct tr_op_conv_pool_forward {
     _(PART, pool, pool_forward)                                                                              \
     _(OPERATIONS, 0)
 
-/* pool_backward to a dx that is not kept (pool.dx is not used); conv_backward_data of it (conv.dy is not
+/* pool_backward to a dx that is not stored (pool.dx is not used); conv_backward_data of it (conv.dy is not
    used). Pools as above. */
 struct tr_op_conv_pool_backward_data {
     struct tr_op_conv_backward_data conv;

@@ -43,7 +43,7 @@ struct tr_op_dense_backward_data {
 /* Per node: dw = tree over microbatches of (chain over rows of x[r][i] * dy[r][o]); db likewise of the sum
  * chain over rows of dy[r][o]. */
 struct tr_op_dense_backward_weights {
-    int64_t in, out; /* in 0: db alone */
+    int64_t in, out; /* in 0: only db */
     const float *x;  /* [rows][in] */
     const float *dy; /* [rows][out] */
     float *dw;       /* [in][out] per node */
@@ -62,8 +62,8 @@ struct tr_op_dense_backward_weights {
 
 /* ---- fusions (device/ops.h) ---- */
 
-/* dense_forward without an activation to an x that is not kept; activation_forward of that x to dense.y, and
-   activation_backward of it with a dy of 1 to `derivative`. */
+/* dense_forward without an activation to an x that is not stored; activation_forward of that x to dense.y,
+   and activation_backward of it with a dy of 1 to `derivative`. */
 struct tr_op_dense_gelu_forward {
     struct tr_op_dense_forward dense; /* activation: GELU, GELU_TANH */
     float *derivative;                /* shape of y */
@@ -80,12 +80,12 @@ struct tr_op_dense_gelu_forward {
     _(PART, dense, dense_forward)                                                                            \
     _(OPERATIONS, 2 * rows * a->dense.out)
 
-/* dense_backward_data; then dx[i] = dx[i] * derivative[i]: the gradient of the gelu that the input comes
- * from.
+/* dense_backward_data; then dx[i] = dx[i] * derivative[i]: the gradient through the gelu that produced the
+ * input.
  */
 struct tr_op_dense_gelu_backward_data {
     struct tr_op_dense_backward_data dense;
-    const float *derivative; /* shape of dx, the forward's */
+    const float *derivative; /* shape of dx, from the forward fusion */
 };
 #define TR_ABOUT_dense_gelu_backward_data(_)                                                                 \
     _(SIZE, dense.rows)                                                                                      \

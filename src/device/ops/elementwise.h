@@ -1,4 +1,4 @@
-/* Operations: element by element, columns, dropout. */
+/* Operations: elementwise, columns, dropout. */
 #ifndef TR_DEVICE_OPS_ELEMENTWISE_H
 #define TR_DEVICE_OPS_ELEMENTWISE_H
 
@@ -55,7 +55,7 @@ struct tr_op_add {
     _(WRITES, y, a->count)                                                                                   \
     _(OPERATIONS, a->count)
 
-/* y[r][p][k] = a[r][p][k] * b[r][k]; with spatial 1 number by number. y may be a. */
+/* y[r][p][k] = a[r][p][k] * b[r][k]; with spatial 1 elementwise. y may be a. */
 struct tr_op_multiply {
     int64_t rows, spatial, width;
     const float *a; /* [rows][spatial][width] */
@@ -71,7 +71,7 @@ struct tr_op_multiply {
     _(WRITES, y, rows * a->spatial * a->width)                                                               \
     _(OPERATIONS, rows * a->spatial * a->width)
 
-/* What multiply carries back to b: y[r][k] = chain over p of a[r][p][k] * b[r][p][k]. */
+/* The gradient of multiply for b: y[r][k] = chain over p of a[r][p][k] * b[r][p][k]. */
 struct tr_op_multiply_sum {
     int64_t rows, spatial, width;
     const float *a; /* [rows][spatial][width] */
@@ -112,7 +112,7 @@ struct tr_op_join_columns {
     _(WRITES, y, rows *tr_join_width(a->parts, a->width))                                                    \
     _(OPERATIONS, 0)
 
-/* The parts of each row of x to y[0], y[1], ...; those that are NULL are left out. */
+/* Writes the parts of each row of x to y[0], y[1], ...; NULL parts are skipped. */
 struct tr_op_split_columns {
     int64_t rows;
     int32_t parts;

@@ -1,17 +1,17 @@
-/* Operations: examples that are kept become inputs. */
+/* Operations: examples in device memory become inputs. */
 #ifndef TR_DEVICE_OPS_INPUT_H
 #define TR_DEVICE_OPS_INPUT_H
 
 #include "device/ops/common.h"
 
-/* Gathers rows of words of 32 bits, whatever they mean: row r of y is row index[r] of x. Rows have `width`
-   words and begin `stride` words apart in x. With `start`, where lengths differ, row i of x has the words
-   from start[i] on, and row r of y, as long as that of x, the words [offset[r], offset[r + 1]); width and
-   stride are not read. */
+/* Gathers rows of 32-bit words of any type: row r of y is row index[r] of x. Rows have `width` words and
+   begin `stride` words apart in x. `start` is for rows of different lengths: row i of x has the words from
+   start[i] on, and row r of y, as long as its row of x, the words [offset[r], offset[r + 1]); width and
+   stride are then not read. */
 struct tr_op_gather_rows {
     int64_t rows, width, stride;
     const int64_t *index;  /* [rows] */
-    const int64_t *start;  /* NULL: all rows are of one length */
+    const int64_t *start;  /* NULL: all rows have the same length */
     const int32_t *offset; /* [rows + 1], ascending; NULL without start */
     const int32_t *x;
     int32_t *y;
@@ -59,9 +59,9 @@ struct tr_op_load_images {
     _(WRITES, y, rows * a->out_h * a->out_w * a->channels)                                                   \
     _(OPERATIONS, 2 * rows * a->out_h * a->out_w * a->channels)
 
-/* Gathers labels of pixels, so that they lie over the images that load_images gathers with the same view:
-   label (i, j) of row r is that of pixel (i + top, j + left) of image index[r] (NULL: r), mirrored as there,
-   and -1 outside the image. */
+/* Gathers labels of pixels to match the images that load_images gathers with the same view: label (i, j)
+   of row r is that of pixel (i + top, j + left) of image index[r] (NULL: r), mirrored as there, and -1
+   outside the image. */
 struct tr_op_load_labels {
     int64_t rows;
     int32_t in_h, in_w, out_h, out_w, pad;
@@ -86,26 +86,25 @@ struct tr_op_load_labels {
     _(WRITES, y, rows * a->out_h * a->out_w)                                                                 \
     _(OPERATIONS, 0)
 
-/* How a row of augment_images shows its image. Pixel (i, j) of the row looks at the place (v, u) of the
-   image, in 1/65536 pixel: v = down + i * down_i + j * down_j, u = right + i * right_i + j * right_j, whole
-   numbers.
-   */
+/* How a row of augment_images shows its image. Pixel (i, j) of the row samples the place (v, u) of the
+   image, in integral 1/65536 pixels: v = down + i * down_i + j * down_j, u = right + i * right_i + j *
+   right_j. */
 struct tr_image_view {
     int64_t down, right;
     int32_t down_i, down_j, right_i, right_j;
-    float brightness, contrast, saturation; /* factors; 1: as it is */
+    float brightness, contrast, saturation; /* factors; 1: no change */
     int32_t top, left, height, width;       /* the pixels of the row that are erased; height 0: none */
     int32_t unused;                         /* 0 */
 };
 
-/* Gathers images with a view for each row; of bytes, or with `numbers` of floats. For pixel (i, j), channel
-   ch of row r and its view:
+/* Gathers images with a view for each row: of bytes or, with `numbers`, of floats. For pixel (i, j),
+   channel ch of row r and its view:
    - Interpolation, with h = floor(v / 65536), w = floor(u / 65536), fv and fu the rest over 65536, p(h, w)
    the value of image index[r], 0 outside it: above = fma(fu, p(h, w+1) - p(h, w), p(h, w)), below the same of
    row h + 1, x = fma(fv, below - above, above).
-   - With `tint`, each followed by x = 0 where it is less, `most` where it is more: x * brightness;
-     fma(contrast, x - most / 2, most / 2); and of 3 channels, which all had the former,
-     fma(saturation, x - grey, grey), grey = fma(0.114f, x2, fma(0.587f, x1, 0.299f * x0)).
+   - With `tint`, each of these steps, clamped to 0 and `most`: x * brightness; fma(contrast, x - most / 2,
+   most / 2); and, for 3 channels after these steps, fma(saturation, x - grey, grey), grey = fma(0.114f, x2,
+   fma(0.587f, x1, 0.299f * x0)).
    - `erased` where the row is erased.
    - y = fma(x, scale[ch], shift[ch]) (ch % 4). */
 struct tr_op_augment_images {
@@ -133,9 +132,9 @@ struct tr_op_augment_images {
     _(WRITES, y, rows * a->out_h * a->out_w * a->channels)                                                   \
     _(OPERATIONS, 20 * rows * a->out_h * a->out_w * a->channels)
 
-/* Gathers labels of pixels, so that they lie over the images that augment_images gathers with the same views:
-   label (i, j) of row r is that of pixel (floor((v + 32768) / 65536), floor((u + 32768) / 65536)) of image
-   index[r] (NULL: r), and -1 outside the image. Erased pixels keep their labels. */
+/* Gathers labels of pixels to match the images that augment_images gathers with the same views: label (i,
+   j) of row r is that of pixel (floor((v + 32768) / 65536), floor((u + 32768) / 65536)) of image index[r]
+   (NULL: r), and -1 outside the image. Erased pixels keep their labels. */
 struct tr_op_augment_labels {
     int64_t rows;
     int32_t in_h, in_w, out_h, out_w;
@@ -156,14 +155,14 @@ struct tr_op_augment_labels {
     _(WRITES, y, rows * a->out_h * a->out_w)                                                                 \
     _(OPERATIONS, 0)
 
-/* How a row of mix_images is made of two. */
+/* How mix_images makes a row from two. */
 struct tr_image_mix {
-    float share;                      /* of the first, outside the box; 1: it stays as it is */
-    int32_t top, left, height, width; /* the box, whose pixels are the second's; height 0: none */
+    float share;                      /* weight of the first image outside of the box; 1: unchanged */
+    int32_t top, left, height, width; /* the box, with pixels of the second image; height 0: none */
 };
 
-/* Images of two each: a pixel of row r is z's within the box; else x where share is 1, else
-   fma(share, x - z, z). */
+/* Mixes two images in each row: a pixel of row r is that of z within the box; elsewhere that of x where
+   share is 1, else fma(share, x - z, z). */
 struct tr_op_mix_images {
     int64_t rows;
     int32_t height, width, channels;

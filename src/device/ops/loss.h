@@ -4,15 +4,16 @@
 
 #include "device/ops/common.h"
 
-/* Per row: m = max; s = lane sum(exp(x - m)); logz = log(s). With smoothing e: off = e / classes, on = (1 -
-   e) + off. loss = logz - (x[label] - m) when e == 0, else fma chain from +0 over classes of t[k] * (logz -
-   (x[k] - m)), t = k == label ? on : off. dx = flush(exp(x - m) / s - t) * scale (t = 1 or 0 when e == 0).
-   correct = 1 if label is where the maximum was found (as in pooling: the first of equals, NaN above all). */
+/* Per row: m = max; s = lane sum(exp(x - m)); logz = log(s). With smoothing e: off = e / classes, on = (1
+   - e) + off. loss = logz - (x[label] - m) when e == 0, else fma chain from +0 over classes of t[k] *
+   (logz - (x[k] - m)), t = k == label ? on : off. dx = flush(exp(x - m) / s - t) * scale (t = 1 or 0 when
+   e == 0). correct = 1 if the maximum is at label (as in pooling: the first of equal values, NaN above
+   all). */
 struct tr_op_softmax_cross_entropy {
     int64_t rows, classes;
     float smoothing, scale;
     const float *x;
-    const int32_t *label; /* [rows], in range, or negative: the row has none, its results are +0 */
+    const int32_t *label; /* [rows], in range; negative: no label, and the results of the row are +0 */
     float *loss;          /* [rows] */
     float *correct;       /* [rows], 0 or 1 */
     float *dx;            /* [rows][classes] or NULL */
@@ -27,10 +28,10 @@ struct tr_op_softmax_cross_entropy {
     _(WRITES, dx, rows * a->classes)                                                                         \
     _(OPERATIONS, (a->dx ? 7 : 4) * rows * a->classes)
 
-/* Against a row of probabilities. Per row: m, s, logz as in softmax_cross_entropy; p[k] = target[k], with
-   smoothing e: p[k] = fma(1 - e, target[k], e / classes); all = lane sum(p). loss = lane chain(p[k] * (logz -
-   (x[k] - m))); dx = flush(fma(exp(x - m) / s, all, -p)) * scale. correct = 1 if the greatest target stands
-   where the greatest x does (each the first of equals, NaN above all). */
+/* The target is a row of probabilities. Per row: m, s, logz as in softmax_cross_entropy; p[k] = target[k],
+   with smoothing e: p[k] = fma(1 - e, target[k], e / classes); all = lane sum(p). loss = lane chain(p[k] *
+   (logz - (x[k] - m))); dx = flush(fma(exp(x - m) / s, all, -p)) * scale. correct = 1 if the greatest
+   target and the greatest x are at the same place (each the first of equal values, NaN above all). */
 struct tr_op_soft_cross_entropy {
     int64_t rows, classes;
     float smoothing, scale;
@@ -66,10 +67,9 @@ struct tr_op_mean_squared_error {
     _(OPERATIONS, (a->dx ? 5 : 3) * rows * a->width)
 
 /* Per output k of a row, s = sigmoid(x), z = max(-x, 0) + log(1 + exp(-|x|)), max(a, 0) = a > 0 ? a : 0 (NaN
-   stays NaN). Without `weight`: term = fma(1 - t, x, z), slope = s - t; with it q = weight[k] * t, u = (q +
-   1)
-   - t, term = fma(1 - t, x, u * z), slope = fma(u, s, -q). loss = lane sum(term) * (1 / width); dx =
-   (flush(slope) * (1 / width)) * scale. correct = (outputs where (x > 0) == (t > 0.5)) / width, both as
+   stays NaN). Without `weight`: term = fma(1 - t, x, z), slope = s - t; with it q = weight[k] * t,
+   u = (q + 1) - t, term = fma(1 - t, x, u * z), slope = fma(u, s, -q). loss = lane sum(term) * (1 / width);
+   dx = (flush(slope) * (1 / width)) * scale. correct = (outputs where (x > 0) == (t > 0.5)) / width, both as
    float32. */
 struct tr_op_binary_cross_entropy {
     int64_t rows, width;
@@ -118,7 +118,7 @@ struct tr_op_focal_cross_entropy {
     int64_t rows, classes;
     float gamma, scale;
     const float *x;
-    const int32_t *label; /* [rows], in range, or negative: the row has none, its results are +0 */
+    const int32_t *label; /* [rows], in range; negative: no label, and the results of the row are +0 */
     float *loss;          /* [rows] */
     float *correct;       /* [rows], 0 or 1 */
     float *dx;            /* [rows][classes] or NULL */
@@ -133,11 +133,11 @@ struct tr_op_focal_cross_entropy {
     _(WRITES, dx, rows * a->classes)                                                                         \
     _(OPERATIONS, (a->dx ? 9 : 5) * rows * a->classes)
 
-/* Quantiles (Koenker and Bassett 1978): output k is compared with target k / each, d = target - x; term = d >
-   0 ? q * d : (q - 1) * d with q = quantile[k]; slope = -q where d > 0, 1 - q where d < 0, else d. loss =
-   lane sum(term) * (1 / width); dx = (slope * (1 / width)) * scale. */
+/* Quantile regression (Koenker and Bassett 1978): output k is compared with target k / each, d = target -
+   x; term = d > 0 ? q * d : (q - 1) * d with q = quantile[k]; slope = -q where d > 0, 1 - q where d < 0,
+   else d. loss = lane sum(term) * (1 / width); dx = (slope * (1 / width)) * scale. */
 struct tr_op_quantile_error {
-    int64_t rows, width, each; /* `each`: quantiles of a target, which divide width */
+    int64_t rows, width, each; /* `each`: number of quantiles of a target, a divisor of width */
     float scale;
     const float *x;        /* [rows][width] */
     const float *target;   /* [rows][width / each] */
@@ -156,10 +156,10 @@ struct tr_op_quantile_error {
     _(WRITES, dx, rows * a->width)                                                                           \
     _(OPERATIONS, (a->dx ? 6 : 4) * rows * a->width)
 
-/* Counts by Poisson's distribution, without what depends on the target alone. With `logs` x is the logarithm
-   of the rate: y = exp(x), term = fma(-t, x, y), slope = y - t; else x is the rate: y = x + epsilon, term =
-   fma(-t, log(y), x), slope = 1 - t / y. loss = lane sum(term) * (1 / width); dx = (flush(slope) * (1 /
-   width)) * scale. */
+/* Poisson regression of counts, without the terms that depend only on the target. With `logs` x is the
+   logarithm of the rate: y = exp(x), term = fma(-t, x, y), slope = y - t; else x is the rate: y = x +
+   epsilon, term = fma(-t, log(y), x), slope = 1 - t / y. loss = lane sum(term) * (1 / width); dx =
+   (flush(slope) * (1 / width)) * scale. */
 struct tr_op_poisson_error {
     int64_t rows, width;
     bool logs;
@@ -177,8 +177,9 @@ struct tr_op_poisson_error {
     _(WRITES, dx, rows * a->width)                                                                           \
     _(OPERATIONS, (a->dx ? 7 : 4) * rows * a->width)
 
-/* loss[r] = loss[r] * weight[label[r]]; dx[r][k] = dx[r][k] * weight[label[r]]. In place. A row whose label
- * is negative stays as it is. */
+/* loss[r] = loss[r] * weight[label[r]]; dx[r][k] = dx[r][k] * weight[label[r]]. In place. A row with a
+ * negative label does not change.
+ */
 struct tr_op_weigh_rows {
     int64_t rows, width;
     const float *weight;  /* by label */
@@ -195,11 +196,11 @@ struct tr_op_weigh_rows {
     _(UPDATES, dx, rows * a->width)                                                                          \
     _(OPERATIONS, rows *(1 + (a->dx ? a->width : 0)))
 
-/* Of examples that have several labels: per example e, over its places p in [e * places, (e + 1) * places)
-   with label[p] >= 0, n of them, share = 1 / n (+0 where n is 0) and w[p] = weight ? weight[label[p]] : 1.
-   loss[e] = lane sum over all places of (label[p] < 0 ? +0 : each_loss[p] * w[p]) * share; correct[e] = lane
-   sum of each_correct[p] over all places * share. dx[p][k] = dx[p][k] * (w[p] * share), in place, where there
-   is a label; others are left alone. */
+/* Examples with several labels: per example e, over its places p in [e * places, (e + 1) * places) with
+   label[p] >= 0, n of them, share = 1 / n (+0 where n is 0) and w[p] = weight ? weight[label[p]] : 1.
+   loss[e] = lane sum over all places of (label[p] < 0 ? +0 : each_loss[p] * w[p]) * share; correct[e] =
+   lane sum of each_correct[p] over all places * share. dx[p][k] = dx[p][k] * (w[p] * share), in place,
+   where there is a label; elsewhere unchanged. */
 struct tr_op_mean_labelled {
     int64_t rows, places, classes;
     const int32_t *label;                  /* [rows * places] below classes, or negative: none */
@@ -221,7 +222,7 @@ struct tr_op_mean_labelled {
     _(UPDATES, dx, rows * a->places * a->classes)                                                            \
     _(OPERATIONS, rows * a->places * (3 + (a->dx ? a->classes : 0)))
 
-/* y[i] = the whole number x[i] >= 0 below 2^31, fractions cut off; 0 for any other x. */
+/* y[i] = the integral part of x[i] if 0 <= x[i] < 2^31; 0 for any other x. */
 struct tr_op_to_labels {
     int64_t count;
     const float *x;

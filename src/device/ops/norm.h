@@ -112,11 +112,11 @@ struct tr_op_rms_norm_backward {
     _(NODES, dgamma, a->width)                                                                               \
     _(OPERATIONS, (a->dx ? 10 : 3) * rows * a->width)
 
-/* Group normalization (Wu, He 2018). Channels lie in `groups` groups of equal size, side by side. Per row and
-   group, over the n values of its channels at all positions: s[c] = sum chain over positions of x, mean = sum
-   chain over the channels of the group of s[c], / n; d = x - mean; q[c] = chain over positions of d * d, var
-   = sum chain over channels of q[c], / n; inv = 1 / sqrt(var + epsilon); y = fma(d * inv, gamma, beta). Keeps
-   mean and inv per row and group. */
+/* Group normalization (Wu, He 2018). Channels form `groups` groups of equal size and consecutive channels.
+   Per row and group, over the n values of its channels at all positions: s[c] = sum chain over positions
+   of x, mean = sum chain over the channels of the group of s[c], / n; d = x - mean; q[c] = chain over
+   positions of d * d, var = sum chain over channels of q[c], / n; inv = 1 / sqrt(var + epsilon); y = fma(d
+   * inv, gamma, beta). Keeps mean and inv per row and group. */
 struct tr_op_group_norm_forward {
     int64_t rows, spatial, channels, groups; /* groups divides channels */
     float epsilon;
@@ -217,7 +217,7 @@ struct tr_op_batch_norm_backward {
 /* Evaluation: y = fma((x - mean) * inv, gamma, beta), inv = 1 / sqrt(var + epsilon), with running statistics.
  */
 struct tr_op_batch_norm_infer {
-    int64_t rows, channels; /* rows counts every spatial position */
+    int64_t rows, channels; /* rows count every spatial position */
     float epsilon;
     const float *x, *gamma, *beta, *mean, *var;
     float *y;
@@ -235,7 +235,7 @@ struct tr_op_batch_norm_infer {
 
 /* ---- fusions (device/ops.h) ---- */
 
-/* batch_norm_forward; if `addend`, add of y and addend; activation_forward. Only the last y is written. */
+/* batch_norm_forward; if `addend`, add of y and addend; activation_forward. Only the last y is stored. */
 struct tr_op_batch_norm_activation_forward {
     struct tr_op_batch_norm_forward norm;
     const float *addend;           /* shape of y, or NULL */
@@ -262,9 +262,9 @@ struct tr_op_batch_norm_activation_forward {
    batch_norm_backward of the result. norm.dx may be norm.dy. */
 struct tr_op_batch_norm_activation_backward {
     struct tr_op_batch_norm_backward norm;
-    const float *more; /* shape of dy, or NULL: another gradient that flows back into the output */
+    const float *more; /* shape of dy, or NULL: a second gradient of the same output */
     const float *y;    /* the forward's; not read with NONE */
-    const float *beta; /* NULL, or the forward's if it had no addend: y follows from x then */
+    const float *beta; /* NULL, or that of the forward pass if it had no addend: y is then computed from x */
     float *daddend;    /* shape of dy, or NULL */
     enum tr_activation activation; /* NONE, RELU, LEAKY_RELU */
     float slope;

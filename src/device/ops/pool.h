@@ -6,10 +6,10 @@
 
 enum tr_pool { TR_POOL_MAX, TR_POOL_AVERAGE };
 
-/* MAX: taps (kh, kw) ascending, the first is taken, a later one replaces it if greater, or if it is NaN and
-   the kept one is not; `taken` records kh * kernel_w + kw. AVERAGE: sum chain over the taps inside the image
-   times 1 / (their number), or with `count_border` 1 / (kernel_h * kernel_w). Every window has at least one
-   tap inside; kernel_h * kernel_w <= 256. */
+/* MAX: taps (kh, kw) ascending; the first is kept, and a later one replaces it if it is greater, or if it
+   is NaN and the kept one is not; `taken` records kh * kernel_w + kw. AVERAGE: sum chain over the taps
+   inside the image times 1 / (their number), or with `count_border` 1 / (kernel_h * kernel_w). Every
+   window has at least one tap inside; kernel_h * kernel_w <= 256. */
 struct tr_op_pool_forward {
     int64_t rows;
     int32_t channels;
@@ -29,10 +29,10 @@ struct tr_op_pool_forward {
     _(KEEPS, taken, rows *tr_window_out(&a->window) * a->channels)                                           \
     _(OPERATIONS, rows *tr_window_out(&a->window) * tr_window_taps(&a->window) * a->channels)
 
-/* dx: sum chain over the windows that contain the pixel, (oh, ow) ascending, of what each passes back: MAX:
-   dy if `taken` is this tap; AVERAGE: dy * (1 / the number that forward divided by). From +0. With
-   `relu_output` (MAX only: the pool's own y, whose input came out of a relu) a window passes dy only where
-   y > 0, which is the relu's gradient as well. */
+/* dx: sum chain over the windows that contain the pixel, (oh, ow) ascending, of each one's part: MAX: dy
+   if `taken` is this tap; AVERAGE: dy * (1 / the divisor of the forward pass). From +0. With `relu_output`
+   (MAX only: the pool's y, whose input is a relu's output) a window passes dy only where y > 0, which is
+   also the relu's gradient. */
 struct tr_op_pool_backward {
     int64_t rows;
     int32_t channels;
@@ -54,7 +54,7 @@ struct tr_op_pool_backward {
     _(WRITES, dx, rows *tr_window_in(&a->window) * a->channels)                                              \
     _(OPERATIONS, rows *tr_window_out(&a->window) * tr_window_taps(&a->window) * a->channels)
 
-/* One row for each example out of its n rows: [offset[e], offset[e+1]), or, where that is NULL, spatial rows
+/* One row for each example from its n rows: [offset[e], offset[e+1]), or, where that is NULL, spatial rows
    each. AVERAGE: sum chain over the rows times 1 / n. MAX: rows ascending, as in a window; `taken` records
    the number of the row within its example. +0, and taken 0, where an example has no rows. */
 struct tr_op_pool_rows_forward {

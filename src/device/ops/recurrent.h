@@ -4,11 +4,11 @@
 
 #include "device/ops/common.h"
 
-/* On entry gates[r] holds the chain over the input part (x w_input, by dense_forward without bias). Per row,
-   t ascending: the chain goes on over h of the previous row, k ascending (not at the first row of an
-   example, unless it goes on from h_before and c_before, which stand for a row before it), + b. Then, gate
-   order i, f, g, o: i, f, o = sigmoid, g = tanh; c = fma(f, c_prev, i * g) (first row: i * g); h = o *
-   tanh(c). On return gates holds the activated gates. Gate q (0..3) of unit k is column q * hidden + k. */
+/* On entry gates[r] holds the chain over the input part (x w_input, by dense_forward without bias). Per
+   row, t ascending: the chain continues over h of the previous row, k ascending, + b. The first row of an
+   example has no previous row, unless h_before and c_before give one. Then, gate order i, f, g, o: i, f, o
+   = sigmoid, g = tanh; c = fma(f, c_prev, i * g) (first row: i * g); h = o * tanh(c). On return gates
+   holds the activated gates. Gate q (0..3) of unit k is column q * hidden + k. */
 struct tr_op_lstm_forward {
     int64_t examples, hidden;
     const int32_t *offset;            /* [examples + 1] */
@@ -32,10 +32,11 @@ struct tr_op_lstm_forward {
     _(WRITES, c, rows * a->hidden)                                                                           \
     _(OPERATIONS, rows * a->hidden * (8 * a->hidden + 12))
 
-/* dgates = gradient of the gates before activation. Per row, t descending: dh = dy + (chain over 4 * hidden
-   of the next row's dgates with w^T); at the last row, and where (t + 1) % truncate == 0 (truncate > 0; t
-   counts within the example), dh = dy and nothing comes from the next row. tc = tanh(c); q = dh * o; dc =
-   fma(q, fma(-tc, tc, 1), dc_next * f_next), without a next row q * fma(-tc, tc, 1). di = (dc * g) * (i * (1
+/* dgates = gradient of the gates before activation. Per row, t descending: dh = dy + (chain over 4 *
+   hidden of the next row's dgates with w^T); at the last row, and where (t + 1) % truncate == 0 (truncate
+   > 0; t counts within the example), dh = dy, without a gradient from the next row. tc = tanh(c); q = dh *
+   o; dc = fma(q, fma(-tc, tc, 1), dc_next * f_next), without a next row q * fma(-tc, tc, 1). di = (dc * g)
+   * (i * (1
    - i)); df = (dc * c_prev) * (f * (1 - f)), +0 at the first row; dg = (dc * i) * fma(-g, g, 1); do = (dh *
    tc) * (o * (1 - o)). */
 struct tr_op_lstm_backward {
@@ -64,7 +65,7 @@ struct tr_op_lstm_backward_weights {
     const int32_t *offset;
     const float *h, *dgates;
     float *dw;         /* [hidden][4 * hidden] per node */
-    struct tr_cut cut; /* in examples, not rows */
+    struct tr_cut cut; /* counts examples, not rows */
 };
 #define TR_ABOUT_lstm_backward_weights(_)                                                                    \
     _(SIZE, examples)                                                                                        \
@@ -103,10 +104,10 @@ struct tr_op_gru_forward {
     _(WRITES, inner, rows * a->hidden)                                                                       \
     _(OPERATIONS, rows * a->hidden * (6 * a->hidden + 15))
 
-/* dgates = gradient of what r, z, n are functions of; dhidden = that of u, which is the same but for n. Per
-   row, t descending: dh = dy + (chain over 3 * hidden of the next row's dhidden with w^T), then fma(dh_next,
-   z_next, dh); at the last row dh = dy. dn = (dh * (1 - z)) * fma(-n, n, 1); dz = (dh * (h_prev - n)) * (z *
-   (1 - z)), h_prev +0 at the first row; dr = (dn * inner) * (r * (1 - r)); dhidden of n = dn * r. */
+/* dgates = gradient of the arguments of r, z, n; dhidden = that of u, which differs only for n. Per row, t
+   descending: dh = dy + (chain over 3 * hidden of the next row's dhidden with w^T), then fma(dh_next,
+   z_next, dh); at the last row dh = dy. dn = (dh * (1 - z)) * fma(-n, n, 1); dz = (dh * (h_prev - n)) * (z
+   * (1 - z)), h_prev +0 at the first row; dr = (dn * inner) * (r * (1 - r)); dhidden of n = dn * r. */
 struct tr_op_gru_backward {
     int64_t examples, hidden;
     const int32_t *offset;
@@ -134,7 +135,7 @@ struct tr_op_gru_backward_weights {
     const int32_t *offset;
     const float *h, *dhidden;
     float *dw;         /* [hidden][3 * hidden] per node */
-    struct tr_cut cut; /* in examples, not rows */
+    struct tr_cut cut; /* counts examples, not rows */
 };
 #define TR_ABOUT_gru_backward_weights(_)                                                                     \
     _(SIZE, examples)                                                                                        \

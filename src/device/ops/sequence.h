@@ -29,7 +29,7 @@ struct tr_op_embedding_backward {
     const float *dy;
     float *dtable;      /* [vocabulary][width] per node */
     int32_t *workspace; /* [vocabulary + 1 + rows] */
-    struct tr_cut cut;  /* in rows */
+    struct tr_cut cut;  /* counts rows */
 };
 #define TR_ABOUT_embedding_backward(_)                                                                       \
     _(CUT, cut)                                                                                              \
@@ -89,8 +89,8 @@ struct tr_op_sequence_unfold {
     _(WRITES, y, rows * a->taps * a->width)                                                                  \
     _(OPERATIONS, 0)
 
-/* dx[r] = sum chain over taps ascending of dy[r - tap dilation + before][tap], of rows of the example alone.
- */
+/* dx[r] = sum chain over taps ascending of dy[r - tap dilation + before][tap], over rows of the same
+   example only. */
 struct tr_op_sequence_fold {
     int64_t examples, width, taps, before, dilation;
     const int32_t *offset;
@@ -108,8 +108,9 @@ struct tr_op_sequence_fold {
     _(WRITES, dx, rows * a->width)                                                                           \
     _(OPERATIONS, rows * a->taps * a->width)
 
-/* Row r of y is row r of x, or if `reverse` that of the same example as far from its end as r is from its
-   begin. Rows are x_step and y_step floats apart; what lies between those of y stays. */
+/* Row r of y is row r of x or, if `reverse`, the row of the same example that is as far from its end as r
+   is from its beginning. Rows are x_step and y_step floats apart; memory between the rows of y does not
+   change. */
 struct tr_op_sequence_copy {
     int64_t examples, width, x_step, y_step;
     bool reverse;

@@ -1,4 +1,4 @@
-/* Operations: update rules, clipping, what holds updates back. */
+/* Operations: update rules, clipping, and holding updates back. */
 #ifndef TR_DEVICE_OPS_UPDATE_H
 #define TR_DEVICE_OPS_UPDATE_H
 
@@ -16,21 +16,21 @@ enum tr_rule {
     TR_RULE_RMSPROP,  /* v = flush(fma(beta2, v, (1-beta2) * (g * g))); q = g / (sqrt(v) + epsilon);
                          m = flush(fma(beta1, m, q)); w = fma(-rate, m, w); without m: w = fma(-rate, q, w) */
     TR_RULE_ADAGRAD,  /* v = fma(g, g, v); w = fma(-rate, g / (sqrt(v) + epsilon), w) */
-    TR_RULE_STATISTIC /* w = fma(beta1, g - w, w): running statistics; none of the steps below applies */
+    TR_RULE_STATISTIC /* w = fma(beta1, g - w, w): running statistics; the steps below do not apply */
 };
 
-/* With vmax (AMSGrad), ADAM and ADAMW: after v, vmax = v <= vmax ? vmax : v, which takes the place of v in w.
-   rate = scalars->rate * rate_factor, adam_rate = scalars->adam_rate * rate_factor.
-   Per element: g = grad; if clip_norm: g = g * scalars->clip_scale; if clip_value > 0: g = min(max(g,
-   -clip_value), clip_value) (NaN stays NaN); if l2 > 0: g = fma(l2, w, g); the rule; if ema: ema = fma(1 -
-   ema_decay, w - ema, ema) with the new w and scalars->ema_decay. (1-beta) is computed in float32.
-   scalars->nonfinite is set where a new w, of a statistic too, is not finite, and is never cleared. Nothing
-   is changed where scalars->held is not 0. */
+/* With vmax (AMSGrad), ADAM and ADAMW: after v, vmax = v <= vmax ? vmax : v, which replaces v in w. rate =
+   scalars->rate * rate_factor, adam_rate = scalars->adam_rate * rate_factor. Per element: g = grad; if
+   clip_norm: g = g * scalars->clip_scale; if clip_value > 0: g = min(max(g, -clip_value), clip_value) (NaN
+   stays NaN); if l2 > 0: g = fma(l2, w, g); the rule; if ema: ema = fma(1 - ema_decay, w - ema, ema) with
+   the new w and scalars->ema_decay. (1-beta) is computed in float32. scalars->nonfinite is set where a new
+   w (also of a statistic) is not finite, and is never cleared. Nothing changes where scalars->held is not
+   0. */
 struct tr_op_update {
     int64_t count;
     enum tr_rule rule;
     bool nesterov, clip_norm;
-    float rate_factor; /* of the parameter; 1: the rate of the step */
+    float rate_factor; /* of the parameter; 1: the step's rate */
     float beta1, beta2, epsilon, decay, l2, clip_value;
     const float *grad;
     float *w, *m,
@@ -50,10 +50,10 @@ struct tr_op_update {
     _(UPDATES, scalars, 1)                                                                                   \
     _(OPERATIONS, a->count *tr_rule_operations(a->rule))
 
-/* A step along a direction whose length a whole tensor decides. rate = (scalars ? scalars->rate : 1) *
-   rate_factor; size = factor, or with squares, where both are > 0, factor * (sqrt(squares[0]) /
-   sqrt(squares[1])). Per element: if decay > 0: w = fma(-(rate * decay), w, w); then w = fma(-(rate * size),
-   direction, w); ema, nonfinite and held as in update, without scalars neither. */
+/* A step along a direction, with a length that depends on the whole tensor. rate = (scalars ?
+   scalars->rate : 1) * rate_factor; size = factor, or with squares, where both are > 0, factor *
+   (sqrt(squares[0]) / sqrt(squares[1])). Per element: if decay > 0: w = fma(-(rate * decay), w, w); then w
+   = fma(-(rate * size), direction, w); ema, nonfinite and held as in update; none of them without scalars. */
 struct tr_op_advance {
     int64_t count;
     float rate_factor, factor, decay;
@@ -101,8 +101,8 @@ struct tr_op_clip_scale {
     _(UPDATES, scalars, 1)                                                                                   \
     _(OPERATIONS, a->count)
 
-/* scalars->held = 1 if some x is NaN or infinite, or if scalars->nonfinite is set already, by a step before
-   that is not judged yet; else it stays. So a device judges a step by itself. */
+/* scalars->held = 1 if some x is NaN or infinite, or if scalars->nonfinite is set by an earlier step that
+   is not judged yet; else it does not change. So a device can judge a step by itself. */
 struct tr_op_hold {
     int64_t count;
     const float *x;
@@ -116,7 +116,7 @@ struct tr_op_hold {
 
 /* ---- fusions (device/ops.h) ---- */
 
-/* dense_backward_weights to a dw that is not kept, then update by it. */
+/* dense_backward_weights to a dw that is not stored, then update by it. */
 struct tr_op_dense_backward_update {
     struct tr_op_dense_backward_weights weights; /* of one node; dw, db: NULL */
     struct tr_op_update update;                  /* count: in * out; grad: NULL */

@@ -38,7 +38,7 @@ static const float *query_of(const struct head *h, int64_t i)
     return h->at->q + (h->first_row + i) * h->at->q_step + h->number * h->at->size;
 }
 
-/* Of k or v. */
+/* A row of k or v. */
 static const float *row_of(const struct head *h, const float *tensor, int64_t j)
 {
     return tensor + (h->first_key + j) * h->at->kv_step + h->kv_number * h->at->size;
@@ -136,8 +136,8 @@ static float lane_dot(int64_t size, const float *a, const float *b)
     return ref_lanes_total(lane);
 }
 
-/* Goes on with all chains of a head; queries ascend, and so do the keys of each. Gradients begin as +0: dq in
-   its place, dk and dv [keys][size] of this head alone. */
+/* Continues all chains of a head, over ascending queries and, for each, ascending keys. Gradients begin as
+   +0: dq in place, dk and dv [keys][size] for this head only. */
 static void backward_head(const struct tr_op_attention_backward *a, const struct head *h, float *dk,
                           float *dv)
 {
@@ -161,7 +161,7 @@ static void backward_head(const struct tr_op_attention_backward *a, const struct
     }
 }
 
-/* What a head adds to the gradients of its keys, or of its values; `first` of those that share them. */
+/* Adds a head's part to the gradients of its keys, or of its values; `first` of the heads that share them. */
 static void add_keys(const struct tr_op_attention_backward *a, const struct head *h, bool first, float scale,
                      const float *own, float *gradient)
 {

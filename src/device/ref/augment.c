@@ -1,18 +1,18 @@
-/* Images and their labels with a view for each row, and images of two. */
+/* Images and their labels with a view for each row, and mixtures of two images. */
 #include "device/ref/ref.h"
 
 #include <math.h>
 
-#define ONE 65536 /* of the units of places: a pixel */
+#define ONE 65536 /* units of places in a pixel */
 
-/* Where pixel (i, j) of a row looks. */
+/* The place that pixel (i, j) of a row samples. */
 static void look(const struct tr_image_view *view, int32_t i, int32_t j, int64_t *v, int64_t *u)
 {
     *v = view->down + (int64_t)i * view->down_i + (int64_t)j * view->down_j;
     *u = view->right + (int64_t)i * view->right_i + (int64_t)j * view->right_j;
 }
 
-/* The pixel that a place lies in or behind; the rest is `part` of a pixel. */
+/* The pixel at or before a place; `part` is the rest, in units of a pixel. */
 static int64_t pixel_of(int64_t place, float *part)
 {
     const int64_t rest = ((place % ONE) + ONE) % ONE;

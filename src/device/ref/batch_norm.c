@@ -1,5 +1,6 @@
-/* Batch normalization. Each microbatch has its own statistics; one without rows has mean, inv and
- * contributions +0. The values of a channel in a microbatch are taken in ascending order of (row, position).
+/* Batch normalization. Each microbatch has separate statistics; one without rows has mean, inv and
+ * contributions +0. The values of a channel in a microbatch are read in ascending order of (row,
+ * position).
  */
 #include "device/ref/ref.h"
 #include "device/ref/loops/tree.h"
@@ -9,7 +10,7 @@
 
 #include <math.h>
 
-/* A microbatch's share of a tensor [rows][spatial][channels]. */
+/* A microbatch's part of a tensor [rows][spatial][channels]. */
 struct part {
     int64_t begin, end; /* positions, rows * spatial of them */
     float n;            /* values per channel */

@@ -1,4 +1,4 @@
-/* Convolutions and their gradients. A tap outside the image does not take part in any chain. */
+/* Convolutions and their gradients. Taps outside the image are not part of any chain. */
 #include "device/ref/conv.h"
 
 #include "device/ref/loops/chain.h"
@@ -44,8 +44,9 @@ tr_status ref_conv_forward(tr_device *device, const struct tr_op_conv_forward *a
     return TR_OK;
 }
 
-/* Output pixels hand their part to the pixels that they read, in ascending order, so every dx meets its chain
- * in the order of the definition. */
+/* Output pixels add to the input pixels that they read, in ascending order, so that each dx has its chain
+ * in the order of the definition.
+ */
 tr_status ref_conv_backward_data(tr_device *device, const struct tr_op_conv_backward_data *a)
 {
     (void)device;

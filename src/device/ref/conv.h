@@ -1,4 +1,4 @@
-/* What the two definitions of a convolution share. */
+/* Shared by both definitions of a convolution. */
 #ifndef TR_DEVICE_REF_CONV_H
 #define TR_DEVICE_REF_CONV_H
 

@@ -1,4 +1,4 @@
-/* Operations on elements by themselves: activations, sums, dropout. */
+/* Elementwise operations: activations, sums, dropout. */
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
 

@@ -1,5 +1,6 @@
-/* Group normalization: each row has statistics of its own for each group of channels. A number of a row is
- * taken in ascending order of positions within its channel, then of channels within their group. */
+/* Group normalization: each row has statistics for each group of channels. The numbers of a row are read
+ * in ascending order of positions within a channel, then of channels within their group.
+ */
 #include "device/ref/ref.h"
 #include "device/ref/loops/tree.h"
 

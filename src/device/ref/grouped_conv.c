@@ -1,5 +1,6 @@
-/* Convolutions by groups of channels and their gradients: those of conv.c, where each output sees the inputs
- * of its own group. */
+/* Convolutions by groups of channels and their gradients: those of conv.c, where each output sees only the
+ * inputs of its own group.
+ */
 #include "device/ref/conv.h"
 #include "device/ref/loops/tree.h"
 #include "device/ref/loops/window.h"
@@ -68,7 +69,7 @@ tr_status ref_grouped_conv_forward(tr_device *device, const struct tr_op_grouped
     return TR_OK;
 }
 
-/* Output pixels hand their part to the pixels that they read, as in conv.c. */
+/* Output pixels add to the input pixels that they read, as in conv.c. */
 tr_status ref_grouped_conv_backward_data(tr_device *device,
                                          const struct tr_op_grouped_conv_backward_data *arguments)
 {

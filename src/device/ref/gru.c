@@ -43,8 +43,8 @@ tr_status ref_gru_forward(tr_device *device, const struct tr_op_gru_forward *a)
     return TR_OK;
 }
 
-/* dgates and dhidden of row r; dh [hidden] is that of the next row on entry, what its chains gave lies in
-   `chain`, and of this row on return. */
+/* dgates and dhidden of row r. dh [hidden] is that of the next row on entry, whose chains are in `chain`;
+   on return it is that of this row. */
 static void backward_row(const struct tr_op_gru_backward *a, int64_t r, bool first, bool next,
                          const float *chain, float *dh)
 {

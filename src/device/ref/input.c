@@ -1,4 +1,4 @@
-/* Images from bytes, with augmentation; rows that are gathered as they are. */
+/* Images from bytes, with augmentation; gathered rows. */
 #include "device/ref/ref.h"
 
 #include "base/numbers/rng.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Which part of the source image a row shows. */
+/* The part of the source image that a row shows. */
 struct view {
     int32_t top, left;
     bool flip;

@@ -205,7 +205,7 @@ tr_status ref_weigh_rows(tr_device *device, const struct tr_op_weigh_rows *a)
     return TR_OK;
 }
 
-/* One example of the next. */
+/* One example of mean_of_labelled. */
 static void mean_of_example(const struct tr_op_mean_labelled *a, int64_t e)
 {
     const int64_t first = e * a->places, end = first + a->places;

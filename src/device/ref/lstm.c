@@ -9,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-/* One row: gates go from their sums to their values, then cell and output. Previous values are NULL at the
-   first row of an example. */
+/* One row: computes the gates from their sums, then cell and output. Previous values are NULL at the first
+   row of an example. */
 static void forward_row(const struct tr_op_lstm_forward *a, float *gates, const float *c_before,
                         const float *h_before, float *c, float *h)
 {
@@ -43,13 +43,13 @@ tr_status ref_lstm_forward(tr_device *device, const struct tr_op_lstm_forward *a
     return TR_OK;
 }
 
-/* What flows from row to row, backwards in time; working memory [hidden] each. */
+/* Gradients carried from row to row, backwards in time; working memory, [hidden] each. */
 struct flow {
     float *dh; /* the part of dh that comes from the next row */
     float *dc; /* dc of the next row, before it passes the forget gate */
 };
 
-/* dgates of row r. `next` says that gradient comes from row r + 1, through `flow`. */
+/* dgates of row r. `next`: a gradient comes from row r + 1, in `flow`. */
 static void backward_row(const struct tr_op_lstm_backward *a, int64_t r, bool first, bool next,
                          const struct flow *flow)
 {

@@ -20,7 +20,7 @@ static void pool_max(const struct ref_tap *taps, int64_t count, int32_t channels
     }
 }
 
-/* What a sum over the taps inside, `count` of them, is divided by. */
+/* The divisor of a sum over `count` taps inside the image. */
 static float divisor(const struct tr_sliding_window *window, bool count_border, int64_t count)
 {
     return count_border ? (float)(window->kernel_h * window->kernel_w) : (float)count;
@@ -61,7 +61,7 @@ tr_status ref_pool_forward(tr_device *device, const struct tr_op_pool_forward *a
     return TR_OK;
 }
 
-/* What the output element `at` passes back to its tap; a maximum passes to one tap only. */
+/* The gradient that output element `at` passes to its tap; a maximum passes to one tap only. */
 static float passed_back(const struct tr_op_pool_backward *a, int64_t at, int32_t tap, int64_t taps)
 {
     if (a->kind == TR_POOL_AVERAGE) return a->dy[at] * (1 / divisor(&a->window, a->count_border, taps));
@@ -69,8 +69,9 @@ static float passed_back(const struct tr_op_pool_backward *a, int64_t at, int32_
     return passes ? a->dy[at] : 0;
 }
 
-/* Windows give to the pixels that they read, in ascending order; +0 from a window that passes nothing does
- * not change a sum that began with +0. */
+/* Windows add to the pixels that they read, in ascending order. The +0 of a window that passes nothing
+ * does not change a sum that began with +0.
+ */
 tr_status ref_pool_backward(tr_device *device, const struct tr_op_pool_backward *a)
 {
     (void)device;
@@ -97,7 +98,7 @@ tr_status ref_pool_backward(tr_device *device, const struct tr_op_pool_backward 
 
 /* ---- a convolution and the pool after it ---- */
 
-/* The tensor between them, to be freed. */
+/* The tensor between them; the caller frees it. */
 static float *between(const struct tr_sliding_window *pool, int64_t rows, int32_t channels)
 {
     return tr_alloc((size_t)(rows * pool->in_h * pool->in_w * channels) + 1, sizeof(float));

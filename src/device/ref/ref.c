@@ -27,7 +27,7 @@ static tr_status host_copy(tr_device *device, void *to, const void *from, size_t
 
 static tr_status host_wait(tr_device *device)
 {
-    (void)device; /* every operation has been done when its function returned */
+    (void)device; /* every operation is complete when its function returns */
     return TR_OK;
 }
 

@@ -19,8 +19,9 @@ static inline float ref_lanes_total(float lane[REF_LANES])
     return lane[0];
 }
 
-/* Whether a later value takes the place of the kept one in a maximum: the first of equals stays, NaN wins
- * over numbers. */
+/* Whether a later value replaces the kept one in a maximum: the first of equal values stays, NaN wins over
+ * numbers.
+ */
 static inline bool ref_replaces(float later, float kept)
 {
     return later > kept || (later != later && kept == kept);
@@ -41,7 +42,7 @@ static inline float ref_gelu_erf(float x)
     return tr_erff(x * 0x1.6a09e6p-1f);
 }
 
-/* The hyperbolic tangent in place of the error function: near it. */
+/* The same with the hyperbolic tangent, which approximates the error function. */
 static inline float ref_gelu_tanh(float x)
 {
     return tr_tanhf(x * fmaf(x * x, 0x1.2444f2p-5f, 0x1.988454p-1f));
@@ -82,8 +83,9 @@ static inline float ref_activate(enum tr_activation activation, float slope, flo
     return x;
 }
 
-/* What follows the chains of a row of a dense or convolution layer: y = act(y + b), y [width], b [width] or
- * NULL. */
+/* The end of a row of a dense or convolution layer, after its chains: y = act(y + b), y [width], b [width]
+ * or NULL.
+ */
 static inline void ref_finish_row(int64_t width, const float *b, enum tr_activation activation, float slope,
                                   float *y)
 {

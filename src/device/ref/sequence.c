@@ -1,5 +1,6 @@
-/* Embeddings, one row of an example out of its rows (the last, their mean, the greatest of each column), and
- * rows made of neighbours. */
+/* Embeddings; one row of an example from its rows (the last, their mean, the maximum of each column); and
+ * rows made of neighbours.
+ */
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
 #include "device/ref/loops/tree.h"

@@ -1,4 +1,4 @@
-/* The optimizer: one formula per element and rule, and what clipping by norm needs. */
+/* The optimizer: one formula per element and rule, and the sums for clipping by norm. */
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
 

@@ -1,5 +1,6 @@
-/* Convolutions by Winograd's algorithm and their gradients. Numbers at the 36 positions lie as
- * [position][channel]; positions that a tile lacks are left out of every chain. */
+/* Convolutions by Winograd's algorithm and their gradients. Numbers at the 36 positions are stored as
+ * [position][channel]; chains leave out positions that a tile lacks.
+ */
 #include "device/winograd.h"
 
 #include "device/ref/loops/chain.h"
@@ -54,8 +55,8 @@ static int64_t pixel_at(const struct tr_sliding_window *window, const struct til
 
 typedef void transform(int points, const float *from, int64_t from_step, float *to, int64_t to_step);
 
-/* Two dimensions: along the height for each of `columns` columns, then along the width for each of the rows
-   that the first pass has written: `rows` of them, or those of the points of the height if 0. */
+/* Two dimensions: along the height for each of `columns` columns, then along the width for each row that
+   the first pass wrote: `rows` of them (0: those of the points of the height). */
 static void transform_both(transform *along, const struct tile *tile, int columns, int rows,
                            const float from[POSITIONS], float to[POSITIONS])
 {

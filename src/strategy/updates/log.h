@@ -13,13 +13,12 @@
  *
  * Rules of a log (tr_update_log_check()):
  *   - Sessions follow each other: each begins with as many updates as the one before ends with.
- *   - A version that is read is none of before the session, nor of the future, and misses no more updates
- *     than the session allows.
+ *   - A version that is read is none of before the session, nor of the future, and misses no more
+ *     updates than the session allows.
  *   - A worker does one piece of work at a time: it reads no version of before it handed in its last
  *     gradient. So no more old versions are wanted at a time than there are workers.
  *   - A worker that is lost hands in nothing more in the session.
- *   - There are no more updates than the session's steps.
- * How often a batch is learned is up to the log.
+ *   - There are no more updates than the session's steps. How often a batch is learned is up to the log.
  *
  * Not for several threads at once.
  */

@@ -4,15 +4,15 @@
  * What its compiler makes is the text that it was given, which the driver builds and runs by OpenCL, on the
  * first device that OpenCL has (pocl). So kernels compute, and what the host does is judged:
  *
- *   - Nothing is done before somebody waits for it, and then no more than that needs: each stream is a list
- *     of commands, and marks are places in such lists. A query takes one command further. So copies are late,
- *     and what lacks an order is done in the wrong one.
+ *   - Nothing is done before somebody waits for it, and then no more than that needs: each stream is a
+ *     list of commands, and marks are places in such lists. A query takes one command further. So copies
+ *     are late, and what lacks an order is done in the wrong one.
  *   - Memory holds 0xA5 when it is given, and is poisoned and gone when it was freed. Its addresses are
  *     nobody's to touch.
  *   - Arguments are read with the sizes that the kernel's parameters have.
- *   - Whatever the interface leaves undefined ends the process with a message: a call without a context, a
- *     handle that is none, memory used before it was given, after it was freed or beyond its end, host memory
- *     freed under a copy, a graph freed under way.
+ *   - Whatever the interface leaves undefined ends the process with a message: a call without a context,
+ *     a handle that is none, memory used before it was given, after it was freed or beyond its end, host
+ *     memory freed under a copy, a graph freed under way.
  *
  * The variable TRIREME_STAND_IN, words with commas between:
  *

@@ -1,10 +1,10 @@
 /* Attention over ragged sequences.
  *
- * A member takes one head of one example after the other, first of its own examples, then of those that
- * others have not come to; heads do not depend on each other. Scores never leave the caches: a panel of
- * TILE_COLUMNS queries meets all the keys that they see, and its scores lie [key][query], so that softmax
- * goes down the columns of vectors and the weighted sum finds them in the order of its chains. A causal chain
- * ends at the query's own key: these steps are the corner of a tile.
+ * A member takes one head of one example after the other: first those of its own examples, then those that
+ * other members have not begun; heads do not depend on each other. Scores never leave the caches. A panel
+ * of TILE_COLUMNS queries meets all the keys that they see, and its scores lie [key][query]. So softmax
+ * goes down the columns of vectors, and the weighted sum finds the scores in the order of its chains. A
+ * causal chain ends at the query's own key: these steps are the corner of a tile.
  */
 #include "device/cpu/attention/attention.h"
 
@@ -40,7 +40,7 @@ static void forward_scores(const struct head *h, const struct forward *f, int64_
         const int64_t height = tile_first(h->keys, tiles, t + 1) - first;
         if (first >= limit) break;
         if (first + height <= seen_from(h, i0)) continue;
-        /* The first half of the queries may see none of them, being older. */
+        /* The first half of the queries may see none of these keys. */
         const int64_t skip =
             columns == TILE_COLUMNS && first >= seen(h, i0 + HALF_COLUMNS - 1) ? HALF_COLUMNS : 0;
         struct row_tile tile = {.tile = {.segments = &segment,
@@ -59,17 +59,17 @@ static void forward_scores(const struct head *h, const struct forward *f, int64_
     }
 }
 
-/* What softmax keeps of VW queries, and where their mask begins. */
+/* State of the softmax of VW queries, and where their dropout mask begins. */
 struct softmax {
     vf shift, inv;
     vi block; /* of the mask, for keys 0 to 3 */
 };
 
-/* Chains of maxima side by side, which hide the latency of one. */
+/* Chains of maxima that run in parallel, to hide the latency of one. */
 #define PARTS 4
 
-/* The greatest of `keys` scores, of equal ones the first: each part of the keys begins with the first of all,
-   so that none but a greater one takes its place. */
+/* The greatest of `keys` scores; of equal ones the first. Each chain begins with the very first score, so
+   that only a greater one replaces it. */
 V_INLINE vf greatest_of(const float *scores, int64_t keys)
 {
     const int64_t each = keys / PARTS;
@@ -98,8 +98,8 @@ static void forward_drop(const struct head *h, float *scores, int64_t first, int
     }
 }
 
-/* VW columns of scores become kept(e): all queries see `first` keys, each one more than the one before, as
-   far as `limit`. */
+/* VW columns of scores become kept(e). All queries see the first `first` keys; each query sees one more
+   than the one before it, up to `limit`. */
 static void forward_softmax(const struct head *h, float *scores, int64_t first, int64_t limit,
                             struct softmax *s)
 {
@@ -127,13 +127,13 @@ static void forward_softmax(const struct head *h, float *scores, int64_t first, 
     forward_drop(h, scores, 0, limit, s);
 }
 
-/* The same of the queries from `query` to `last`, each with keys of its own. */
+/* The same for the queries from `query` to `last`, each of which sees different keys. */
 static void forward_softmax_window(const struct head *h, float *scores, int64_t query, int64_t last,
                                    struct softmax *s)
 {
     const int64_t first = seen_from(h, query), limit = seen(h, last);
     float from[VW], end[VW];
-    for (int i = 0; i < VW; i++) { /* the first and the last key of each, counted from `first` */
+    for (int i = 0; i < VW; i++) { /* the first and the last key of each query, counted from `first` */
         from[i] = (float)(seen_from(h, smaller(query + i, last)) - first);
         end[i] = (float)(seen(h, smaller(query + i, last)) - 1 - first);
     }
@@ -156,7 +156,8 @@ static void forward_softmax_window(const struct head *h, float *scores, int64_t 
     forward_drop(h, scores, first, limit, s);
 }
 
-/* y of `count` queries from i0 on. Windows leave each query keys of its own: a tile has one then. */
+/* y of `count` queries from i0 on. With a window each query sees different keys: then a tile has one
+   query. */
 static void forward_values(const struct head *h, const struct forward *f, float *y, int64_t i0, int64_t count,
                            const float *inv)
 {
@@ -164,7 +165,7 @@ static void forward_values(const struct head *h, const struct forward *f, float 
     const int64_t width = at->heads * at->size, tiles = at->window > 0 ? count : tile_count(count);
     for (int64_t t = 0; t < tiles; t++) {
         const int64_t r0 = tile_first(count, tiles, t), height = tile_first(count, tiles, t + 1) - r0;
-        /* Of the first query; if causal each further one sees one more. */
+        /* Of the first query; if causal, each later one sees one key more. */
         const int64_t from = seen_from(h, i0 + r0), keys = seen(h, i0 + r0);
         const struct tile_segment segment = {.length = (int32_t)(keys - from)};
         float *to = y + (h->row + i0 + r0) * width + h->number * at->size;
@@ -258,9 +259,9 @@ tr_status CPU_KERNEL(attention_forward)(tr_device *device, const struct tr_op_at
 
 /* ---- all heads ---- */
 
-/* Heads are counted over the examples. A part is those of neighbouring examples, whose rows other operations
-   give to the same member: they are in its caches, and of the lines that the heads of an example share nobody
-   else writes. */
+/* Heads are counted over the examples. A part is the heads of neighbouring examples. Other operations give
+   the rows of these examples to the same member, so they are in its caches; and no other member writes to
+   the cache lines that the heads of an example share. */
 struct part {
     _Alignas(CPU_ALIGN) _Atomic int64_t next;
     int64_t end;
@@ -275,7 +276,7 @@ struct run {
     struct part *part; /* [threads] */
 };
 
-/* Head `index` of all. */
+/* Sets head `index`, counted over all examples. */
 static void choose_head(const struct tr_attention *at, int64_t index, struct head *h)
 {
     const int64_t example = index / at->heads;
@@ -298,7 +299,8 @@ static void run_member(void *arguments, int member, int size)
     (void)size;
     if (at->rate > 0) h.mask = mask_of(at->key, at->scalars->step, at->layer, at->rate);
     for (int i = 0; i < threads;) {
-        struct part *part = &run->part[(member + i) % threads]; /* its own, then what others have left */
+        struct part *part = &run->part[(member + i) % threads]; /* its own part, then heads left by other
+                                                                   members */
         const int64_t next = atomic_fetch_add_explicit(&part->next, 1, memory_order_relaxed);
         if (next >= part->end) {
             i++;

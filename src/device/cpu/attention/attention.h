@@ -1,4 +1,4 @@
-/* What the two directions of attention share: one head of one example, and its packed matrices. */
+/* Shared by both directions of attention: one head of one example, and its packed matrices. */
 #ifndef TR_DEVICE_CPU_ATTENTION_H
 #define TR_DEVICE_CPU_ATTENTION_H
 
@@ -9,7 +9,7 @@
 #include "device/cpu/products/row_tile.h"
 #include "device/cpu/sizes.h"
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define attention_run CPU_KERNEL(attention_run)
 
 #define HALF_COLUMNS (TILE_COLUMNS / 2)
@@ -19,31 +19,31 @@ _Static_assert(TILE_VECTORS % 2 == 0, "half a tile is whole vectors");
 /* One head of one example. */
 struct head {
     const struct tr_attention *at;
-    int64_t number, queries, keys, before; /* before: keys that are older than the first query */
+    int64_t number, queries, keys, before; /* before: number of keys that are older than the first query */
     int64_t kv_number;                     /* of the head of keys and values */
     int64_t row, key;                      /* the first ones */
     uint32_t example;
     struct mask mask;
-    const struct head *next; /* which the member will probably take next, or NULL */
+    const struct head *next; /* the head that the member will probably take next, or NULL */
 };
 
-/* What a head fetches with the steps of its tiles of scores: where its results go, and the rows of the next
-   head. The hardware does not foresee them, as each is a part of a token's row, and a head is too short to
-   wait for them. */
+/* Rows that a head prefetches during the steps of its tiles of scores: where its results go, and the rows
+   of the next head. The hardware prefetcher does not find them, since each is a part of a token's row; and
+   a head is too short to wait for them. */
 #define HEAD_TENSORS 8
-#define HEAD_WIDEST  4 /* in tiles; of wider heads the rest is not fetched */
+#define HEAD_WIDEST  4 /* in tiles; of wider heads the rest is not prefetched */
 struct head_ahead {
     struct row_fetch list[HEAD_TENSORS * HEAD_WIDEST];
     int count, current;
-    int64_t rows, portion; /* of all, of a tile */
-    struct row_fetch next; /* the portion of the tile that is computed */
+    int64_t rows, portion; /* of all rows, of a tile's portion */
+    struct row_fetch next; /* the portion of the current tile */
 };
 
 /* Computes a head in a member's scratch. */
 typedef void (*attention_head)(const void *arguments, const struct head *head, float *memory);
 
-/* Calls `function` for every head of every example that has queries, on the whole team, each with `floats` of
-   scratch: for `together` heads, which divide the heads of an example, by one member in their order.
+/* Calls `function` for every head of every example that has queries, on the whole team, each with `floats`
+   of scratch. Groups of `together` heads, a divisor of an example's heads, go to one member in order.
    `products` counts the matrix products of a head. */
 tr_status attention_run(tr_device *device, const struct tr_attention *at, int products, int64_t floats,
                         int64_t together, attention_head function, const void *arguments);
@@ -64,7 +64,7 @@ static inline int64_t round_up(int64_t a, int64_t b)
     return (a + b - 1) / b * b;
 }
 
-/* Columns that are computed where `columns` are wanted: no more than half the tile's if these are enough. */
+/* Columns to compute where `columns` are wanted: half the tile's if these are enough. */
 static inline int64_t whole_columns(int64_t columns)
 {
     return columns <= HALF_COLUMNS ? HALF_COLUMNS : TILE_COLUMNS;
@@ -76,7 +76,7 @@ static inline int64_t packed_floats(int64_t rows, int64_t width, int64_t depth)
     return round_up(rows, width) * depth + PACK_SLACK;
 }
 
-/* Memory is taken piece by piece, in whole cache lines. */
+/* Takes a piece of memory, in whole cache lines. */
 static inline float *take(float **memory, int64_t floats)
 {
     float *piece = *memory;
@@ -94,15 +94,15 @@ static inline void head_ahead_add(struct head_ahead *ahead, const float *from, i
     }
 }
 
-/* Spreads the rows over the first half of some `tiles` tiles, or as many as it takes: a tile has `depth`
- * steps.
+/* Spreads the rows over the first half of `tiles` tiles, or over as many tiles as they need: a tile has
+ * `depth` steps.
  */
 static inline void head_ahead_begin(struct head_ahead *ahead, int64_t tiles, int64_t depth)
 {
     ahead->portion = smaller(tiles > 0 ? 2 * ahead->rows / tiles + 1 : depth, depth);
 }
 
-/* Lets a tile fetch the next portion. */
+/* Makes a tile prefetch the next portion. */
 static inline void head_fetch(struct head_ahead *ahead, struct row_tile *tile)
 {
     if (ahead->current == ahead->count) return;
@@ -139,8 +139,7 @@ static inline const float *row_of(const struct head *h, const float *tensor, int
     return tensor + (h->key + j) * h->at->kv_step + h->kv_number * h->at->size;
 }
 
-/* `rows` rows of `width` as panels of the b side whose steps are the rows: panel p at p * TILE_COLUMNS *
- * rows. */
+/* `rows` rows of `width` as panels of b, whose steps are the rows: panel p is at p * TILE_COLUMNS * rows. */
 static inline void pack_along(float *to, const float *from, int64_t step, int64_t rows, int64_t width)
 {
     for (int64_t c = 0; c < width; c += TILE_COLUMNS)

@@ -1,9 +1,9 @@
 /* Gradients of attention: per head in blocks of queries.
  *
- * The scores of a block are computed again, the same bits, and lie [query][key]: in the order of the chains
- * of dk and dv, which rest in memory between blocks, and as rows for those of dq. A causal chain ends at the
- * query's own key, or begins there: these steps are the corner of a tile. Queries and keys are therefore cut
- * into the same tiles, and a block is whole tiles.
+ * The scores of a block are computed again, to the same bits, and lie [query][key]: in the order of the
+ * chains of dk and dv, which wait in memory between blocks, and as rows for the chains of dq. A causal
+ * chain ends at the query's own key, or begins there: these steps are the corner of a tile. Queries and
+ * keys are therefore cut into the same tiles, and a block is whole tiles.
  */
 #include "device/cpu/attention/attention.h"
 
@@ -29,11 +29,10 @@ struct backward {
     float *dk, *dv;                     /* [keys][padded] */
     /* of a block of queries */
     float *queries, *dy;     /* panels [queries][TILE_COLUMNS] */
-    float *weights, *scores; /* [queries][stride]: kept(p), s; before that dy * v, z */
+    float *weights, *scores; /* [queries][stride]: kept(p), s; until then dy * v, z */
 };
 
-/* A row of scores ends with a line that is not used, so that rows do not all fall on the same lines of the
-   cache. */
+/* A row of scores ends with an unused cache line, so that rows do not all map to the same cache sets. */
 static int64_t stride_of(int64_t keys)
 {
     return round_up(keys, TILE_COLUMNS) + LANES;
@@ -59,8 +58,8 @@ static void pack_across(float *to, const float *from, int64_t step, int64_t rows
                   depth);
 }
 
-/* to[i][j] = chain over size of a[i] * b[j] for the block's queries i and the keys j that any query of i's
-   tile sees. */
+/* to[i][j] = chain over size of a[i] * b[j] for the block's queries i and the keys j that any query in the
+   tile of i sees. */
 static void backward_products(const struct backward *b, const struct block *block, const float *side,
                               const float *across, float *to)
 {
@@ -89,7 +88,7 @@ static void backward_products(const struct backward *b, const struct block *bloc
     }
 }
 
-/* Row i of the scores: p and s. What lies outside of the keys that it sees may be anything. */
+/* Row i of the scores: p and s. Values outside of the keys that it sees are undefined. */
 static void backward_row(const struct tr_op_attention_backward *a, const struct head *h, int64_t i,
                          float *weights, float *scores)
 {
@@ -155,7 +154,7 @@ static void backward_queries(const struct backward *b, const struct block *block
 {
     const struct tr_attention *at = b->head->at;
     const int64_t all = b->head->queries, step = b->op->gradient_step;
-    /* Windows leave each query keys of its own. */
+    /* With a window each query sees different keys. */
     const bool single = at->window > 0;
     const int64_t tiles = single ? block->queries : block->tile_end - block->tile;
     for (int64_t t = 0; t < tiles; t++) {
@@ -182,8 +181,9 @@ static void backward_queries(const struct backward *b, const struct block *block
     }
 }
 
-/* dk or dv goes on by the block's queries. Of a causal attention the keys of later blocks are not seen, and
-   those of the block's own tiles by the tile's queries one by one, then by all behind them. */
+/* Continues dk or dv by the block's queries. In causal attention no query of the block sees the keys of
+   later blocks. The keys of the block's own tiles are seen by some of the tile's queries, and then by all
+   queries after them. */
 static void backward_keys(const struct backward *b, const struct block *block, const float *scores,
                           const float *along, float *gradient)
 {
@@ -216,7 +216,7 @@ static void backward_keys(const struct backward *b, const struct block *block, c
     }
 }
 
-/* The same where a window leaves each key queries of its own. */
+/* The same where a window lets different queries see each key. */
 static void backward_windows(const struct backward *b, const struct block *block, const float *scores,
                              const float *along, float *gradient)
 {
@@ -268,7 +268,7 @@ static void backward_block(const struct backward *b, const struct block *block)
     backward_queries(b, block);
 }
 
-/* Results, and the next head. */
+/* Prefetches memory for the results, and the next head. */
 static void look_ahead(const struct tr_op_attention_backward *a, const struct head *h,
                        struct head_ahead *ahead)
 {

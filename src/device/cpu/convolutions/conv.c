@@ -1,19 +1,20 @@
 /* Convolution forward and its input gradient: one walk over target pixels with two tables (conv_axis.h).
  *
- * A tile holds up to TILE_ROWS *images* at one target pixel, so that the taps that exist are the same for the
- * whole tile, padding costs nothing, and every tap is a segment of the tile kernel. The images of a tile are
- * interleaved once, to [y][x][channel][image], and serve all filters; neighbouring taps of a kernel row are
- * neighbours in both packed operands and make one segment. With fewer images than fill a tile, its rows are
- * neighbouring pixels of one image instead, gathered tap by tap.
+ * A tile holds up to TILE_ROWS *images* at one target pixel, so that the whole tile has the same taps,
+ * padding costs nothing, and every tap is a segment of the tile kernel. The images of a tile are
+ * interleaved once, to [y][x][channel][image], for all filters. Neighbouring taps of a kernel row are
+ * neighbours in both packed operands and form one segment. With fewer images than fill a tile, its rows
+ * are neighbouring pixels of one image instead, gathered tap by tap.
  *
- * With a pool behind it, the target rows of a row of windows stay in the member's scratch, and what the pool
- * makes of them is written. With one before it, backward, the source rows are made where they are packed.
+ * With a fused pool after it, the target rows under a row of windows stay in the member's scratch, and
+ * only the pool's results are written. Backward, with a pool, the source rows are computed where they are
+ * packed.
  */
 #include "base/fail.h"
 #include "device/cpu/convolutions/conv.h"
 #include "device/cpu/products/run_tile.h"
 
-/* Fewer images than this leave the tile kernel waiting for its own sums. */
+/* With fewer images than this, the tile kernel would wait for the latency of its own sums. */
 #define IMAGES_LEAST (TILE_ROWS < 4 ? 2 : 4)
 
 /* Packs a member's chunk of the weights. */
@@ -39,7 +40,7 @@ static void pack_weights(void *arguments, int member, int size)
     }
 }
 
-/* Lists what the tiles at target row h and pixel w read; returns the number of segments. */
+/* Lists the segments of the tiles at target row h and pixel w; returns their number. */
 static int64_t list_segments(const struct conv *c, int32_t h, int32_t w, int32_t first,
                              struct tile_segment *segments)
 {
@@ -55,8 +56,8 @@ static int64_t list_segments(const struct conv *c, int32_t h, int32_t w, int32_t
     return count;
 }
 
-/* Target rows [h_begin, h_end) of `height` images, whose source rows from `first` on are packed. Row h_begin
-   of the first image goes to `to`, other images to_step further. */
+/* Computes target rows [h_begin, h_end) of `height` images; their source rows from `first` on are packed.
+   Row h_begin of the first image goes to `to`, those of other images to_step further. */
 static void walk_images(const struct conv *c, int64_t height, int32_t h_begin, int32_t h_end,
                         const struct conv_memory *memory, int32_t first, float *to, int64_t to_step)
 {
@@ -106,7 +107,7 @@ static void pack_images(const struct conv *c, int64_t image, int64_t height, int
     }
 }
 
-/* Target rows [begin, end) of a tile of images, in bands whose source rows fit into the scratch. */
+/* Computes target rows [begin, end) of a tile of images, in bands whose source rows fit into the scratch. */
 static void convolve_images(const struct conv *c, int64_t image, int64_t height, int32_t begin, int32_t end,
                             const struct conv_memory *memory)
 {
@@ -173,7 +174,7 @@ static int64_t widest_span(const struct conv_axis *axis, int32_t unit)
     return most;
 }
 
-/* Leaves out sources that nothing reads: a kernel of one tap, that is, becomes one without steps. */
+/* Leaves out sources that no tap reads: a kernel of one tap with strides becomes one without. */
 static void thin_out(struct conv *c, struct conv_extent *h, struct conv_extent *w)
 {
     c->image_h = c->call.source_h;
@@ -219,7 +220,7 @@ static tr_status run(struct conv *c)
     }
 
     const int64_t row = (int64_t)c->call.source_w * c->call.source_c * TILE_ROWS;
-    /* Packed images of a tile take a part of the second-level cache, if a target row does not need more. */
+    /* The packed images of a tile take a part of the second-level cache, unless a target row needs more. */
     const int64_t band = cpu_room_second(&c->call.cpu->room, c->call.cpu->blocks.conv_band, 0);
     c->band_rows = smaller(c->call.source_h, band / row);
     const int64_t span = widest_span(&c->h, c->unit);

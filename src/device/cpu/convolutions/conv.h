@@ -1,5 +1,5 @@
-/* A direct convolution under way: conv.c, whose tiles are images, and conv_pixels.c, whose tiles are pixels
- * of one image, for fewer images than fill a tile.
+/* The state of a direct convolution: conv.c has tiles of images, and conv_pixels.c tiles of one image's
+ * pixels, for fewer images than fill a tile.
  */
 #ifndef TR_DEVICE_CPU_CONV_H
 #define TR_DEVICE_CPU_CONV_H
@@ -11,16 +11,16 @@
 #include "device/cpu/products/tile.h"
 #include "device/cpu/sizes.h"
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define conv_image CPU_KERNEL(conv_image)
 
 struct conv {
     struct conv_call call;
-    /* Images in memory, of which every so many lines and pixels are sources: all, but where a kernel of one
-       tap steps over some. */
+    /* Images in memory, and the steps between the lines and pixels that are sources: 1, except where a
+       kernel of one tap has strides. */
     int32_t image_h, image_w, every_h, every_w;
-    const struct tr_op_pool_forward *pool;    /* forward: after it, or NULL */
-    const struct tr_op_pool_backward *unpool; /* backward: what gives the source, or NULL */
+    const struct tr_op_pool_forward *pool;    /* forward: the pool after it, or NULL */
+    const struct tr_op_pool_backward *unpool; /* backward: the pool that gives the source, or NULL */
     int32_t unit;                             /* target rows that are computed together */
     struct conv_axis h, w;
     /* Parts of the shared scratch. */
@@ -28,7 +28,7 @@ struct conv {
     float *packed_bias; /* [panel][TILE_COLUMNS] or NULL */
     int64_t panel;      /* floats in a panel of packed weights */
     int64_t band_rows;  /* source rows that a member's scratch holds */
-    /* Where in it, in bytes, the list of segments is, and lines of images. */
+    /* Offsets in it, in bytes, of the list of segments and of the lines of images. */
     int64_t member_segments, member_lines;
 };
 
@@ -39,7 +39,7 @@ struct conv_memory {
     float *lines;
 };
 
-/* What all tiles of a panel have in common. */
+/* The part of a tile that all tiles of a panel share. */
 static inline struct tile conv_panel(const struct conv *c, int64_t column,
                                      const struct tile_segment *segments)
 {

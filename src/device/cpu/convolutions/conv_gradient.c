@@ -1,15 +1,15 @@
 /* The weight gradient of a convolution.
  *
- * A tile is a group of channels (or, where a whole kernel row has no more inputs than a tile has rows, that
- * kernel row) by a panel of filters; its chains run over the output pixels. A member takes a chunk of all
- * (panel, group, tap) tiles, or where these are few all tiles of some microbatches (subtrees.h). The pixels
- * go by in blocks of output lines. Per block, x is packed to [pixel][channel of the group] and dy to [pixel]
- * [filter], once for all taps, unless they lie nearly like that already; a tile's segments are the runs of
- * pixels of each line that have the tap inside the image. What must wait for the next block or for its
- * partner in the tree over microbatches lies in slots (reduction.h).
+ * A tile is a group of channels (or, where a whole kernel row has no more inputs than a tile has rows,
+ * that kernel row) by a panel of filters; its chains run over the output pixels. A member takes a chunk of
+ * all (panel, group, tap) tiles or, where these are few, all tiles of some microbatches (subtrees.h). The
+ * pixels are processed in blocks of output lines. Per block, x is packed to [pixel][channel of the group]
+ * and dy to [pixel][filter], once for all taps, unless memory has nearly this layout. A tile's segments
+ * are the runs of pixels of each line that have the tap inside the image. Sums that wait for the next
+ * block, or for their partner in the tree over microbatches, lie in slots (reduction.h).
  *
- * With few channels a kernel row is read straight from the image, whose next pixel is just the next step of
- * the same rows; pixels at the border then have only some of the rows, which the segment says.
+ * With few channels a kernel row is read directly from the image: its next pixel is the next step of the
+ * same rows. Pixels at the border have only some of the rows, as noted in the segment.
  */
 #include "device/cpu/convolutions/conv_gradient.h"
 
@@ -21,7 +21,7 @@
 #include "device/cpu/sizes.h"
 #include "device/cpu/vectors/ahead.h"
 
-/* Output pixels in a block, at least: what is packed of them stays in the second-level cache (blocks.h). */
+/* Least output pixels in a block: its packed data stay in the second-level cache (blocks.h). */
 #define BLOCK_PIXELS_LEAST 64
 
 #define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
@@ -41,7 +41,7 @@ static void pack_dy(const struct conv_gradient *g, const struct conv_block *bloc
     for (int64_t i = 0; i < block->lines; i++) {
         const int64_t line = block->line + i;
         float *to = block->b + i * out_w * TILE_COLUMNS;
-        const bool packed = columns == TILE_COLUMNS; /* a panel as it comes */
+        const bool packed = columns == TILE_COLUMNS; /* copies a panel of the usual layout */
         float *pixels = packed ? to : block->pixels;
         pool_backward_line(g->unpool, line / out_h, (int32_t)(line % out_h), column, columns, pixels);
         if (!packed) pack_panels(to, panel_step, pixels, columns, columns, out_w);
@@ -70,7 +70,7 @@ static void pack_block(const struct conv_gradient *g, const struct conv_block *b
     }
 }
 
-/* The start of every tile: where it reads dy, and which columns it has. */
+/* The beginning of every tile: where it reads dy, and which columns it has. */
 static struct tile panel_tile(const struct conv_gradient *g, const struct conv_block *block, int64_t panel)
 {
     const struct tr_op_conv_backward_weights *op = g->op;
@@ -100,7 +100,7 @@ static void reduce_piece(const struct conv_gradient *g, struct tile *tile, int64
     tile_compute(height, tile);
 }
 
-/* Lets one tile take all pieces of the block. */
+/* Makes one tile process all pieces of the block. */
 static void reduce_tile(const struct conv_gradient *g, const struct conv_block *block, int64_t unit,
                         const struct reduction_piece *pieces, int count, float *waiting)
 {
@@ -135,7 +135,7 @@ static void reduce_tile(const struct conv_gradient *g, const struct conv_block *
     }
 }
 
-/* Adds up dy of the panels [panel, end), which are packed, over the pieces of the block. */
+/* Adds up dy of the packed panels [panel, end) over the pieces of the block. */
 static void reduce_bias(const struct conv_gradient *g, const struct conv_block *block, int64_t panel,
                         int64_t end, const struct reduction_piece *pieces, int count)
 {
@@ -156,7 +156,7 @@ static void reduce_bias(const struct conv_gradient *g, const struct conv_block *
     piece_sums_compute(&sums);
 }
 
-/* Takes the tiles [begin, end) through all blocks of the images from `image` on. */
+/* Processes tiles [begin, end) for all blocks of the images from `image` on. */
 static void reduce_chunk(const struct conv_gradient *g, struct conv_block *block, int64_t image,
                          int64_t begin, int64_t end)
 {
@@ -179,7 +179,7 @@ static void reduce_chunk(const struct conv_gradient *g, struct conv_block *block
             ahead_tile(waiting + TILE_SIZE, TILE_COLUMNS, TILE_ROWS, TILE_COLUMNS);
             reduce_tile(g, block, unit, pieces, count, waiting);
         }
-        /* Who has the first tile of a panel sums it up. */
+        /* The member with the first tile of a panel sums up its bias. */
         if (g->op->db)
             reduce_bias(g, block, divide_up(begin, per_panel), (end - 1) / per_panel + 1, pieces, count);
         block->line += block->lines;
@@ -226,7 +226,7 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
     g.groups = g.by_row ? 1 : tile_count(a->in_c);
     g.taps = g.by_row ? w->kernel_h : (int64_t)w->kernel_h * w->kernel_w;
     g.panels = divide_up(a->out_c, TILE_COLUMNS);
-    /* A tile's part of a pixel of few channels takes up much of its cache lines. */
+    /* A pixel of few channels is a large part of its cache lines for each tile. */
     g.in_place = !g.by_row && a->in_c <= blocks->conv_in_place;
     const bool dense = a->out_c == TILE_COLUMNS || a->out_c == TILE_COLUMNS / 2;
     g.direct = !unpool && (dense ? g.by_row || g.in_place : g.by_row && a->out_c % TILE_COLUMNS == 0);
@@ -234,7 +234,7 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
     g.chunk = smaller(larger(1, cpu_room_last(room, blocks->conv_gradient_waiting, 0) / TILE_SIZE / g.slots),
                       g.panels * g.groups * g.taps);
 
-    /* Blocks of whole images where an image is no larger than a block. */
+    /* Blocks of whole images where an image is not larger than a block. */
     g.lines = larger(1, cpu_room_second(room, blocks->conv_gradient_pixels, BLOCK_PIXELS_LEAST) / w->out_w);
     if (g.lines > w->out_h) g.lines -= g.lines % w->out_h;
     g.list = g.lines * (g.by_row ? smaller(w->out_w, 2 * (int64_t)w->kernel_w + 1) : 1);

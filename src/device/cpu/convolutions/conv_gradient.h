@@ -1,4 +1,4 @@
-/* The weight gradient of a convolution under way: conv_gradient.c, and conv_segments.c, which lists what its
+/* The state of a convolution's weight gradient: conv_gradient.c, and conv_segments.c, which lists what its
  * tiles read.
  */
 #ifndef TR_DEVICE_CPU_CONV_GRADIENT_H
@@ -10,23 +10,23 @@
 
 #include <stdbool.h>
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define conv_portion_at    CPU_KERNEL(conv_portion_at)
 #define conv_list_segments CPU_KERNEL(conv_list_segments)
 
 struct conv_gradient {
     struct cpu_device *cpu;
     const struct tr_op_conv_backward_weights *op;
-    const struct tr_op_pool_backward *unpool; /* gives dy, line by line, or NULL */
-    bool direct;                              /* dy is read where it lies, since few tiles use it */
+    const struct tr_op_pool_backward *unpool; /* computes dy line by line, or NULL */
+    bool direct;                              /* dy is read in place, since few tiles use it */
     bool by_row;                              /* tiles are kernel rows, read from the image */
-    bool in_place;                            /* x is read where it lies, since its pixels are dense */
+    bool in_place;                            /* x is read in place, since its pixels are dense */
     int64_t groups, taps, panels;
     int64_t lines;            /* output lines in a block */
     int64_t positions;        /* packed source pixels of a block, at most */
     int64_t list;             /* segments of a block and tap, at most */
-    int64_t slots, chunk;     /* slots, and tiles that go through all blocks together */
-    struct subtrees subtrees; /* members that share microbatches instead of tiles */
+    int64_t slots, chunk;     /* slots, and tiles that process all blocks together */
+    struct subtrees subtrees; /* members that divide microbatches and not tiles */
     /* Parts of a member's scratch, in bytes. */
     size_t b_at, waiting_at, bias_at, segments_at, starts_at, line_at;
 };
@@ -39,7 +39,7 @@ struct conv_block {
     int32_t *starts;               /* [taps][lines + 1] */
     float *pixels;                 /* a line of dy */
     int64_t line, lines;           /* the block's output lines, counted over all images */
-    int64_t panel, panels;         /* what is packed */
+    int64_t panel, panels;         /* the panels that are packed */
     int64_t group, groups;
 };
 
@@ -49,7 +49,7 @@ struct conv_portion {
     int64_t ih, ih_end;        /* source lines that they read */
 };
 
-/* That which begins with output line `line`, counted over all images, of a block that ends at `end`. */
+/* The portion that begins with output line `line`, counted over all images, of a block that ends at `end`. */
 struct conv_portion conv_portion_at(const struct tr_sliding_window *w, int64_t line, int64_t end);
 
 /* Lists the segments of every tap and line of the block. */

@@ -1,7 +1,8 @@
 /* Convolutions of few images: the rows of a tile are neighbouring pixels of one image. */
 #include "device/cpu/convolutions/conv.h"
 
-/* Target row h of one image to `target`, a tile being neighbouring pixels that meet the same taps. */
+/* Computes target row h of one image to `target`; the rows of a tile are neighbouring pixels that meet the
+   same taps. */
 static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, const struct conv_memory *memory,
                             float *target)
 {

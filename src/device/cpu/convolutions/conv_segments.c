@@ -1,4 +1,4 @@
-/* Which runs of pixels of a block have a tap inside the image. */
+/* Finds the runs of a block's pixels that have a tap inside the image. */
 #include "device/cpu/convolutions/conv_gradient.h"
 #include "device/cpu/sizes.h"
 
@@ -32,8 +32,8 @@ static void valid_range(int64_t offset, int64_t stride, int64_t in, int64_t out,
     if (*begin > *end) *begin = *end;
 }
 
-/* Appends the segments of one output line and tap; `source` is where the source line's first pixel lies, in
-   pixels. Returns the new end of the list. */
+/* Appends the segments of one output line and tap; `source` is the offset of the source line's first
+   pixel, in pixels. Returns the new end of the list. */
 static struct tile_segment *line_of_tap(const struct tr_sliding_window *w, int64_t kw, int64_t source,
                                         int64_t target, struct tile_segment *to)
 {
@@ -47,7 +47,7 @@ static struct tile_segment *line_of_tap(const struct tr_sliding_window *w, int64
     return to;
 }
 
-/* Runs of pixels of a line that have the same taps of a kernel row inside the image, at most. */
+/* Most runs of a line's pixels that have the same taps of a kernel row inside the image. */
 #define ROW_RUNS (2 * TILE_ROWS + 1)
 
 /* The segments of an output line for a whole kernel row, whose taps are neighbours: runs of pixels with the

@@ -1,5 +1,6 @@
-/* Which taps of a pool's windows exist, along one axis; and pools line by line, for convolutions that are
- * fused with them. */
+/* The taps of a pool's windows that lie inside the image, along one axis; and pools line by line, for the
+ * convolutions they are fused with.
+ */
 #ifndef TR_DEVICE_CPU_POOL_H
 #define TR_DEVICE_CPU_POOL_H
 
@@ -7,16 +8,16 @@
 
 #include <stdint.h>
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define pool_forward_line  CPU_KERNEL(pool_forward_line)
 #define pool_backward_line CPU_KERNEL(pool_backward_line)
 
-/* Line `oh` of y, and of `taken`, of image `row`, from the lines of x under it. For pools as
-   tr_op_conv_pool_forward has them. */
+/* Computes line `oh` of y, and of `taken`, of image `row` from the lines of x under it. For the pools of
+   tr_op_conv_pool_forward. */
 void pool_forward_line(const struct tr_op_pool_forward *a, int64_t row, int32_t oh, const float *lines);
 
-/* Line `ih` of dx of image `row`, of `channels` channels from `channel` on, to dx [in_w][channels]. For the
-   same pools. */
+/* Computes line `ih` of dx of image `row`, `channels` channels from `channel` on, to dx [in_w][channels].
+   For the same pools. */
 void pool_backward_line(const struct tr_op_pool_backward *a, int64_t row, int32_t ih, int64_t channel,
                         int64_t channels, float *dx);
 
@@ -37,8 +38,9 @@ static inline struct pool_range pool_taps(int32_t out, int32_t stride, int32_t p
     return (struct pool_range){(int32_t)begin, (int32_t)end};
 }
 
-/* Output positions whose window reaches over input position `in`, whether or not a tap falls on it, among [0,
- * outputs). */
+/* Output positions within [0, outputs) whose window covers input position `in`, whether or not a tap falls
+ * on it.
+ */
 static inline struct pool_range pool_windows(int32_t in, int32_t stride, int32_t pad, int32_t dilation,
                                              int32_t kernel, int32_t outputs)
 {

@@ -1,5 +1,6 @@
 /* Gradients of pools. Each input pixel gathers from the windows over it, so that dx is written once and in
- * order; windows that do not overlap hand out their gradient directly, which reads it once. */
+ * order; windows that do not overlap write their gradient directly, which reads it once.
+ */
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/convolutions/pool.h"
@@ -11,12 +12,12 @@
 
 /* A window over an input position, along one axis. */
 struct over {
-    int32_t out;  /* where the window is */
-    int32_t tap;  /* which of its taps falls on the position, */
-    int32_t taps; /* of how many that lie inside the image */
+    int32_t out;  /* position of the window */
+    int32_t tap;  /* its tap that falls on the position, */
+    int32_t taps; /* of so many inside the image */
 };
 
-/* The windows over one position, ascending. At most one for each tap. */
+/* The windows over one position, ascending: at most one for each tap. */
 struct overs {
     int32_t count;
     struct over *over;
@@ -37,7 +38,8 @@ static int32_t list_windows(int32_t in, int32_t stride, int32_t pad, int32_t dil
     return count;
 }
 
-/* What the window at (down, across) passes to n <= VW channels of a pixel; `at` is where its own are. */
+/* The gradient that the window at (down, across) passes to n <= VW channels of a pixel; `at` is where its
+   own gradient lies. */
 V_INLINE vf passed(const struct tr_op_pool_backward *a, struct over down, struct over across, int64_t at,
                    int64_t n, bool whole)
 {
@@ -80,7 +82,7 @@ static void gather_pixel(const struct tr_op_pool_backward *a, int64_t row, struc
     if (c < channels) gather(a, row, down, across, c, channels - c, false, dx);
 }
 
-/* The scratch of a member: the windows over every column, and over the line at hand. */
+/* The scratch of a member: the windows over every column, and over the current line. */
 static size_t gather_bytes(const struct tr_sliding_window *g)
 {
     return (size_t)g->in_w * (sizeof(struct overs) + (size_t)g->kernel_w * sizeof(struct over)) +
@@ -115,8 +117,8 @@ static void gather_part(void *arguments, int member, int size)
     }
 }
 
-/* One line under windows that lie side by side: what a window passes to n <= VW channels of its taps in line
-   `i`, `step` floats apart. */
+/* One line under adjacent windows: the gradient that a window passes to n <= VW channels of its taps in
+   line `i`, `step` floats apart. */
 V_INLINE void expand(const struct tr_op_pool_backward *a, int64_t at, int32_t i, const int32_t kernel_w,
                      int64_t n, bool whole, float *dx, int64_t step)
 {
@@ -136,7 +138,7 @@ V_INLINE void expand(const struct tr_op_pool_backward *a, int64_t at, int32_t i,
     }
 }
 
-/* A line of windows; the loop over taps is undone where their number is a constant. */
+/* A line of windows; the loop over taps is unrolled where their number is a constant. */
 V_INLINE void expand_line(const struct tr_op_pool_backward *a, int64_t at, int32_t i, const int32_t kernel_w,
                           int64_t channels, float *dx)
 {
@@ -173,8 +175,9 @@ static bool tiles(const struct tr_sliding_window *g)
            (int64_t)g->out_w * g->kernel_w <= g->in_w;
 }
 
-/* Hands n <= VW channels of a window's gradient to its taps. dx is the first tap's, `line` floats lie between
- * the lines of the image. */
+/* Gives n <= VW channels of a window's gradient to its taps. dx is that of the first tap; lines of the
+ * image are `line` floats apart.
+ */
 V_INLINE void scatter(const struct tr_op_pool_backward *a, int64_t at, int32_t kernel_h, int32_t kernel_w,
                       int64_t n, bool whole, float *dx, int64_t line)
 {
@@ -212,7 +215,8 @@ V_INLINE void scatter_pixel(const struct tr_op_pool_backward *a, int64_t at, int
     if (c < a->channels) scatter(a, at + c, kernel_h, kernel_w, a->channels - c, false, dx + c, line);
 }
 
-/* The lines of the image under the windows of output line `oh`; below the last, what no window covers. */
+/* The lines of the image under the windows of output line `oh`; after the last one also the lines that no
+   window covers. */
 static void scatter_lines(const struct tr_op_pool_backward *a, int64_t row, int32_t oh)
 {
     const struct tr_sliding_window *g = &a->window;

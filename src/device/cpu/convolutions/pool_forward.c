@@ -6,13 +6,13 @@
 
 #define NANOSECONDS_PER_TAP (1.0 / VW)
 
-/* The taps of a window that lie inside the image, and where they begin. */
+/* The taps of a window that lie inside the image. */
 struct field {
     const float *x; /* the first tap's pixel */
     int64_t line;   /* floats from one kernel row to the next, */
     int64_t pixel;  /* and from one kernel column to the next */
     int32_t rows, columns;
-    float share;      /* of each of them in a mean */
+    float share;      /* weight of each tap in a mean */
     int32_t first;    /* the first tap's number */
     int32_t kernel_w; /* tap numbers from one kernel row to the next */
 };
@@ -82,8 +82,9 @@ static void any_pixel(const struct field *f, enum tr_pool kind, int64_t channels
         pool_pixel(*f, TR_POOL_AVERAGE, channels, y, NULL);
 }
 
-/* The line of output pixels `oh` of image `row`, whose windows' first lines inside the image are at `line`.
- * Maxima of whole windows of `size` x `size` (0: none) have their loops undone. */
+/* The line of output pixels `oh` of image `row`; the first lines of its windows inside the image are at
+ * `line`. Loops for maxima over full windows of `size` x `size` are unrolled (0: none).
+ */
 V_INLINE void pool_line(const struct tr_op_pool_forward *a, int64_t row, int32_t oh, const float *line,
                         const int32_t size)
 {

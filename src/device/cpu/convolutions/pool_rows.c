@@ -1,4 +1,4 @@
-/* Pools over the rows of an example: the mean or the greatest of each column. */
+/* Pools over the rows of an example: the mean or the maximum of each column. */
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/vectors/lanes.h"

@@ -1,6 +1,6 @@
-/* Images with a view for each row: rows are divided among the threads. Of bytes that are seen pixel by pixel,
- * shifted or mirrored, nothing is interpolated: the rest of a pixel is 0, and then the interpolation gives
- * the byte itself.
+/* Images with a view for each row of the batch, which the threads divide. Bytes in views that only shift
+ * or mirror need no interpolation: the fraction of a pixel is 0, and interpolation would give the byte
+ * itself.
  */
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
@@ -8,12 +8,12 @@
 
 #include <math.h>
 
-/* Of a value, in one thread. */
+/* Of a value, on one thread. */
 #define NANOSECONDS 4.0
 
 #define CHANNELS_AT_ONCE 4
 
-/* An image, and the place that is looked at. */
+/* An image and a sampling point in it. */
 struct sight {
     const uint8_t *bytes;
     const float *numbers;
@@ -67,7 +67,7 @@ static void tint(const struct tr_op_augment_images *a, const struct tr_image_vie
     for (int c = 0; c < 3; c++) x[c] = within(fmaf(view->saturation, x[c] - grey, grey), a->most);
 }
 
-/* Whether rows and columns of the image are those of the output, in order or mirrored. */
+/* Whether the view's rows and columns are those of the image, in order or mirrored. */
 static bool is_straight(const struct tr_op_augment_images *a, const struct tr_image_view *view)
 {
     return a->source && ((view->down | view->right | view->down_i | view->right_j) & 0xffff) == 0 &&

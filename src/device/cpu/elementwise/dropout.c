@@ -5,7 +5,7 @@
 
 #include "base/numbers/rng.h"
 
-/* Elements that VW blocks of four words serve. Members start at multiples of it within an example. */
+/* Elements for VW blocks of four words. Members start at multiples of it within an example. */
 #define SPAN (4 * VW)
 
 #define NANOSECONDS_PER_ELEMENT (8.0 / VW)
@@ -39,7 +39,8 @@ static int64_t clamp(int64_t position, int64_t length)
     return position < 0 ? 0 : position > length ? length : position;
 }
 
-/* A member takes a range of all elements, moved down within each example to where a span starts. */
+/* A member takes a range of all elements, whose ends are moved down to the start of a span within each
+   example. */
 static void dropout_part(void *arguments, int member, int size)
 {
     const struct tr_op_dropout *a = arguments;

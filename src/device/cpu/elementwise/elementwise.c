@@ -1,13 +1,14 @@
-/* Activations, sums and scalings: element by element, memory at its own speed. */
+/* Activations, sums and scalings, element by element, at the speed of memory. */
 #include "device/cpu/cpu.h"
 #include "device/cpu/products/gelu.h"
 #include "device/cpu/kernels.h"
 
-/* Elements that a member takes at least; a multiple of every vector width and of a cache line. */
+/* Least elements for a member; a multiple of every vector width and of a cache line. */
 #define GRAIN 1024
 
-/* What one element costs a single thread, in nanoseconds: operations that only move memory, and
- * transcendental ones. */
+/* Nanoseconds that one element takes on a single thread: operations that only move memory, and
+ * transcendental ones.
+ */
 #define NANOSECONDS_MOVED    0.1
 #define NANOSECONDS_COMPUTED 1.0
 

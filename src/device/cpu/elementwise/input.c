@@ -1,5 +1,5 @@
-/* Images from bytes: the part of a source image that a row shows is converted line by line, straight from the
- * source where it can be, else from a line that is put together first (border, mirror image).
+/* Images from bytes: the part of a source image that a row shows is converted line by line: directly from
+ * the source where possible, else from a line that is assembled first (border, mirror image).
  */
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
@@ -31,7 +31,7 @@ static struct factors factors_of(const struct tr_op_load_images *a)
     return f;
 }
 
-/* `count` bytes that begin at a first channel. */
+/* Converts `count` bytes, the first of which is of the first channel. */
 static void convert(const struct factors *f, const uint8_t *from, int64_t count, float *to)
 {
     int64_t phase = 0, step = VW % f->period, i = 0;
@@ -57,7 +57,7 @@ static void convert_pixels(const struct tr_op_load_images *a, const struct facto
         convert(f, from + p * a->channels, a->channels, to + p * a->channels);
 }
 
-/* Which part of the source image a row shows. */
+/* The part of the source image that a row shows. */
 struct view {
     int64_t top, left;
     bool flip;
@@ -76,7 +76,7 @@ static struct view view_of(const struct tr_op_load_images *a, int64_t row)
     return view;
 }
 
-/* Puts together the bytes of an output line from line h of the image; zeros outside. */
+/* Assembles the bytes of an output line from line h of the image, with zeros outside. */
 static void assemble(const struct tr_op_load_images *a, const uint8_t *image, int64_t h, struct view view,
                      uint8_t *line)
 {

@@ -1,4 +1,4 @@
-/* The mean over the labelled places of examples. Members of the team have examples. */
+/* The mean over the labelled places of examples. Members divide the examples. */
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/vectors/vec.h"

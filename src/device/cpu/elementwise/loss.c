@@ -1,4 +1,4 @@
-/* Losses: value, hits and gradient of each row in one visit. */
+/* Losses: value, hits and gradient of each row in one pass. */
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/vectors/lanes.h"
@@ -16,7 +16,8 @@ static double cost(int64_t rows, int64_t width)
     return (double)rows * (NANOSECONDS_PER_ROW + (double)width * NANOSECONDS_PER_ELEMENT);
 }
 
-/* Whether the maximum of a row was found at `label`: nothing before it replaces or equals it. */
+/* Whether the maximum of a row is at `label`: the value there is greater than all before it, and none
+   after it is greater. */
 static bool found_at(const float *x, float greatest, int64_t label)
 {
     if (greatest != greatest) {
@@ -86,7 +87,7 @@ tr_status CPU_KERNEL(softmax_cross_entropy)(tr_device *device, const struct tr_o
     return TR_OK;
 }
 
-/* Where the maximum of a row was found. */
+/* The place of a row's maximum. */
 static int64_t place_of(const float *x, int64_t width, float greatest)
 {
     int64_t k = 0;

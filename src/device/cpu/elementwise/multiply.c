@@ -1,10 +1,12 @@
-/* Products of numbers, the second factor spread over the pixels of an image; and the sums over pixels that
- * are its gradient. A sum is a chain over the pixels; several vectors of channels are under way at once. */
+/* Products of numbers, the second factor broadcast over the pixels of an image; and the sums over pixels
+ * that are its gradient. A sum is a chain over the pixels; several vectors of channels are computed at
+ * once.
+ */
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/vectors/vec.h"
 
-#define NANOSECONDS 0.1 /* what a product costs a single thread, which waits for memory */
+#define NANOSECONDS 0.1 /* time of a product on a single thread, which waits for memory */
 #define GRAIN       1024
 #define UNDER_WAY   4 /* vectors of channels whose sums are formed at once */
 

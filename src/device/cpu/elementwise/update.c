@@ -1,4 +1,4 @@
-/* The optimizer: one pass that reads gradient, parameter and state once and writes what changed. */
+/* The optimizer: one pass that reads gradient, parameter and state once and writes the changed ones. */
 #include "device/cpu/elementwise/update.h"
 
 #include "device/cpu/cpu.h"
@@ -53,7 +53,7 @@ V_INLINE vf prepared_gradient(const struct tr_op_update *a, const struct constan
     return g;
 }
 
-/* The rules, on n <= VW elements from i on. `whole` and `rule` are known where this is expanded. */
+/* The rules, on n <= VW elements from i on. `whole` and `rule` are constants where this is inlined. */
 V_INLINE vf load(const float *p, int64_t n, bool whole)
 {
     return whole ? v_load(p) : v_load_part(p, n);
@@ -67,7 +67,7 @@ V_INLINE void store(float *p, vf v, int64_t n, bool whole)
         v_store_part(p, v, n);
 }
 
-/* Those that divide by the root of a second moment that is not corrected. */
+/* The rules that divide by the root of an uncorrected second moment. */
 V_INLINE vf rooted(const struct tr_op_update *a, const struct constants *c, enum tr_rule rule, vf g, vf w,
                    int64_t i, int64_t n, bool whole)
 {
@@ -120,8 +120,8 @@ V_INLINE vf ruled(const struct tr_op_update *a, const struct constants *c, enum 
     return v_fnma(c->adam_rate, v_div(m, v_fma(v_sqrt(v), c->correction, c->epsilon)), w);
 }
 
-/* Elements i to i + n by their gradient. Returns `bad`, which is +0 or -0 as long as all new parameters are
-   finite and NaN ever after. */
+/* Updates elements i to i + n by their gradient. Returns `bad`, which is +0 or -0 as long as all new
+   parameters are finite, and NaN from then on. */
 V_INLINE vf step(const struct tr_op_update *a, const struct constants *c, enum tr_rule rule,
                  const float *gradient, int64_t i, int64_t n, bool whole, vf bad)
 {
@@ -134,7 +134,7 @@ V_INLINE vf step(const struct tr_op_update *a, const struct constants *c, enum t
     return v_fma(whole ? w : v_keep_part(w, n), v_zero(), bad);
 }
 
-/* What update_rows() is told. */
+/* Arguments of update_rows(). */
 struct rows {
     int64_t first, step, count, columns;
     const float *gradient;

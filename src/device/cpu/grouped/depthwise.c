@@ -1,17 +1,17 @@
 /* Depthwise convolutions, forward and their input gradient, line by line. Where all taps of a kernel row
- * exist, several target pixels of one vector of channels are under way at once: each source is loaded once
- * and goes to all that read it, in the order of their taps. At the borders, and for kernels without a copy of
- * their own, it goes pixel by pixel with several vectors of channels under way.
+ * exist, several target pixels of one vector of channels are computed at once: each source is loaded once
+ * and added to all targets that read it, in the order of their taps. At the borders, and for kernel sizes
+ * without an unrolled copy, pixels are computed one by one, with several vectors of channels at once.
  *
- * The last vector of channels begins so early that it is whole: what it has in common with the one before is
- * computed twice and written twice, with the same bits.
+ * The last vector of channels begins early enough to be whole: the channels it shares with the one before
+ * are computed and written twice, with the same bits.
  */
 #include "device/cpu/grouped/grouped.h"
 
-#define PIXELS  8 /* target pixels under way at most */
-#define VECTORS 4 /* vectors of channels at most, where it goes pixel by pixel */
+#define PIXELS  8 /* most target pixels at once */
+#define VECTORS 4 /* most vectors of channels at once, where pixels are computed one by one */
 
-/* Where the line's sources and targets are. */
+/* The sources and targets of a line. */
 struct line {
     const struct conv_run *rows; /* [count] */
     int32_t count;
@@ -129,7 +129,7 @@ V_INLINE void full(const struct grouped *g, const struct line *line, const int k
     if (t < g->full_end) block_of_channels(g, line, t, 1, kernel, step);
 }
 
-/* Whether the full pixels have been done. */
+/* Computes the full pixels of a line; false where no unrolled copy fits. */
 static bool full_line(const struct grouped *g, const struct line *line)
 {
     const int32_t kernel = g->call.window->kernel_w;

@@ -1,16 +1,16 @@
 /* The weight gradient of depthwise convolutions, by vectors of channels. The sums of a kernel row stay in
  * registers along a line of output pixels; those of a unit wait in the member's scratch between lines.
- * Kernels without a copy of their own go tap by tap, with several vectors of channels under way.
+ * Kernel sizes without an unrolled copy are computed tap by tap, with several vectors of channels at once.
  *
- * Sums of channels that do not exist are formed too, of +0, and not written.
+ * Sums of channels beyond the last are computed too, from +0, and not written.
  */
 #include "device/cpu/convolutions/pool.h"
 #include "device/cpu/grouped/grouped.h"
 
-/* What a unit has: channels from c on, rows [row, row_end) of the kernel and, where it has one tap, column
-   `tap`. */
+/* The work of a unit: channels from c on, rows [row, row_end) of the kernel and, where it has one tap,
+   column `tap`. */
 struct part {
-    int64_t c, n; /* n: of them that exist */
+    int64_t c, n; /* n: number of channels that exist */
     int32_t row, row_end, tap;
     int64_t floats; /* its sums: [rows][columns][DEPTHWISE_BLOCK] */
 };
@@ -37,7 +37,7 @@ V_INLINE vf load(const float *p, bool whole, int64_t n)
     return whole ? v_load(p) : v_load_part(p, n);
 }
 
-/* Of n channels after those of vector v. */
+/* Channels that are left of n after those before vector v. */
 static inline int64_t rest(int64_t n, int v)
 {
     return n > v * VW ? smaller(VW, n - v * VW) : 0;
@@ -84,7 +84,7 @@ V_INLINE void whole_pixels(const float *x, const float *dy, int64_t channels, in
     }
 }
 
-/* All channels of a unit: as many vectors at once as there are registers for. */
+/* All channels of a unit: as many vectors at once as registers allow. */
 V_INLINE void whole_channels(const float *x, const float *dy, int64_t channels, int64_t step, int32_t count,
                              const int kernel, const int vectors, int64_t n, float *sums)
 {
@@ -134,7 +134,7 @@ static void row_of_taps(const struct grouped_gradient *g, const struct part *par
             border_pixel(line + x, dy + ow * channels + part->c, channels, taps.begin, taps.end, part->n,
                          sums);
         } else {
-            /* As long as the last tap lies inside the image. */
+            /* While the last tap lies inside the image. */
             count = (w->in_w - w->kernel_w + w->pad_left - ow * w->stride_w) / w->stride_w + 1;
             count = (int32_t)smaller(count, w->out_w - ow);
             whole_line(line + x, dy + ow * channels + part->c, channels, w->stride_w * channels, count,

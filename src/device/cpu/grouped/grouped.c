@@ -1,14 +1,14 @@
-/* Convolutions by groups of channels: what a call needs, laid out and shared among the members. */
+/* Convolutions by groups of channels: lays out the memory of a call and divides it among the members. */
 #include "device/cpu/grouped/grouped.h"
 
 #include "base/fail.h"
 #include "device/cpu/products/gradient.h"
 #include "device/cpu/vectors/math.h"
 
-/* A multiply-add of a vector, on one thread, where loads keep up with it half the time. */
+/* A multiply-add of a vector on one thread, where loads limit it half of the time. */
 #define NANOSECONDS (0.25 / VW)
 
-/* The activations that take many registers, where the outputs have been written. */
+/* Applies the activations that take many registers, after the outputs were written. */
 static void activate_line(const struct conv_call *call, float *line)
 {
     const int64_t count = (int64_t)call->target_w * call->target_c;
@@ -120,7 +120,7 @@ tr_status CPU_KERNEL(grouped_conv_backward_data)(tr_device *device,
 struct gradient_call {
     struct grouped_gradient gradient;
     const struct cpu_device *cpu;
-    int64_t *pixel_row; /* [microbatches + 1]: the cut of pixels instead of images */
+    int64_t *pixel_row; /* [microbatches + 1]: the cut, counted in pixels */
 };
 
 static void units(void *arguments, int member, int size)

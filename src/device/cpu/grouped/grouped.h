@@ -1,6 +1,6 @@
-/* Convolutions by groups of channels. Depthwise ones, a filter for each channel, go by vectors over all
- * channels; others group by group, by vectors over what a group writes. Both ways, forward and its input
- * gradient, are one walk over target pixels with two tables (conv_axis.h).
+/* Convolutions by groups of channels. Depthwise ones (a filter for each channel) use vectors over all
+ * channels; others go group by group, with vectors over the outputs of a group. Forward and input gradient
+ * are the same walk over target pixels with different tables (conv_axis.h).
  */
 #ifndef TR_DEVICE_CPU_GROUPED_H
 #define TR_DEVICE_CPU_GROUPED_H
@@ -12,7 +12,7 @@
 #include "device/cpu/sizes.h"
 #include "device/cpu/vectors/vec.h"
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define depthwise_line     CPU_KERNEL(depthwise_line)
 #define groups_pack        CPU_KERNEL(groups_pack)
 #define groups_line        CPU_KERNEL(groups_line)
@@ -39,14 +39,14 @@ void groups_line(const struct grouped *g, int64_t r, int32_t h);
 /* Packs the weights of groups [begin, end). */
 void groups_pack(const struct grouped *g, int64_t begin, int64_t end);
 
-/* The weight gradient under way: units of work are independent sums over all pixels. */
+/* The state of a weight gradient: units of work are independent sums over all pixels. */
 struct grouped_gradient {
     const struct tr_op_conv_backward_weights *op;
     int32_t groups, in_each, out_each;
-    bool depthwise, by_row; /* by_row: a unit has one kernel row, not all */
+    bool depthwise, by_row; /* by_row: a unit is one kernel row, not all of them */
     bool whole_rows;        /* depthwise: a kernel whose rows stay in registers */
     int64_t units;
-    int64_t unit_floats; /* sums of a unit, at most */
+    int64_t unit_floats; /* most sums of a unit */
     int levels;          /* sums of a unit that wait at once (base/numbers/tree.h) */
 };
 
@@ -59,11 +59,11 @@ void groups_gradient(const struct grouped_gradient *g, int64_t unit, float *sums
 #define DEPTHWISE_BLOCK   (DEPTHWISE_VECTORS * VW)
 /* Rows and columns of the largest kernel whose sums are formed row by row. */
 #define DEPTHWISE_LARGEST 7
-/* Inputs and outputs of a group that a unit of its gradient has. */
+/* Inputs and outputs of a group for a unit of its gradient. */
 #define GROUPS_INPUTS  4
 #define GROUPS_OUTPUTS (2 * VW)
 
-/* What follows the sums of an output. TANH and SIGMOID come later, over whole lines. */
+/* Completes an output after its sums. TANH and SIGMOID follow later, for whole lines. */
 V_INLINE vf grouped_finish(vf sum, vf bias, bool biased, enum tr_activation activation, float slope)
 {
     if (biased) sum = v_add(sum, bias);
@@ -72,8 +72,8 @@ V_INLINE vf grouped_finish(vf sum, vf bias, bool biased, enum tr_activation acti
     return sum;
 }
 
-/* After the last leaf of a node, or after one: sums that are due become one. `fold` is that of the walk, the
-   sums of place i lie at sums + i * floats. */
+/* After a leaf of a node: adds the waiting sums that are due. `fold` is that of the walk; the sums of
+   place i lie at sums + i * floats. */
 V_INLINE void grouped_combine(struct tr_tree_fold *fold, float *sums, int64_t floats)
 {
     for (int right; (right = tr_tree_combine(fold)) > 0;)

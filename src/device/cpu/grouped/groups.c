@@ -1,6 +1,6 @@
-/* Convolutions by groups of several channels, forward and their input gradient, line by line: vectors over
- * what a group writes, each source number goes to all of them. Where all taps of a kernel row exist several
- * target pixels are under way at once.
+/* Convolutions by groups of several channels, forward and their input gradient, line by line: with vectors
+ * over the outputs of a group, each source number is multiplied with all of them. Where all taps of a
+ * kernel row exist, several target pixels are computed at once.
  */
 #include "device/cpu/grouped/grouped.h"
 

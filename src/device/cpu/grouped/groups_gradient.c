@@ -5,7 +5,8 @@
 
 #define OUT_VECTORS (GROUPS_OUTPUTS / VW)
 
-/* What a unit has: inputs [in, in + inputs) and outputs [out, out + outputs) of all channels, and a tap. */
+/* The work of a unit: inputs [in, in + inputs) and outputs [out, out + outputs) of all channels, and a
+   tap. */
 struct part {
     int64_t in, out, c; /* c: of the first input within its group */
     int64_t inputs, outputs;
@@ -28,7 +29,7 @@ static struct part part_of(const struct grouped_gradient *g, int64_t unit)
                          .kw = (int32_t)(tap % w->kernel_w)};
 }
 
-/* A line of output pixels: x and dy of the first that has the tap, `count` of them. */
+/* A line of output pixels: x and dy of the first pixel that has the tap, `count` of them. */
 V_INLINE void pixels(const struct grouped_gradient *g, const struct part *part, const float *x,
                      const float *dy, int64_t count, const int inputs, const int vectors, float *sums)
 {

@@ -1,11 +1,11 @@
-/* The roof: fused multiply-adds on registers alone. */
+/* Peak speed: fused multiply-adds on registers only. */
 #include "base/threads/clock.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/vectors/vec.h"
 
-/* Chains enough to hide the latency of an fma on any known core. */
+/* Enough chains to hide the latency of an fma on any known core. */
 #define CHAINS 12
-/* Of a round; some milliseconds, so that a disturbed round is not the best. */
+/* Of a round. It takes some milliseconds, so that the fastest round was not disturbed. */
 #define STEPS 200000
 
 double CPU_KERNEL(peak)(double seconds)
@@ -15,7 +15,7 @@ double CPU_KERNEL(peak)(double seconds)
     double best = 0.0;
     for (double end = tr_clock_seconds() + seconds; tr_clock_seconds() < end;) {
         vf sum[CHAINS];
-        /* Different values, or the compiler sees that all chains are one. */
+        /* With equal values the compiler would merge the chains. */
         for (int i = 0; i < CHAINS; i++) sum[i] = v_set1((float)i);
         const double begin = tr_clock_seconds();
         for (int step = 0; step < STEPS; step++)

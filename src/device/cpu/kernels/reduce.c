@@ -1,4 +1,4 @@
-/* Sums down to one number: of rows, and of squares for clipping. */
+/* Sums to one number: of rows, and of squares for clipping. */
 #include "device/cpu/vectors/columns.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
@@ -16,8 +16,9 @@ struct squares {
     float *sum; /* one per block */
 };
 
-/* The lane sums of `blocks` whole blocks that follow each other, side by side: one chain waits for its own
- * additions most of the time. */
+/* The lane sums of `blocks` consecutive whole blocks, computed in parallel: a single chain would mostly
+ * wait for the latency of its additions.
+ */
 #define SIDE_BY_SIDE 4
 
 V_INLINE void whole_blocks(const float *x, const int blocks, float *to)
@@ -76,7 +77,7 @@ tr_status CPU_KERNEL(clip_scale)(tr_device *device, const struct tr_op_clip_scal
     return TR_OK;
 }
 
-/* Columns of one float: the chain of a microbatch is serial in any case. */
+/* Not for columns of one float: the chain of a microbatch is serial in any case. */
 tr_status CPU_KERNEL(sum_rows)(tr_device *device, const struct tr_op_sum_rows *a)
 {
     (void)device;

@@ -11,9 +11,9 @@ const struct cpu_kernels CPU_KERNEL(kernels) = {
     .fuses = V_FUSES,
     .peak = CPU_KERNEL(peak),
     TR_DEVICE_CHAIN_OPS(CPU_CHAIN_ENTRY)
-    /* fused */
+    /* fused operations */
     TR_DEVICE_CHAIN_FUSIONS(CPU_CHAIN_ENTRY)
-    /* without long chains */
+    /* operations without long chains */
     CPU_ENTRY(activation_forward),
     CPU_ENTRY(activation_backward),
     CPU_ENTRY(add),

@@ -1,10 +1,11 @@
 /* Batch normalization, alone and with the sum and activation after it. The work is cut into pieces, a
- * microbatch by a block of channels each, so that a piece's data is read again while it is near; the trees
- * over microbatches follow when all pieces are done.
+ * microbatch by a block of channels each, so that a piece's data is read again while it is in the caches;
+ * the trees over microbatches follow after all pieces.
  *
- * A microbatch is often more than the second-level cache holds. Sums over it are chains and go forwards; what
- * then is done with each element goes backwards, and so begins with what has just been read. Pieces go
- * backwards, too: the operation before has just written the last one, the one after begins with the first.
+ * A microbatch often exceeds the second-level cache. Sums over it are chains, so they go forwards; the
+ * elementwise work after them goes backwards, and so begins with the data that were read last. Pieces go
+ * backwards, too: the operation before has just written the last one, and the next operation begins with
+ * the first.
  */
 #ifndef TR_DEVICE_CPU_BATCH_NORM_H
 #define TR_DEVICE_CPU_BATCH_NORM_H
@@ -20,7 +21,7 @@ static inline double batch_norm_cost(const struct tr_cut *cut, int64_t spatial, 
     return (double)cut->row[cut->count] * (double)spatial * (double)channels * NANOSECONDS_PER_ELEMENT;
 }
 
-/* Channels per piece: full groups, or less where members would have nothing to do. */
+/* Channels per piece: full groups, or less where members would otherwise be idle. */
 static inline int64_t piece_channels(int32_t microbatches, int64_t channels, int size)
 {
     int64_t groups = (channels + COLUMN_GROUP - 1) / COLUMN_GROUP;
@@ -32,7 +33,7 @@ struct batch_piece {
     int64_t channel, end; /* channels [channel, end) */
 };
 
-/* Pieces of a call and what a member takes of them. */
+/* The pieces of a call, and a member's share of them. */
 struct batch_pieces {
     int64_t begin, end, blocks, width, channels;
 };

@@ -13,7 +13,7 @@ struct backward {
     int32_t microbatch;
 };
 
-/* What of the gradient passes the activation, of vector v at element i. Without an addend the output's sign
+/* The gradient that passes the activation, for vector v at element i. Without an addend the output's sign
    is that of the normalized value, which costs less than reading the output. */
 V_INLINE vf incoming(const struct backward *b, const enum tr_activation activation, vf slope, vf xhat,
                      vf gamma, vf beta, int64_t i, int v, int64_t valid)
@@ -25,7 +25,7 @@ V_INLINE vf incoming(const struct backward *b, const enum tr_activation activati
     return v_select(v_gt(y, v_zero()), dy, activation == TR_ACT_RELU ? v_zero() : v_mul(slope, dy));
 }
 
-/* The activation is known where this is expanded. */
+/* The activation is a constant where this is inlined. */
 V_INLINE void backward_group(const struct backward *b, const enum tr_activation activation, const int vectors,
                              int64_t channel, int64_t valid)
 {

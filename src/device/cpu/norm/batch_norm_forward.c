@@ -9,7 +9,7 @@ struct forward {
     float slope;
     const struct cpu_device *cpu;
     float *var;         /* [microbatches][channels] */
-    int32_t microbatch; /* of the piece under way; each member has its own copy */
+    int32_t microbatch; /* of the current piece; each member has a copy */
 };
 
 V_INLINE vf activated(const enum tr_activation activation, vf slope, vf x)
@@ -19,7 +19,7 @@ V_INLINE vf activated(const enum tr_activation activation, vf slope, vf x)
     return x;
 }
 
-/* The activation is known where this is expanded. */
+/* The activation is a constant where this is inlined. */
 V_INLINE void forward_group(const struct forward *f, const enum tr_activation activation, const int vectors,
                             int64_t channel, int64_t valid)
 {

@@ -1,4 +1,4 @@
-/* Group normalization: up to 16 channels of a group side by side, each with a chain of its own. */
+/* Group normalization: up to 16 channels of a group at once, each with a separate chain. */
 #include "device/cpu/norm/instance_norm.h"
 #include "device/cpu/vectors/columns.h"
 #include "device/cpu/cpu.h"
@@ -16,7 +16,7 @@ static double cost(int64_t rows, int64_t groups, int64_t elements)
            ((double)groups * NANOSECONDS_PER_GROUP + (double)elements * NANOSECONDS_PER_ELEMENT);
 }
 
-/* The first n channels are added to a sum chain over channels, weighed by gamma unless that is NULL. */
+/* Adds the first n channels to a sum, a chain over channels, weighed by gamma unless that is NULL. */
 static float go_on(float sum, struct lanes channel, const float *gamma, int64_t n)
 {
     float own[LANES];
@@ -109,7 +109,8 @@ static void group_norm_backward_group(const struct tr_op_group_norm_backward *a,
     }
 }
 
-/* What the columns of a group of vectors, which may be of several groups of channels, are normalized by. */
+/* The factors that normalize the columns of a group of vectors, which may belong to several groups of
+   channels. */
 struct column_statistics {
     float mean[COLUMN_GROUP], inv[COLUMN_GROUP];
 };

@@ -1,5 +1,6 @@
-/* Group normalization where each channel is a group of its own: vectors over channels, several of them side
- * by side. What sums over the channels of a group there is the chain of the channel here. */
+/* Group normalization where each channel is a group: several vectors of channels at once. A sum over the
+ * channels of a group is here the channel's own chain.
+ */
 #include "device/cpu/norm/instance_norm.h"
 
 #include "device/cpu/vectors/columns.h"

@@ -1,10 +1,10 @@
-/* Group normalization where each channel is a group of its own. */
+/* Group normalization where each channel is a group. */
 #ifndef TR_DEVICE_CPU_INSTANCE_NORM_H
 #define TR_DEVICE_CPU_INSTANCE_NORM_H
 
 #include "device/cpu/kernels.h"
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define instance_norm_forward  CPU_KERNEL(instance_norm_forward)
 #define instance_norm_backward CPU_KERNEL(instance_norm_backward)
 

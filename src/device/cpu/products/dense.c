@@ -1,4 +1,4 @@
-/* Dense layers in terms of blocked products. */
+/* Dense layers, as blocked matrix products. */
 #include "device/cpu/products/gradient.h"
 #include "device/cpu/products/product.h"
 

@@ -1,4 +1,4 @@
-/* gelu and its derivative, for the operations on elements and for the tiles that end with one. */
+/* gelu and its derivative, for elementwise operations and for tiles that end with a gelu. */
 #ifndef TR_DEVICE_CPU_GELU_H
 #define TR_DEVICE_CPU_GELU_H
 
@@ -8,8 +8,8 @@
 #define GELU_INNER 0x1.6a09e6p-1f /* 1 / sqrt(2) */
 #define GELU_PDF   0x1.988454p-2f /* 1 / sqrt(2 pi) */
 
-/* The function that gelu takes for the normal distribution's: the error function or the hyperbolic tangent.
-   `activation` is a constant where this is inlined. */
+/* The approximation of the normal distribution that gelu uses: the error function or the hyperbolic
+   tangent. `activation` is a constant where this is inlined. */
 V_INLINE vf gelu_core(enum tr_activation activation, vf x)
 {
     if (activation == TR_ACT_GELU) return v_erf(v_mul(x, v_set1(GELU_INNER)));

@@ -1,11 +1,11 @@
-/* Blocking: a member takes a rectangle of the outputs, in it a chunk of tiles at a time. Over a chunk the
- * rows go by in blocks. The block's columns of b are packed and rest in the second-level cache, while
- * each tile fetches some of the next block's; those of a are packed just before the tiles that need them,
- * a few tiles at a time, and are fetched while the tiles before are computed.
- * Every tile takes all the pieces of the block in one call (piece_tile.h). The bias is summed up from the
- * packed panels. Tiles that wait for the next block or for their partner in the tree lie in slots; where all
- * rows fit into one block the slots of one tile serve them all, in the first-level cache. Where the gradient
- * is for an update alone, a tile of it is applied at once and lies nowhere else.
+/* Blocking: a member takes a rectangle of the outputs, and in it a chunk of tiles at a time. The rows are
+ * processed in blocks. The block's columns of b are packed and stay in the second-level cache, while each
+ * tile prefetches some of the next block's. The columns of a are packed just before the tiles that need
+ * them, a few tiles at a time, and are prefetched while earlier tiles are computed. Every tile takes all
+ * the pieces of the block in one call (piece_tile.h). The bias is summed up from the packed panels. Tiles
+ * that wait for the next block, or for their partner in the tree, lie in slots. Where all rows fit into
+ * one block, all tiles use the same slots, in the first-level cache. Where only an update needs the
+ * gradient, each tile of it is applied at once and not stored.
  */
 #include "device/cpu/products/gradient.h"
 
@@ -20,17 +20,17 @@
 
 #include <math.h>
 
-#define BLOCK_ROWS 256 /* at most, whatever the cache; other sizes are in blocks.h */
+#define BLOCK_ROWS 256 /* most rows, whatever the cache; blocks.h has other sizes */
 
-/* How much longer members may take who have whole rows. */
+/* How much longer members that have whole rows may take. */
 #define WHOLE_ROWS 1.03
 
-/* Most of what a tile fetches: a panel, the arrays of an update, slots. */
+/* Most fetches of a tile: a panel, the arrays of an update, slots. */
 #define FETCHES 12
 
 #define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
-/* Tiles whose rows of a are packed together: some whole lines of each row of memory, so that each line is
-   read once. */
+/* Tiles whose rows of a are packed together: some whole cache lines of each row, so that each line is read
+   once. */
 #define GROUP    (48 / TILE_ROWS)
 #define PACKED_A (GROUP * (PIECE_STEP * BLOCK_ROWS + PACK_SLACK))
 
@@ -39,15 +39,15 @@ struct work {
     const struct gradient *gradient;
     int64_t rows; /* of all microbatches */
     int slots;
-    int parts_rows; /* the grid of rectangles, one per member, has so many of them below each other */
+    int parts_rows; /* the grid of rectangles, one per member, has so many rows */
     /* Rows of a block, columns of a chunk, and its waiting tiles over all slots. */
     int64_t block_rows, columns, waiting_tiles;
 };
 
-/* Where the packing of rows stands. */
+/* Position of the packing of rows. */
 struct cursor {
     int64_t row;     /* the next row of b */
-    int64_t example; /* whose row that is, where examples matter */
+    int64_t example; /* the example of that row, where examples matter */
 };
 
 /* A part of the outputs, and the member's memory for it. */
@@ -57,29 +57,29 @@ struct chunk {
     float *b, *waiting;
     int64_t slot_step; /* floats between the slots of a tile */
     int64_t tile_step; /* floats between tiles of a slot; 0 when they share it */
-    float *sums;       /* slots of the bias, or NULL: others sum it up */
+    float *sums;       /* slots of the bias, or NULL: another member sums it up */
     int64_t sums_step; /* floats between them */
 };
 
-/* Rows of all columns of a chunk that go by together; b is packed. */
+/* Rows of all columns of a chunk that are processed together; b is packed. */
 struct block {
     const struct reduction_piece *pieces;
     int count;
     int64_t depth;
-    const float *next; /* the rows of b behind these, as they lie, or NULL */
+    const float *next; /* the rows of b after these, unpacked, or NULL */
     int slots;         /* that its pieces use */
-    bool ends;         /* a node, the last one of them `node` */
+    bool ends;         /* ends a node; the last such node is `node` */
     int32_t node;
 };
 
-/* Tiles of one group of rows of a, and where they go. */
+/* The tiles of one group of rows of a, and their outputs. */
 struct band {
     const float *a;        /* packed */
     int64_t height, place; /* of its first output in a node */
     int64_t index, count;  /* fetches this part of so many of the next rows */
 };
 
-/* A run of `length` rows of a and b that lie behind each other in both. */
+/* A run of `length` rows of a and b that are consecutive in both. */
 struct run {
     int64_t a, b, length;
 };
@@ -91,7 +91,9 @@ static struct run next_run(const struct gradient *g, struct cursor *cursor, int6
     if (g->offset) {
         for (;; cursor->example++) {
             const int64_t begin = g->offset[cursor->example], end = g->offset[cursor->example + 1];
-            if (cursor->row <= begin) cursor->row = begin + 1; /* the first row has none before it */
+            if (cursor->row <= begin)
+                cursor->row = begin + 1; /* the first row of an example has none
+                                            before it */
             if (cursor->row >= end) continue;
             run = (struct run){cursor->row - 1, cursor->row, smaller(end - cursor->row, most)};
             break;
@@ -102,8 +104,8 @@ static struct run next_run(const struct gradient *g, struct cursor *cursor, int6
 }
 
 /* Packs the columns of b for the next `depth` rows, a panel at a time: the target of a panel stays in the
-   first-level cache, while those of all panels, a power of two apart, would push each other out of it.
-   Returns where the rows after them begin. */
+   first-level cache, while those of all panels, a power of two apart, would evict each other. Returns the
+   position after these rows. */
 static struct cursor pack_b(const struct gradient *g, const struct chunk *chunk, struct cursor cursor,
                             int64_t depth)
 {
@@ -119,7 +121,7 @@ static struct cursor pack_b(const struct gradient *g, const struct chunk *chunk,
 }
 
 /* Packs the columns of a of the tiles [begin, end) of the chunk for the next `depth` rows. A tile has
-   PIECE_STEP columns of them, neighbours of its own behind these, so that all copies are whole vectors. */
+   PIECE_STEP columns of them: its own and then its neighbours', so that all copies are whole vectors. */
 static void pack_a(const struct gradient *g, const struct chunk *chunk, struct cursor cursor, int64_t tiles,
                    int64_t begin, int64_t end, int64_t depth)
 {
@@ -147,8 +149,8 @@ static void pack_a(const struct gradient *g, const struct chunk *chunk, struct c
     }
 }
 
-/* What the tiles of a band fetch, each for the one after it; with each tile a row begins `advance` further.
- */
+/* What the tiles of a band prefetch, each for the tile after it; rows begin `advance` further with each
+   tile. */
 struct fetches {
     struct row_fetch list[FETCHES];
     int64_t advance[FETCHES], every;
@@ -162,19 +164,19 @@ static void add_fetch(struct fetches *f, const float *from, int64_t step, int64_
     f->advance[f->count++] = advance;
 }
 
-/* A part of the panel that is at the same columns in the next block; of the next tile the outputs, or what
-   their update reads, and the slots. */
+/* A part of the panel at the same columns in the next block; of the next tile the outputs, or the operands
+   of their update, and the slots. */
 static void list_fetches(const struct gradient *g, const struct chunk *chunk, const struct block *block,
                          const struct band *band, const float *waiting, struct fetches *f)
 {
     const int64_t height = band->height;
     f->count = 0;
-    if (block->next && height > TILE_ROWS / 2) { /* fewer rows have to fetch the panel that they meet */
+    if (block->next && height > TILE_ROWS / 2) { /* fewer rows have to fetch their own panel */
         const int64_t first = block->depth * band->index / band->count;
         add_fetch(f, block->next + first * g->width, g->width,
                   block->depth * (band->index + 1) / band->count - first, TILE_COLUMNS);
     }
-    /* Rows begin anywhere in a line: the first one came with the tile before. */
+    /* Rows begin anywhere in a cache line: the first line came with the tile before. */
     if (block->ends && g->update) {
         const float *const all[] = {g->update->w, g->update->ema, g->update->m, g->update->v};
         for (int i = 0; i < 4; i++)
@@ -191,7 +193,7 @@ static void list_fetches(const struct gradient *g, const struct chunk *chunk, co
     f->every = larger(1, block->depth / rows);
 }
 
-/* Lets the tiles of a band take all pieces of a block. `waiting` belongs to the first one. */
+/* Makes the tiles of a band process all pieces of a block. `waiting` belongs to the first one. */
 static void reduce_band(const struct gradient *g, const struct chunk *chunk, const struct block *block,
                         const struct band *band, float *waiting, struct ahead *ahead_a)
 {
@@ -244,7 +246,7 @@ static void reduce_bias(const struct gradient *g, const struct chunk *chunk, con
     piece_sums_compute(&sums);
 }
 
-/* What the pieces of a block have in common. */
+/* Notes the facts that all pieces of a block share. */
 static void look_at_pieces(struct block *block)
 {
     block->slots = 0;
@@ -327,9 +329,9 @@ static void reduce(void *arguments, int member, int size)
     chunk.b = chunk.a + floats_round(PACKED_A);
     float *sums = chunk.b + packed_b(work);
     chunk.waiting = sums + SUMS(work);
-    /* The members with the first rows sum up the bias, if all of these have rows. */
+    /* The members with the first rows sum up the bias, if all of these members have rows. */
     const bool has_bias = g->bias && g->height >= parts_rows;
-    /* In one block, if it ends with the rows and not with its table of pieces. */
+    /* In one block, provided that it ends with the rows and not with its table of pieces. */
     const bool at_once = work->rows <= work->block_rows && g->cut->count + g->cut->nodes <= REDUCTION_PIECES;
     const int64_t tiles = tile_count(row_end - row);
     for (chunk.column = column; row < row_end && chunk.column < column_end; chunk.column += work->columns) {
@@ -358,7 +360,8 @@ static void reduce(void *arguments, int member, int size)
     }
 }
 
-/* Cycles that a member spends with a rectangle of such a size; the constants only weigh the choices. */
+/* An estimate of the cycles that a member takes for a rectangle of this size; its constants only serve to
+   compare choices. */
 static double cost(const struct work *work, int64_t height, int64_t width)
 {
     const int64_t rows = work->rows;
@@ -389,8 +392,8 @@ tr_status gradient_compute(struct cpu_device *cpu, const struct gradient *g)
         if (cpu->base.threads % parts) continue;
         const int64_t across = divide_up(divide_up(g->width, TILE_COLUMNS), cpu->base.threads / parts);
         const double cycles = cost(&work, divide_up(g->height, parts), across * TILE_COLUMNS);
-        /* Whole rows are worth a little: they are one stretch of memory, and the member that applies a
-           gradient, a part of a stretch, then mostly is the one that has formed it. */
+        /* Whole rows are worth a little: they are contiguous, and the member that applies a part of a
+           gradient is then mostly the one that computed it. */
         if (cycles < WHOLE_ROWS * least) work.parts_rows = parts;
         if (cycles < least) least = cycles;
     }

@@ -6,7 +6,7 @@
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define gradient_compute CPU_KERNEL(gradient_compute)
 #define sum_columns      CPU_KERNEL(sum_columns)
 
@@ -19,8 +19,8 @@ struct gradient {
     const int32_t *offset;
     const struct tr_cut *cut;
     float *to;                         /* [height][width] per node */
-    const struct tr_op_update *update; /* NULL, or what each part of the only node is given to once it is
-                                          formed, in place of `to`; its `grad` is not read */
+    const struct tr_op_update *update; /* NULL, or receives each part of the only node once it is computed,
+                                          in place of `to`; its `grad` is not used */
     float *bias;                       /* per node the sums of b over rows, [width], or NULL */
 };
 

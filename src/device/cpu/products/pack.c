@@ -4,8 +4,8 @@
 
 #define GROUPS_MAX (TILE_COLUMNS / VW)
 
-/* Rows so far apart fall on one or two places in the first-level cache, which has not as many lines there as
-   a block has rows: then a line is read once, as a whole, or it is fetched anew for each part. */
+/* Rows this far apart map to one or two sets of the first-level cache, which has fewer ways than a block
+   has rows. Then a line must be read once, as a whole, or it is fetched anew for each part. */
 #define COLLIDING_BYTES 2048
 
 /* VW steps of VW rows. */
@@ -50,7 +50,7 @@ void pack_pointers(float *to, int64_t width, const float *const *from, int64_t r
     for (int64_t r = 0; r < groups * VW; r++) row[r] = from[r < rows ? r : 0];
     const bool whole_lines = rows > 1 && ((uintptr_t)from[1] - (uintptr_t)from[0]) % COLLIDING_BYTES == 0;
     for (int64_t g = groups - 1; g >= 0; g--) {
-        /* What stands in for rows that are missing spills, unless it would have to be 0. */
+        /* Rows that stand in for missing ones spill over, unless they must be 0. */
         const bool full = rows == width || rows - g * VW >= VW;
         for (int64_t k = 0; k < depth; k += VW)
             transpose_block(to + k * width + g * VW, width, row + g * VW, rows - g * VW, k,
@@ -91,7 +91,8 @@ void pack_columns(float *to, int64_t width, const float *from, int64_t step, int
     }
 }
 
-/* `count` floats with stores of whole vectors; what they spill is overwritten or lies in the slack. */
+/* Writes `count` floats with stores of whole vectors; floats beyond them are overwritten later or lie in
+   the slack. */
 V_INLINE void copy_part(float *to, const float *from, int64_t count)
 {
     int64_t j = 0;

@@ -1,7 +1,7 @@
 /* Copies of matrix blocks in the order in which the tile kernel reads them: [depth][width].
  *
- * All functions may write up to VW - 1 floats beyond the end of `to`, so blocks that lie after each other
- * are packed in ascending order and a buffer needs that much room after its last block (PACK_SLACK).
+ * All functions may write up to VW - 1 floats beyond the end of `to`, so consecutive blocks are packed in
+ * ascending order and a buffer needs that much room after its last block (PACK_SLACK).
  */
 #ifndef TR_DEVICE_CPU_PACK_H
 #define TR_DEVICE_CPU_PACK_H
@@ -9,7 +9,7 @@
 #include "device/cpu/kernels.h"
 #include "device/cpu/products/tile.h"
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define pack_pointers CPU_KERNEL(pack_pointers)
 #define pack_rows     CPU_KERNEL(pack_rows)
 #define pack_columns  CPU_KERNEL(pack_columns)
@@ -33,8 +33,8 @@ void pack_columns(float *to, int64_t width, const float *from, int64_t step, int
 /* Copies rows: to[r * to_step + k] = from[r * step + k] for k < depth, to_step >= depth. */
 void pack_lines(float *to, int64_t to_step, const float *from, int64_t step, int64_t rows, int64_t depth);
 
-/* Copies many panels of TILE_COLUMNS at once, so that long rows are read in one sweep: panel p of the
-   `columns` columns, the last one filled up with +0, goes to `to + p * panel_step`. */
+/* Copies many panels of TILE_COLUMNS at once, so that long rows are read in one pass: panel p of the
+   `columns` columns, the last one padded with +0, goes to `to + p * panel_step`. */
 void pack_panels(float *to, int64_t panel_step, const float *from, int64_t step, int64_t columns,
                  int64_t depth);
 

@@ -3,7 +3,7 @@
 #include "device/cpu/products/tile.h"
 #include "device/cpu/sizes.h"
 
-/* Panels whose sums are formed side by side, which hides the latency of an addition. */
+/* Panels that are summed at the same time, to hide the latency of an addition. */
 #define PANELS 4
 
 /* The sums of `panels` panels from column j on, `vectors` of each. Both are constants where this is inlined.

@@ -6,14 +6,14 @@
 #include "device/cpu/kernels.h"
 #include "device/cpu/reduction.h"
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define piece_sums_compute CPU_KERNEL(piece_sums_compute)
 
 struct piece_sums {
     const struct reduction_piece *pieces;
     int64_t count;
-    /* Row r of panel p, of TILE_COLUMNS, is at b + p * panel_step + r * step; a row of a piece is `repeat` of
-       them. Of the last panel the half or whole that has columns is read. */
+    /* Row r of panel p, of TILE_COLUMNS, is at b + p * panel_step + r * step; a row of a piece is `repeat`
+       of them. Of the last panel, half or all of it is read, as far as there are columns. */
     const float *b;
     int64_t step, panel_step, repeat;
     /* Slot s of column j is waiting[s * slot_step + j]; to the end of the last panel. */

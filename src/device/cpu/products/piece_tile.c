@@ -5,11 +5,11 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* Tiles of few rows use up b fast; they ask for it so many steps ahead. */
+/* Tiles of few rows use b quickly; they prefetch it so many steps ahead. */
 #define AHEAD_STEPS 24
 #define AHEAD_ROWS  (TILE_ROWS / 2)
 
-/* Rows that are left to fetch, and the steps until the next one. */
+/* Rows left to fetch, and the steps until the next one. */
 struct fetching {
     struct row_fetch now;
     const struct row_fetch *then, *end;
@@ -40,7 +40,7 @@ V_INLINE void compute_step(const int rows, const int vectors, const float *a, co
     }
 }
 
-/* Where the chains of a piece start: its slot, or NULL for +0. */
+/* The initial sums of a piece: its slot, or NULL for +0. */
 V_INLINE void begin_piece(const int rows, const int vectors, const float *from,
                           vf sum[TILE_ROWS][TILE_VECTORS])
 {
@@ -112,7 +112,7 @@ V_INLINE void compute(const int rows, const int vectors, const struct piece_tile
     }
 TILE_EACH_ROWS(DEFINE)
 
-/* By rows; half or whole the columns. */
+/* By rows; half or all of the columns. */
 #define ENTRY(rows) {half_##rows, whole_##rows},
 static void (*const kernel[][2])(const struct piece_tile *tile) = {TILE_EACH_ROWS(ENTRY)};
 

@@ -8,14 +8,14 @@
 #include "device/cpu/products/row_tile.h"
 #include "device/cpu/reduction.h"
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define piece_tile_compute CPU_KERNEL(piece_tile_compute)
 
 /* Numbers of a in a step: whole vectors. */
 #define PIECE_STEP ((TILE_ROWS + VW - 1) / VW * VW)
 
 struct piece_tile {
-    const struct reduction_piece *pieces; /* their rows lie behind each other in a and b */
+    const struct reduction_piece *pieces; /* their rows are consecutive in a and b */
     int64_t count;
     const float *a; /* a number for each row, steps PIECE_STEP apart */
     const float *b; /* TILE_COLUMNS numbers, steps so far apart */
@@ -25,7 +25,7 @@ struct piece_tile {
     /* The value of node n goes to `to` + n * node_step; only the first `columns` of each row are written. */
     float *to;
     int64_t to_step, node_step, columns;
-    /* What is fetched meanwhile, a row with each `every` steps as far as there are steps. */
+    /* Prefetches one row with every `every` steps, as far as there are steps. */
     const struct row_fetch *fetch;
     int fetches;
     int64_t every;

@@ -1,9 +1,9 @@
-/* Blocking: a member takes a rectangle of c. Of it, a block's columns at a time; of those, a block's
- * steps of the chains at a time: such a block of b is packed into panels once, rests in the second-level
- * cache and meets all rows of the rectangle in bands of tiles. A tile's rows of a are copied just
- * before they meet all panels of the block, and fetched by the steps of the tile before. Between blocks of
- * depth the chains rest in c. A band goes through a group of blocks of b before the next band comes, so that
- * its part of c stays in the last-level cache meanwhile.
+/* Blocking: a member takes a rectangle of c; of it, a block's columns at a time; of those, a block's steps
+ * of the chains at a time. Such a block of b is packed into panels once, stays in the second-level cache
+ * and meets all rows of the rectangle in bands of tiles. A tile's rows of a are copied just before they
+ * meet all panels of the block, and prefetched during the steps of the tile before. Between blocks of
+ * depth the partial sums wait in c. A band meets a group of blocks of b before the next band does, so that
+ * its part of c stays in the last-level cache.
  */
 #include "device/cpu/products/product.h"
 
@@ -16,35 +16,34 @@
 #include "device/cpu/sizes.h"
 #include "device/cpu/vectors/ahead.h"
 
-/* A packed tile of a, and what the panel that meets it has not used up, lie in the first-level cache; a block
-   of b takes half of a second-level cache (blocks.h, room.h). So many steps at most, whatever the cache. */
+/* A packed tile of a, and the unused part of the panel that meets it, lie in the first-level cache. A
+   block of b takes half of a second-level cache (blocks.h, room.h). Most steps, whatever the cache. */
 #define BLOCK_DEPTH 256
-/* Results of a band of rows, and blocks of b that are kept while there are many bands, stay in the last-level
-   cache. Fewer tiles than this would read the blocks of b too often. */
+/* Results of a band of rows, and the blocks of b that are kept while there are many bands, stay in the
+   last-level cache. With fewer tiles than this, the blocks of b would be read too often. */
 #define BAND_TILES_LEAST 8
 
-/* Floats from one row of a to the next where they are copied: rows do not fall on the same lines of the
- * cache. */
+/* Floats from one row of a to the next where they are copied, such that rows map to different cache sets. */
 #define STEP_A   (BLOCK_DEPTH + 16)
 #define PACKED_A (TILE_ROWS * STEP_A + PACK_SLACK)
-/* Where few rows work: a packed panel, and the tiles of a. */
+/* For few rows: a packed panel, and the tiles of a. */
 #define FEW_FLOATS(tiles) (TILE_COLUMNS * BLOCK_DEPTH + PACK_SLACK + (tiles)*PACKED_A)
 
 struct work {
     struct cpu_device *cpu;
     const struct product *product;
-    int parts_rows; /* the grid of rectangles, one per member, has so many of them below each other */
-    /* Of a block of b: steps, columns and floats; how many are kept with many bands; tiles of a band. */
+    int parts_rows; /* the grid of rectangles, one per member, has so many rows */
+    /* Of a block of b: steps, columns and floats; blocks kept with many bands; tiles of a band. */
     int64_t depth, columns, packed_b, group, tiles;
 };
 
-/* Steps of the chains that go together. */
+/* Steps of the chains that are computed together. */
 struct depths {
     int64_t begin, count;
-    bool first, last; /* of the chains */
+    bool first, last; /* whether they are the first, or the last, of the chains */
 };
 
-/* The steps of all chains in `count` blocks, none longer than `most`: their number, and block `index`. */
+/* All steps in `count` blocks of at most `most` steps each: their number, and block `index`. */
 static int64_t depth_blocks(const struct product *p, int64_t most)
 {
     return p->depth > 0 ? divide_up(p->depth, most) : 1;
@@ -62,10 +61,10 @@ struct block {
     struct depths depth;
     float *a;            /* memory for one packed tile */
     const float *b;      /* packed panels */
-    const float *next_a; /* the rows of a that follow those of the last tile, or NULL */
+    const float *next_a; /* the rows of a after those of the last tile, or NULL */
 };
 
-/* What follows the chains of the tile at `column`, but a gelu; `bias` has room for TILE_COLUMNS. */
+/* The end of a tile at `column` after its chains, except a gelu; `bias` has room for TILE_COLUMNS. */
 static void finish_tile(const struct product *p, int64_t column, float *bias, struct tile *tile)
 {
     tile->activation = p->derivative ? TR_ACT_NONE : p->activation;
@@ -76,8 +75,8 @@ static void finish_tile(const struct product *p, int64_t column, float *bias, st
     tile->bias = bias;
 }
 
-/* Where a tile begins in c. With a gelu it is written aside first, since rows of c may push each other out of
-   the first-level cache. */
+/* Where a tile begins in c. With a gelu the tile is written to scratch first, since rows of c may evict
+   each other from the first-level cache. */
 static void aim_tile(const struct product *p, int64_t place, bool first, bool last, float *aside,
                      struct tile *tile)
 {
@@ -88,18 +87,18 @@ static void aim_tile(const struct product *p, int64_t place, bool first, bool la
     tile->factor = last && p->factor ? p->factor + place : NULL;
 }
 
-/* The gelu of a tile that was written aside. */
+/* The gelu of a tile in scratch. */
 static void end_tile(const struct product *p, int64_t place, int64_t height, const struct tile *tile)
 {
     tile_gelu(p->activation, height, tile->columns, tile->to, p->c + place, p->derivative + place,
               p->columns);
 }
 
-/* Most of what a tile fetches: where the next one goes, what lies beside that, and of the rows of a that are
-   packed next the part that falls to a panel. */
+/* Most of a tile's fetches: the outputs of the next tile, its operands beside them, and the panel's part
+   of the rows of a that are packed next. */
 #define FETCHES (2 + (BLOCK_DEPTH + TILE_COLUMNS - 1) / TILE_COLUMNS)
 
-/* Lists part `index` of `parts` of `rows` rows of a; returns how many pieces that is. */
+/* Lists part `index` of `parts` of `rows` rows of a; returns the number of pieces. */
 static int fetch_rows(const struct product *p, const float *from, int64_t rows, int64_t depth, int64_t index,
                       int64_t parts, struct row_fetch *fetch)
 {
@@ -118,7 +117,7 @@ static void multiply_block(const struct product *p, const struct block *block, s
     const int64_t tiles = tile_count(block->rows), panels = divide_up(block->columns, TILE_COLUMNS);
     const struct tile_segment segment = {.length = (int32_t)block->depth.count};
     const float *beside = !block->depth.last ? NULL : p->factor ? p->factor : p->derivative;
-    /* Filled once: to fill it for each tile takes a hundred cycles and more. */
+    /* Set once: setting it for each tile takes more than a hundred cycles. */
     struct row_tile tile = {
         .tile = {.segments = &segment, .count = 1, .a = block->a, .a_step = STEP_A, .b_step = TILE_COLUMNS},
         .run = STEP_A,
@@ -167,7 +166,7 @@ static void pack_b(const struct product *p, float *to, struct depths d, int64_t 
     }
 }
 
-/* A panel of b for few rows: packed if it is transposed, else as it lies. */
+/* A panel of b for few rows: packed if it is transposed, else in place. */
 static void take_panel(const struct product *p, struct depths d, int64_t column, float *packed,
                        struct tile *tile)
 {
@@ -181,8 +180,8 @@ static void take_panel(const struct product *p, struct depths d, int64_t column,
     tile->b_step = TILE_COLUMNS;
 }
 
-/* What the tiles that meet a panel fetch: the panel at `column`, which comes after it. A transposed one has a
-   row for each column. */
+/* What the tiles that meet a panel prefetch: the next panel, at `column`. A transposed one has a row for
+   each column. */
 static struct tile_fetches fetch_panel(const struct product *p, struct depths d, int64_t column)
 {
     if (!p->transposed) return tile_fetch(p->b + d.begin * p->columns + column, p->columns, d.count, 0);
@@ -190,8 +189,8 @@ static struct tile_fetches fetch_panel(const struct product *p, struct depths d,
     return tile_fetch(p->b + column * p->depth + d.begin, TILE_COLUMNS, run, p->depth - run * TILE_COLUMNS);
 }
 
-/* The same where the panel before it is at hand. Rows of weights as they lie begin anywhere in a line, so
-   that a panel's row may be in one line more than it fills: the first, which came with that panel. */
+/* The same where the last panel is adjacent. Rows of unpacked weights begin anywhere in a cache line, so a
+   panel's row may touch one line more than it fills: the first line, which came with that panel. */
 static struct tile_fetches fetch_panel_beside(const struct product *p, struct depths d, int64_t column)
 {
     struct tile_fetches fetches = fetch_panel(p, d, column);
@@ -199,9 +198,9 @@ static struct tile_fetches fetch_panel_beside(const struct product *p, struct de
     return fetches;
 }
 
-/* Few rows, at most `most` steps at a time: b is met by so few tiles that it is not worth packing, and
-   fetching it takes as long as computing: it is fetched a panel ahead, in equal parts while each of the tiles
-   is computed. `scratch` has room for a packed panel, then for the tiles of a. */
+/* Few rows, at most `most` steps at a time. So few tiles meet b that packing it is not worth it, and
+   fetching it takes as long as computing. So it is prefetched a panel ahead, in equal parts while each of
+   the tiles is computed. `scratch` has room for a packed panel, then for the tiles of a. */
 static void multiply_few(const struct product *p, int64_t most, int64_t row, int64_t rows, int64_t column,
                          int64_t column_end, float *scratch)
 {
@@ -241,7 +240,7 @@ static void multiply_few(const struct product *p, int64_t most, int64_t row, int
     }
 }
 
-/* The block of b that is packed next, as it lies. */
+/* The block of b that is packed next, unpacked. */
 static struct ahead ahead_block(const struct product *p, struct depths d, int64_t column, int64_t columns,
                                 int64_t calls)
 {
@@ -280,7 +279,7 @@ static void multiply(void *arguments, int member, int size)
                        block.columns);
             if (group == 1 && last < steps)
                 ahead_b = ahead_block(p, depth_block(p, steps, last), column, block.columns, panels * tiles);
-            /* Bands begin where tiles do, so that tiles stay even. */
+            /* Bands begin where tiles begin, so that the sizes of tiles stay even. */
             for (int64_t band = 0; band < bands; band++) {
                 const int64_t from = tile_first(rows, tiles, tr_cut(tiles, bands, band));
                 const int64_t to = tile_first(rows, tiles, tr_cut(tiles, bands, band + 1));
@@ -303,7 +302,8 @@ static void multiply(void *arguments, int member, int size)
     }
 }
 
-/* Cycles that a member spends with a rectangle of such a size; the constants only weigh the choices. */
+/* An estimate of the cycles that a member takes for a rectangle of this size; its constants only serve to
+   compare choices. */
 static double cost(const struct work *work, int64_t rows, int64_t depth, int64_t columns)
 {
     const double steps = (double)depth * (double)divide_up(columns, TILE_COLUMNS);

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define product_compute CPU_KERNEL(product_compute)
 
 struct product {

@@ -5,17 +5,17 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* Rows are reached from a pointer to each third one: as far as an address can be scaled. */
+/* There is a pointer to every third row; addressing modes reach the two others from it. */
 #define GROUP  3
 #define GROUPS ((TILE_ROWS + GROUP - 1) / GROUP)
 /* Steps between two branches. */
 #define STEPS 2
 
-/* The pointers stay what they are: compilers like to keep one for each row, for which there are not registers
-   enough. */
+/* Hides that the pointers do not change: compilers would keep one for each row, which needs more registers
+   than there are. */
 #define KEEP(pointer) __asm__("" : "+r"(pointer))
 
-/* `steps` steps, all rows or, falling, those after the number of the step. */
+/* `steps` steps: of all rows or, falling, of the rows after the number of the step. */
 V_INLINE void compute_steps(const int rows, const int vectors, const int steps, const bool falling,
                             const float *const group[GROUPS], int64_t a_step, const float *b,
                             vf sum[TILE_ROWS][TILE_VECTORS])
@@ -91,7 +91,7 @@ V_INLINE void compute(const int rows, const int vectors, const struct row_tile *
     }
 TILE_EACH_ROWS(DEFINE)
 
-/* By rows; half or whole the columns. */
+/* By rows; half or all of the columns. */
 #define ENTRY(rows) {half_##rows, whole_##rows},
 static void (*const kernel[][2])(const struct row_tile *tile) = {TILE_EACH_ROWS(ENTRY)};
 

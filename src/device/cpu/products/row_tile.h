@@ -1,16 +1,16 @@
-/* The tile kernel (tile.h) for an a side that lies as rows, as matrices do: nothing has to be transposed for
- * it. It takes as long as with a packed a side where the rows of a tile and their next steps stay in the
- * first-level cache, that is, where a_step is not a multiple of a page.
+/* The tile kernel (tile.h) for a matrix a in row order, which need not be transposed. It is as fast as
+ * with a packed a where the rows of a tile and their next steps stay in the first-level cache, that is,
+ * where a_step is not a multiple of a page.
  */
 #ifndef TR_DEVICE_CPU_ROW_TILE_H
 #define TR_DEVICE_CPU_ROW_TILE_H
 
 #include "device/cpu/products/tile.h"
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define row_tile_compute CPU_KERNEL(row_tile_compute)
 
-/* Rows of memory, as wide as a tile and `step` floats apart, that will be needed soon. */
+/* Rows of memory to prefetch, as wide as a tile and `step` floats apart. */
 struct row_fetch {
     const float *from;
     int64_t step, rows;
@@ -18,12 +18,12 @@ struct row_fetch {
 
 struct row_tile {
     /* One segment; step i reads a number for each row at a[i / run * jump + row * a_step + i % run]. b is
-       packed: b_step is TILE_COLUMNS. A corner, which can only be TILE_FALLING, goes on where the segment
-       ends, and a has one run then; corner_a and corner_b mean nothing. There is no `next`. */
+       packed: b_step is TILE_COLUMNS. A corner, which can only be TILE_FALLING, continues at the end of
+       the segment, and a then has one run; corner_a and corner_b are ignored. There is no `next`. */
     struct tile tile;
     int64_t run, jump; /* run > 0 */
-    /* What is fetched meanwhile, a row with each step as far as there are steps; nothing with a corner. Rows
-       asked for at once would hold up the processor, which has only so many places for lines on their way. */
+    /* Prefetches one row with each step as far as there are steps; nothing with a corner. Prefetching them
+       all at once would stall the processor, whose number of outstanding lines is limited. */
     const struct row_fetch *fetch;
     int fetches;
 };

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* Tiles of few rows use up b fast; they ask for it so many steps ahead. */
+/* Tiles of few rows use b quickly; they prefetch it so many steps ahead. */
 #define AHEAD_STEPS 24
 #define AHEAD_ROWS  (TILE_ROWS / 2)
 
@@ -30,9 +30,9 @@ V_INLINE void compute_segment(const int rows, const int vectors, const struct ti
     }
 }
 
-/* `rows` and `vectors` are constants where this is inlined, so that the sums become registers. Where a tile
-   stands is kept in memory: compilers put what they have no general register for into those of vectors, of
-   which a tile leaves none. */
+/* `rows` and `vectors` are constants where this is inlined, so that the sums become registers. The
+   position of a tile is kept in memory: when compilers run out of general registers they use vector
+   registers, and a tile leaves none. */
 V_INLINE void compute(const int rows, const int vectors, struct run_tile *run)
 {
     struct tile *tile = &run->tile;
@@ -61,7 +61,7 @@ V_INLINE void compute(const int rows, const int vectors, struct run_tile *run)
     }
 TILE_EACH_ROWS(DEFINE)
 
-/* By rows; half or whole the columns. */
+/* By rows; half or all of the columns. */
 #define ENTRY(rows) {half_##rows, whole_##rows},
 static void (*const kernel[][2])(struct run_tile *run) = {TILE_EACH_ROWS(ENTRY)};
 

@@ -8,7 +8,8 @@ struct addition {
     float *dw, *db;
 };
 
-/* Adds `count` <= VW floats: the first subtree's at `to`, those of the others `step` apart from `from` on. */
+/* Adds `count` <= VW floats: those of the first subtree at `to`, those of the others from `from` on,
+   `step` apart. */
 V_INLINE void add_vector(const struct subtrees *s, float *to, const float *from, int64_t step, int64_t count)
 {
     vf sum[TR_TREE_DEPTH];

@@ -1,7 +1,6 @@
-/* Gradients of weights of which each member of the team takes some microbatches, a subtree of the tree over
- * them, instead of some weights. So each row is packed or transformed by one member only, and read by one
- * processor; the members' sums are then added as the top of the tree has it. That is worth it while the
- * weights are few.
+/* Gradients of weights in which each member of the team takes some microbatches (a subtree of the tree
+ * over them) and not some weights. So each row is packed or transformed, and read, by only one member; the
+ * members' sums are then added along the top of the tree. This is worth it while there are few weights.
  */
 #ifndef TR_DEVICE_CPU_SUBTREES_H
 #define TR_DEVICE_CPU_SUBTREES_H
@@ -9,19 +8,19 @@
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define subtrees_add CPU_KERNEL(subtrees_add)
 
 struct subtrees {
-    int count;       /* one for each member of the team; 0: members do not share by microbatches */
-    int32_t leaves;  /* microbatches of each but the last, which may have fewer: a power of two */
+    int count;       /* one for each member of the team; 0: members do not divide the microbatches */
+    int32_t leaves;  /* microbatches of each, a power of two; the last may have fewer */
     int64_t weights; /* floats of a sum, the biases' after them */
     int64_t biases;
-    float *sums; /* [count - 1][weights + biases]: those of the first subtree are formed where they belong */
+    float *sums; /* [count - 1][weights + biases]; those of the first subtree are computed in place */
 };
 
-/* Decides whether and how a call is shared whose work is `nanoseconds` to cpu_run(); `sums` is left to the
-   caller. `biases` may be 0. */
+/* Decides whether and how to divide a call, whose work is `nanoseconds` for cpu_run(); the caller sets
+   `sums`. `biases` may be 0. */
 static inline struct subtrees subtrees_plan(const struct cpu_device *cpu, double nanoseconds,
                                             const struct tr_cut *cut, int64_t weights, int64_t biases)
 {
@@ -32,7 +31,7 @@ static inline struct subtrees subtrees_plan(const struct cpu_device *cpu, double
     if (members < 2 || nanoseconds < cpu->alone) return none;
     if (cut->nodes != 1 || cut->count < members || weights + biases > MOST_FLOATS) return none;
     while ((int64_t)leaves * members < cut->count) leaves *= 2;
-    for (int i = 0; i < members; i++) { /* none may have much more to do than others */
+    for (int i = 0; i < members; i++) { /* no member may have much more to do than others */
         const int32_t begin = i * leaves, end = begin + leaves < cut->count ? begin + leaves : cut->count;
         if (begin >= end) return none;
         if ((cut->row[end] - cut->row[begin]) * members * 4 > cut->row[cut->count] * 5) return none;
@@ -46,7 +45,7 @@ static inline size_t subtrees_bytes(const struct subtrees *s)
     return s->count > 1 ? (size_t)((s->count - 1) * (s->weights + s->biases)) * sizeof(float) : 0;
 }
 
-/* The cut of a member: its microbatches, whose rows are still counted from the whole cut's first. */
+/* The cut of a member: its microbatches, whose rows are counted from the first of the whole cut. */
 static inline struct tr_cut subtrees_cut(const struct subtrees *s, const struct tr_cut *cut, int member,
                                          int32_t bound[2])
 {
@@ -57,13 +56,13 @@ static inline struct tr_cut subtrees_cut(const struct subtrees *s, const struct 
     return (struct tr_cut){.count = count, .row = cut->row + begin, .nodes = 1, .bound = bound};
 }
 
-/* Where a member's sums of weights or, after them, biases go, other than the first's. */
+/* Where the sums of a member other than the first go: weights and, after them, biases. */
 static inline float *subtrees_sums(const struct subtrees *s, int member)
 {
     return s->sums + (member - 1) * (s->weights + s->biases);
 }
 
-/* Adds the sums of all members to those of the first, dw and db, as the tree over the subtrees has it. */
+/* Adds the sums of all members to those of the first, dw and db, along the tree over the subtrees. */
 void subtrees_add(struct cpu_device *cpu, const struct subtrees *subtrees, float *dw, float *db);
 
 #endif

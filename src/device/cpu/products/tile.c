@@ -5,13 +5,13 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* Tiles of few rows use up b fast, and the hardware foresees less where its steps are not packed; they ask
-   for it so many steps ahead. */
+/* Tiles of few rows use b quickly, and the hardware prefetches less where its steps are not packed; they
+   prefetch it so many steps ahead. */
 #define AHEAD_STEPS 24
 #define AHEAD_ROWS  (TILE_ROWS / 2)
 
-/* One step of the rows whose bit is set in `taking`: a number of a for each, the numbers of b for all of
-   them. */
+/* One step for the rows whose bit is set in `taking`: a number of a for each, and the same numbers of b
+   for all. */
 #define ALL_ROWS ~0u
 V_INLINE void compute_step(const int rows, const int vectors, const unsigned taking, const float *a,
                            const float *b, vf sum[TILE_ROWS][TILE_VECTORS])
@@ -40,7 +40,7 @@ V_INLINE void compute_corner(const int rows, const int vectors, const bool falli
         compute_step(rows, vectors, falling ? ALL_ROWS << (s + 1) : ~(ALL_ROWS << (s + 1)), a, b, sum);
 }
 
-/* The one segment of a tile that fetches meanwhile. */
+/* Computes the only segment of a tile that also prefetches. */
 V_INLINE void compute_fetching(const int rows, const int vectors, const struct tile *tile,
                                vf sum[TILE_ROWS][TILE_VECTORS])
 {
@@ -105,7 +105,7 @@ V_INLINE void compute(const int rows, const int vectors, const struct tile *tile
     }
 TILE_EACH_ROWS(DEFINE)
 
-/* By rows; half or whole the columns. */
+/* By rows; half or all of the columns. */
 #define ENTRY(rows) {half_##rows, whole_##rows},
 static void (*const kernel[][2])(const struct tile *tile) = {TILE_EACH_ROWS(ENTRY)};
 

@@ -1,10 +1,10 @@
 /* The one kernel below all matrix products: a tile of outputs that stays in registers.
  *
- * A tile is up to TILE_ROWS x TILE_COLUMNS outputs. Its inputs come in segments; within one, each step adds
- * the product of a number per row and a number per column to every output with one fma. Segments follow each
- * other without leaving the registers, so that a convolution's taps, a microbatch's images or a sequence's
- * tokens are all just lists of segments. Each output is one chain in the order of the segments: nothing here
- * depends on how outputs are grouped into tiles, and a chain may be left in memory and taken up again.
+ * A tile is up to TILE_ROWS x TILE_COLUMNS outputs. Its inputs come in segments; within one, each step
+ * adds the product of a number per row and a number per column to every output with one fma. The sums stay
+ * in registers from one segment to the next; a convolution's taps, a microbatch's images or a sequence's
+ * tokens are all lists of segments. Each output is one chain in the order of the segments. It does not
+ * depend on how outputs are grouped into tiles, and a chain may be stored and continued later.
  */
 #ifndef TR_DEVICE_CPU_TILE_H
 #define TR_DEVICE_CPU_TILE_H
@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define tile_compute CPU_KERNEL(tile_compute)
 
 /* Rows times vectors of accumulators, the vectors of b and one of a fill the register file. */
@@ -35,11 +35,10 @@
 struct tile_segment {
     int32_t a, b;
     int32_t length;
-    uint32_t only; /* 0, or the rows that take part: bit r for row r; of the others nothing is read */
+    uint32_t only; /* 0, or bit r for each row r that takes part; nothing is read for the others */
 };
 
-/* Steps of a tile that not all rows take: a triangle of rows - 1 steps, which begins at corner_a and
- * corner_b. */
+/* Steps that not all rows of a tile take: a triangle of rows - 1 steps, from corner_a and corner_b on. */
 enum tile_corner {
     TILE_NO_CORNER,
     TILE_RISING,  /* before the segments: in step s the rows 0 to s */
@@ -47,21 +46,22 @@ enum tile_corner {
     TILE_CORNERS
 };
 
-/* Memory to fetch while a tile is computed: with each `every` steps a row of TILE_COLUMNS. Rows are `step`
-   apart, and `jump` more after the `first` rows and after each `run` from there. */
+/* Memory to prefetch while a tile is computed: a row of TILE_COLUMNS every `every` steps. Rows are `step`
+   apart, with `jump` in addition after the `first` rows and after each further `run` rows. */
 struct tile_fetches {
     const float *from; /* NULL: nothing */
     int64_t every, step, first, run, jump;
 };
 
-/* A row with each step; a `jump` after each `run` of rows. */
+/* One row with each step; a `jump` after each `run` of rows. */
 static inline struct tile_fetches tile_fetch(const float *from, int64_t step, int64_t run, int64_t jump)
 {
     return (struct tile_fetches){
         .from = from, .every = 1, .step = step, .first = run, .run = run, .jump = jump};
 }
 
-/* Part `index` of `parts` of these rows, for one of as many tiles with `steps` steps that fetch them all. */
+/* Part `index` of `parts` of these rows, for one of `parts` tiles with `steps` steps that together fetch
+   all. */
 static inline struct tile_fetches tile_fetch_part(const struct tile_fetches *all, int64_t steps,
                                                   int64_t index, int64_t parts)
 {
@@ -79,10 +79,10 @@ struct tile {
     int64_t count;
     enum tile_corner corner;
     const float *corner_a, *corner_b;
-    const float *a, *b; /* b: all of the tile's columns are read, valid or not */
+    const float *a, *b; /* b: all columns of the tile are read, valid or not */
     int64_t a_step, b_step, a_unit, b_unit;
-    struct tile_fetches next; /* of a tile of one segment, with all rows and from the first step on */
-    /* Where the chains start: +0 if NULL, else these values. May be `to`. */
+    struct tile_fetches next; /* for a tile of one segment with all rows, from its first step on */
+    /* Initial values of the chains, +0 if NULL. May be `to`. */
     const float *from;
     int64_t from_step;
     /* Results; only the first `columns` of each row are written. */
@@ -103,8 +103,8 @@ struct tile {
 /* Computes a tile of `rows` rows (1..TILE_ROWS). */
 void tile_compute(int64_t rows, const struct tile *tile);
 
-/* About the nanoseconds that tiles of so many outputs take with so many steps, those of their columns
-   included that are computed and not stored. */
+/* An estimate of the nanoseconds of tiles with so many outputs and steps, including columns that are
+   computed but not stored. */
 static inline double tile_nanoseconds(int64_t rows, int64_t columns, int64_t steps)
 {
     const int64_t half = TILE_COLUMNS / 2, computed = (columns + half - 1) / half * half;

@@ -1,9 +1,9 @@
 /* gelu and its derivative of a tile.
  *
  * The error function has two branches (base/numbers/mathf.inc), of which the one for large numbers costs
- * twice the other and is that of few numbers, spread over nearly all vectors. Where lanes can be gathered, it
- * is computed for these numbers alone, packed into vectors of their own. A lane has the same bits wherever it
- * is.
+ * twice the other. Few numbers take it, but they are spread over nearly all vectors. Where lanes can be
+ * compressed, it is computed only for these numbers, packed into separate vectors. The bits of a result do
+ * not depend on its lane.
  */
 #include "device/cpu/products/tile_gelu.h"
 

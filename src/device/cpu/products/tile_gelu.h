@@ -4,7 +4,7 @@
 
 #include "device/cpu/products/tile.h"
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define tile_gelu CPU_KERNEL(tile_gelu)
 
 /* y = gelu of the tile x, whose rows lie TILE_COLUMNS apart, and its derivative, both `step` apart.

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#define AHEAD_VECTORS (64 / (VW * (int)sizeof(float))) /* in a cache line */
+#define AHEAD_VECTORS (64 / (VW * (int)sizeof(float))) /* vectors in a cache line */
 
 /* Columns of vector v that are valid. */
 V_INLINE int64_t tile_part(int64_t columns, int v)
@@ -18,7 +18,7 @@ V_INLINE int64_t tile_part(int64_t columns, int v)
     return left < 0 ? 0 : left < VW ? left : VW;
 }
 
-/* Where the chains start. */
+/* Initial sums. */
 V_INLINE void tile_begin(const int rows, const int vectors, const struct tile *tile,
                          vf sum[TILE_ROWS][TILE_VECTORS])
 {
@@ -34,7 +34,7 @@ V_INLINE void tile_begin(const int rows, const int vectors, const struct tile *t
     }
 }
 
-/* What follows the chains, and the results. */
+/* Completes and stores the sums. */
 V_INLINE void tile_end(const int rows, const int vectors, const struct tile *tile,
                        vf sum[TILE_ROWS][TILE_VECTORS])
 {
@@ -77,7 +77,7 @@ V_INLINE void tile_end(const int rows, const int vectors, const struct tile *til
     }
 }
 
-/* The activations that take more registers than a tile leaves: of what was written. */
+/* Applies activations that need more registers than a tile leaves, to the written outputs. */
 static inline void tile_activate(int64_t rows, const struct tile *tile)
 {
     if (tile->activation != TR_ACT_TANH && tile->activation != TR_ACT_SIGMOID) return;

@@ -1,5 +1,6 @@
-/* Embeddings. The gradient touches the rows of a table that occur: rows of the batch are grouped by token
- * first, and each token's leaves are combined as the tree over all microbatches would combine them.
+/* Embeddings. The gradient changes only the rows of a table that occur. Rows of the batch are grouped by
+ * token first, and the leaves of each token are combined as the tree over all microbatches would combine
+ * them.
  */
 #include "device/cpu/vectors/columns.h"
 #include "device/cpu/cpu.h"
@@ -39,8 +40,8 @@ static struct groups group_rows(const struct tr_op_embedding_backward *a, int64_
     struct groups g = {a->workspace, a->workspace + a->vocabulary + 1};
     memset(g.start, 0, (size_t)(a->vocabulary + 1) * sizeof(*g.start));
     for (int64_t r = 0; r < rows; r++) g.start[a->token[r]]++;
-    /* Each start is first the end of its group and moves down as rows are put in from the last to the first.
-     */
+    /* Each start is first the end of its group, and moves down as rows are added from the last to the
+       first. */
     int32_t sum = 0;
     for (int64_t v = 0; v < a->vocabulary; v++) g.start[v] = sum += g.start[v];
     g.start[a->vocabulary] = sum;
@@ -51,7 +52,7 @@ static struct groups group_rows(const struct tr_op_embedding_backward *a, int64_
 struct backward {
     const struct tr_op_embedding_backward *op;
     struct groups groups;
-    const int32_t *row, *end; /* the rows of one token in one node; each member has its own copy */
+    const int32_t *row, *end; /* the rows of one token in one node; each member has a copy */
     int32_t node;
     float *to;
 };
@@ -63,13 +64,14 @@ static int joined_at(int32_t left, int32_t right)
 }
 
 /* The sum of a token's leaves for a group of columns. Leaves that are +0 because the token does not occur
- * change nothing and are passed over: a sum is combined with the next as soon as a leaf comes that lies
- * outside the subtree which joins the two. `level` descends from the oldest waiting sum to the youngest. */
+ * change nothing and are skipped. Two waiting sums are combined as soon as a leaf comes that lies outside
+ * the subtree that holds both. `level` descends from the oldest waiting sum to the youngest.
+ */
 V_INLINE void table_group(const struct backward *b, const int vectors, int64_t column, int64_t valid)
 {
     const struct tr_op_embedding_backward *a = b->op;
     vf sum[TR_TREE_DEPTH + 1][COLUMN_VECTORS];
-    int level[TR_TREE_DEPTH + 1]; /* where sum[i] and sum[i - 1] meet */
+    int level[TR_TREE_DEPTH + 1]; /* level at which sum[i] and sum[i - 1] are combined */
     int top = -1;
     int32_t first = a->cut.bound[b->node], leaf = first;
     const int32_t *row = b->row;
@@ -91,8 +93,9 @@ V_INLINE void table_group(const struct backward *b, const int vectors, int64_t c
     for (int v = 0; v < vectors; v++) column_store(b->to + column, v, sum[0][v], valid);
 }
 
-/* The first token of a member's chunk: tokens cost what is written for them and what is read of their rows,
- * and frequent ones stand together. */
+/* The first token of a member's chunk. The cost of a token is its row of the table and the batch rows that
+ * it reads; frequent tokens are neighbours.
+ */
 static int64_t chunk_begin(const struct backward *b, int member, int size)
 {
     const int32_t *start = b->groups.start;
@@ -117,7 +120,7 @@ static void node_part(struct backward *b, int64_t begin, int64_t end)
     const struct tr_cut *cut = &a->cut;
     int64_t least = cut->row[cut->bound[b->node]], most = cut->row[cut->bound[b->node + 1]];
     float *table = a->dtable + b->node * cut->stride;
-    int64_t absent = begin; /* the first of the tokens up to v that do not occur */
+    int64_t absent = begin; /* first of the tokens up to v that do not occur */
     for (int64_t v = begin; v < end; v++) {
         const int32_t *row = b->groups.row + b->groups.start[v],
                       *last = b->groups.row + b->groups.start[v + 1];

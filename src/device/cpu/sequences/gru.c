@@ -4,7 +4,7 @@
 
 #define GATES 3
 
-/* A row's gates, forward: u has the products of the row before, the hidden bias included. */
+/* A row's gates, forward: u has the products of the row before, with the hidden bias. */
 struct forward_row {
     int64_t hidden;
     const float *b, *u;
@@ -12,7 +12,7 @@ struct forward_row {
     bool first;
 };
 
-/* Units [k, k + n) of gate q, n <= VW: what comes from the input. */
+/* Units [k, k + n) of gate q, n <= VW: the part from the input. */
 V_INLINE vf input_of(const struct forward_row *row, int q, int64_t k, int64_t n)
 {
     const int64_t at = q * row->hidden + k;
@@ -29,7 +29,7 @@ V_INLINE void forward_gates(const struct forward_row *row, int64_t k, int64_t n)
     recurrent_store(row->gates + hidden + k, z, n);
 }
 
-/* Then the third one and the output. */
+/* Then the third gate and the output. */
 V_INLINE void forward_output(const struct forward_row *row, int64_t k, int64_t n)
 {
     const int64_t hidden = row->hidden;
@@ -42,8 +42,8 @@ V_INLINE void forward_output(const struct forward_row *row, int64_t k, int64_t n
     recurrent_store(row->h + k, v_fma(z, v_sub(before, fresh), fresh), n);
 }
 
-/* One row of one sequence, forward. In loops of their own the processor has the chains of several vectors
-   under way. */
+/* One row of one sequence, forward. Separate loops let the processor overlap the chains of several
+   vectors. */
 static void forward_row(const struct tr_op_gru_forward *op, const float *u, int64_t row, bool first)
 {
     const int64_t hidden = op->hidden, whole = hidden / VW * VW;
@@ -70,7 +70,7 @@ static void forward_tile(const struct recurrent *l, const struct sequences *s, f
         const int64_t count = recurrent_running(s, t);
         for (int64_t r = 0; r < count; r++) {
             if (t > 0) before[r] = op->h + (s->row[r] + t - 1) * hidden;
-            /* +0 + bias, as the product gives it behind the first row. */
+            /* +0 + bias, as the product gives it from the second row on. */
             for (int64_t j = 0; t == 0 && j < GATES * hidden; j++)
                 u[r * GATES * hidden + j] = 0.0f + l->bias[j];
         }
@@ -80,8 +80,8 @@ static void forward_tile(const struct recurrent *l, const struct sequences *s, f
     }
 }
 
-/* One row of one sequence, backward. chain: what comes from the next row through the weights, or NULL; dh: of
-   the next row on entry, of this one on return. */
+/* One row of one sequence, backward. chain: the gradient from the next row through the weights, or NULL;
+   dh: of the next row on entry, of this one on return. */
 static void backward_row(const struct tr_op_gru_backward *op, const float *chain, float *dh, int64_t row,
                          bool first)
 {

@@ -6,7 +6,7 @@
 
 #define GATES 4
 
-/* What a row's gates are made of, forward. */
+/* Operands of a row's gates, forward. */
 struct forward_row {
     int64_t hidden;
     const float *sum;    /* of the gates, bias included */
@@ -37,9 +37,9 @@ V_INLINE void forward_output(const struct forward_row *row, int64_t k, int64_t n
     recurrent_store(row->h + k, v_mul(o, v_tanh(recurrent_load(row->c + k, n))), n);
 }
 
-/* One row of one sequence, forward: from the sums of its gates, bias included, and the cell of the row
-   before, or NULL. An output waits for its cell, which itself is a long chain: in loops of their own the
-   processor has the chains of several vectors under way. */
+/* One row of one sequence, forward: from the sums of its gates, with the bias, and the cell of the row
+   before, or NULL. An output depends on its cell, which is a long chain: separate loops let the processor
+   overlap the chains of several vectors. */
 static void forward_row(const struct tr_op_lstm_forward *op, const float *sum, int64_t row,
                         const float *before)
 {
@@ -52,8 +52,8 @@ static void forward_row(const struct tr_op_lstm_forward *op, const float *sum, i
     if (whole < hidden) forward_output(&r, whole, hidden - whole);
 }
 
-/* How far the sequences of a tile lie apart, in rows, if all by the same distance: then sums of gates are
-   read where they are, and what is needed next is fetched. Else 0. */
+/* The distance in rows between the sequences of a tile, if it is the same for all: then sums of gates are
+   read in place, and the next ones are prefetched. Else 0. */
 static int64_t distance_of(const struct sequences *s)
 {
     const int64_t distance = s->count > 1 ? s->row[1] - s->row[0] : 1;
@@ -103,8 +103,8 @@ static void forward_tile(const struct recurrent *l, const struct sequences *s, f
     }
 }
 
-/* One row of one sequence, backward. dh: what comes from the next row, or NULL; dc: the cell's gradient of
-   the next row on entry, of this one on return. */
+/* One row of one sequence, backward. dh: the gradient from the next row, or NULL; dc: the cell's gradient
+   of the next row on entry, of this one on return. */
 static void backward_row(const struct tr_op_lstm_backward *op, const float *dh, float *dc, int64_t row,
                          bool first)
 {
@@ -146,7 +146,7 @@ static void backward_tile(const struct recurrent *l, const struct sequences *s, 
         const int64_t count = recurrent_running(s, t), next = cut ? 0 : recurrent_running(s, t + 1);
         for (int64_t r = 0; r < next; r++) after[r] = op->dgates + (s->row[r] + t + 1) * wide;
         const int64_t row = s->row[0] + t;
-        /* What the gates of these rows meet, but their cells, which those of the next rows met. */
+        /* Operands of these rows' gates, except their cells, which the next rows have read. */
         const struct recurrent_soon soon[] = {
             {op->gates + row * wide, wide, distance * wide},
             {op->dgates + row * wide, wide, distance * wide},

@@ -46,7 +46,7 @@ tr_status CPU_KERNEL(position_forward)(tr_device *device, const struct tr_op_pos
     return TR_OK;
 }
 
-/* A row of the table, while its columns are formed. */
+/* A row of the table while its columns are summed. */
 struct table_row {
     const struct tr_op_position_backward *a;
     int64_t t;
@@ -63,7 +63,7 @@ V_INLINE void table_columns(const struct table_row *row, const int vectors, int6
             for (int v = 0; v < vectors; v++) sum[v] = v_zero();
             for (int64_t e = a->cut.row[i]; e < a->cut.row[i + 1]; e++) {
                 const int64_t first = a->offset[e] + row->t, past = a->offset[e + 1];
-                /* The last row of the table is that of all later tokens. */
+                /* The last row of the table serves all later tokens. */
                 const int64_t end = row->t == a->length - 1 ? past : smaller(first + 1, past);
                 for (int64_t r = first; r < end; r++)
                     for (int v = 0; v < vectors; v++)
@@ -122,8 +122,8 @@ static void angles_part(void *arguments, int member, int size)
     }
 }
 
-/* Of the numbers of a vector, n at x, each with its neighbour: fma(-s, b, c * a) and fma(s, a, c * b), the
-   sign of s being in its place. */
+/* For n numbers of a vector at x and each one's neighbour: fma(-s, b, c * a) and fma(s, a, c * b); `sine`
+   contains the sign of s. */
 V_INLINE void turn_pairs(float *x, const float *cosine, const float *sine, int64_t n)
 {
     float other[VW] = {0};

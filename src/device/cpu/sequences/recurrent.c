@@ -7,8 +7,8 @@
 /* Sequences that are sorted together. */
 #define WINDOW 256
 
-/* Lets a tile fetch rows, spread evenly over its steps: with each the next part of a line. Not one of few
-   rows, which has to fetch the weights. */
+/* Makes a tile prefetch rows, spread evenly over its steps, a part of a line with each. Not for tiles of
+   few rows, which have to fetch the weights. */
 static void fetch_rows(const struct recurrent_soon *soon, int64_t count, int64_t depth, struct tile *tile)
 {
     if (!soon->rows || count <= TILE_ROWS / 2) return;
@@ -44,7 +44,7 @@ void recurrent_multiply(const struct recurrent *l, const struct recurrent_produc
     }
 }
 
-/* The example whose first row is the first at or beyond part `index` of all rows. */
+/* The example with the first row at or after part `index` of all rows. */
 static int64_t chunk_begin(const struct recurrent *l, int64_t index, int64_t parts)
 {
     const int64_t begin = l->offset[0], rows = l->offset[l->examples] - begin;
@@ -84,7 +84,7 @@ static void walk(void *arguments, int member, int size)
     float *memory = cpu_scratch(l->cpu, member);
     const int64_t end = chunk_begin(l, member + 1, size);
     for (int64_t example = chunk_begin(l, member, size); example < end;) {
-        /* Sorted by falling length, by insertion; sequences without rows have nothing to do. */
+        /* Sorted by falling length, by insertion; sequences without rows need no work. */
         int32_t order[WINDOW];
         int64_t count = 0;
         for (; example < end && count < WINDOW; example++) {
@@ -109,7 +109,7 @@ static void walk(void *arguments, int member, int size)
     }
 }
 
-/* `member_floats` is what a tile needs besides its packed rows. */
+/* `member_floats` is the scratch of a tile besides its packed rows. */
 static tr_status run(struct recurrent *l, int64_t member_floats)
 {
     if (l->examples == 0 || l->depth == 0) return TR_OK;

@@ -1,9 +1,9 @@
 /* Recurrent layers over ragged sequences.
  *
- * Sequences do not depend on each other, so a member takes a share of them with about as many tokens as the
- * others and walks it through time without meeting anybody. It sorts them by length and makes tiles of
- * sequences of similar length; at every step of time a tile is one small product with the packed recurrent
- * weights, its rows being the sequences that are still (or, backward, already) running: a prefix of the tile.
+ * Sequences do not depend on each other, so a member takes a share of them with about as many tokens as
+ * the others and steps through time without waiting for others. It sorts them by length and makes tiles of
+ * sequences of similar length. At every time step a tile is one small product with the packed recurrent
+ * weights. Its rows are the sequences that are running at that step, a prefix of the tile.
  */
 #ifndef TR_DEVICE_CPU_RECURRENT_H
 #define TR_DEVICE_CPU_RECURRENT_H
@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define recurrent_multiply CPU_KERNEL(recurrent_multiply)
 #define recurrent_forward  CPU_KERNEL(recurrent_forward)
 #define recurrent_backward CPU_KERNEL(recurrent_backward)
@@ -29,7 +29,7 @@ struct sequences {
 };
 
 struct recurrent;
-/* Walks a tile through time. `memory` has what recurrent_run() was asked for. */
+/* Walks a tile through time. `memory` has the size that recurrent_run() was given. */
 typedef void (*recurrent_tile)(const struct recurrent *recurrent, const struct sequences *sequences,
                                float *memory);
 
@@ -41,13 +41,13 @@ struct recurrent {
     const void *op; /* for `tile` */
     const float *w; /* [depth][columns], or if `transposed` [columns][depth] */
     bool transposed;
-    const float *added; /* to each product: [columns], or NULL */
+    const float *added; /* added to each product: [columns], or NULL */
     int64_t depth, columns;
     float *packed; /* panels of w, or of its transpose: depth steps each */
     float *bias;   /* `added`, readable to the end of the last panel */
 };
 
-/* A recurrent layer: so many gates, each of `hidden` numbers. */
+/* A recurrent layer of so many gates, each of `hidden` numbers. */
 struct recurrent_layer {
     tr_device *device;
     int64_t examples, hidden, gates;
@@ -55,7 +55,7 @@ struct recurrent_layer {
     const float *w; /* [hidden][gates * hidden] */
 };
 
-/* Rows of `width` floats, one for each sequence of a tile and `step` apart, that are needed soon; or NULL. */
+/* Rows of `width` floats to prefetch, one for each sequence of a tile and `step` apart; or NULL. */
 struct recurrent_soon {
     const float *rows;
     int64_t width, step;
@@ -73,8 +73,8 @@ struct recurrent_product {
 };
 
 /* to[row][columns] = (from, or +0 where NULL) + chain over depth of rows[row] and the packed weights, +
-   added. Meanwhile fetches what is needed soon, one of them with each panel of weights; without any, the part
-   of `from` that meets the next panel. */
+   added. Meanwhile prefetches the rows needed soon, one of them with each panel of weights; without any,
+   the part of `from` for the next panel. */
 void recurrent_multiply(const struct recurrent *recurrent, const struct recurrent_product *product);
 
 /* Walks all sequences, `tile` with the argument `op`. Forward, products are those of a row's outputs with the

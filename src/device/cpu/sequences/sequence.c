@@ -1,4 +1,4 @@
-/* What makes vectors or wider rows of the rows of a sequence, and back. */
+/* Operations that turn the rows of a sequence into vectors or wider rows, and back. */
 #include "device/cpu/vectors/columns.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"

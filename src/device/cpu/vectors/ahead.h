@@ -1,8 +1,8 @@
 /* Fetching the next block while the current one is being computed.
  *
- * Packing reads memory in short runs that the hardware does not foresee, and
- * nothing else goes on meanwhile. So the lines of the block that will be packed
- * next are asked for in small portions between tiles.
+ * Packing reads memory in short runs that the hardware prefetcher does not find, and computes nothing
+ * meanwhile. So the cache lines of the block that is packed next are prefetched in small portions between
+ * tiles.
  */
 #ifndef TR_DEVICE_CPU_AHEAD_H
 #define TR_DEVICE_CPU_AHEAD_H
@@ -11,12 +11,11 @@
 
 #define AHEAD_LINE 16 /* floats */
 
-/* Always expanded: the compiler takes a function that only fetches for one without effect, and drops calls.
- */
+/* Always inlined: compilers take a function that only prefetches for one without effect, and drop calls of
+   it. */
 #define AHEAD_INLINE static inline __attribute__((always_inline))
 
-/* Lines in runs: `count` more of the current run, `step` floats apart, then
- * further runs. */
+/* Lines in runs: `count` more of the current run, `step` floats apart, then further runs. */
 struct ahead {
     const float *at;
     int64_t count, step;
@@ -25,8 +24,8 @@ struct ahead {
     int64_t portion; /* lines per call */
 };
 
-/* Will ask for `runs` runs, run_step floats apart, of `count` lines that are
-   `step` apart, in about `calls` calls. */
+/* Prepares to prefetch `runs` runs, run_step floats apart, of `count` lines that are `step` apart, in
+   about `calls` calls. */
 AHEAD_INLINE struct ahead ahead_begin(const float *from, int64_t runs, int64_t run_step, int64_t count,
                                       int64_t step, int64_t calls)
 {
@@ -41,7 +40,7 @@ AHEAD_INLINE struct ahead ahead_rows(const float *from, int64_t step, int64_t ro
     return ahead_begin(from, rows, step, width / AHEAD_LINE + 1, AHEAD_LINE, calls);
 }
 
-/* Asks for the next portion. */
+/* Prefetches the next portion. */
 AHEAD_INLINE void ahead_fetch(struct ahead *ahead)
 {
     int64_t n = ahead->portion;
@@ -61,7 +60,7 @@ AHEAD_INLINE void ahead_fetch(struct ahead *ahead)
     }
 }
 
-/* Asks for a tile that is about to be written. */
+/* Prefetches a tile that is about to be written. */
 AHEAD_INLINE void ahead_tile(const float *to, int64_t step, int64_t rows, int64_t columns)
 {
     for (int64_t r = 0; r < rows; r++)

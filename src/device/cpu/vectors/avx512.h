@@ -126,8 +126,8 @@ static inline void v_transpose(vf t[VW])
     }
 }
 
-/* Columns k to k + VW - 1 of VW rows, transposed. Quarters of rows come from memory to their places, which
-   half of the ports for arithmetic can do and not just one; so it takes two thirds of the time. */
+/* Columns k to k + VW - 1 of VW rows, transposed. Loading quarters of rows into their places uses half of
+   the arithmetic ports and not just one, which takes two thirds of the time. */
 #define V_HAS_LOAD_TRANSPOSED 1
 static inline void v_load_transposed(vf t[VW], const float *const row[VW], int64_t k)
 {
@@ -150,7 +150,7 @@ static inline void v_load_transposed(vf t[VW], const float *const row[VW], int64
     }
 }
 
-/* x * 2^n with one rounding, n whole; only this set has an instruction for it. */
+/* x * 2^n with one rounding, n integral; only this set has an instruction for it. */
 #define V_HAS_SCALE 1
 static inline vf v_scale_by(vf x, vf n)
 {
@@ -202,9 +202,9 @@ static inline vf v_keep_part(vf v, int64_t n)
     return _mm512_maskz_mov_ps(v_first(n), v);
 }
 
-/* Lanes are moved together, and apart again; only this set has instructions for it. */
+/* Compressing and expanding lanes: only this set has instructions for it. */
 #define V_HAS_COMPRESS 1
-/* The lanes of m one after the other, then +0. */
+/* The lanes of m, one after the other, then +0. */
 static inline vf v_compress(vm m, vf v)
 {
     return _mm512_maskz_compress_ps(m, v);

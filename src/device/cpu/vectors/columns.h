@@ -29,7 +29,7 @@ V_INLINE void column_tree_combine(struct column_tree *tree, int vectors)
             tree->sum[right - 1][v] = v_add(tree->sum[right - 1][v], tree->sum[right][v]);
 }
 
-/* An empty tree. The sums are not set: clearing them all would take longer than most reductions. */
+/* An empty tree. The sums are not set: clearing them would take longer than most reductions. */
 V_INLINE void column_tree_begin(struct column_tree *tree)
 {
     tree->fold = (struct tr_tree_fold){0};
@@ -43,7 +43,7 @@ V_INLINE void column_tree_push(struct column_tree *tree, int vectors, const vf *
     column_tree_combine(tree, vectors);
 }
 
-/* Combines what is left into sum[0], +0 if there was nothing, and begins anew. */
+/* Combines the rest into sum[0], +0 if there was nothing, and begins anew. */
 V_INLINE void column_tree_finish(struct column_tree *tree, int vectors)
 {
     if (tree->fold.waiting == 0)
@@ -75,8 +75,9 @@ V_INLINE void column_tree_store(struct column_tree *tree, int vectors, float *to
 }
 
 /* Calls f(arguments, vectors, first column, valid columns) for the groups of columns [begin, end): full
- * groups as long as there are, then single vectors, the last perhaps in part. `f` is expanded once for each
- * kind, with its constants known. */
+ * groups as far as possible, then single vectors, the last perhaps in part. `f` is inlined once for each
+ * kind, with constant arguments.
+ */
 #define COLUMN_GROUPS(f, arguments, begin, end)                                                              \
     do {                                                                                                     \
         int64_t column_ = (begin);                                                                           \

@@ -1,6 +1,7 @@
-/* vec.h by the compiler's own vectors, for whatever processor it builds for: 8 floats where that has
- * registers of 32 bytes, else 4. Masks are vectors of all-ones or all-zeros lanes. Where the processor has no
- * fused multiply-add, fma_exact.h computes its bits. */
+/* vec.h on the compiler's vector types, for any processor: 8 floats where it has registers of 32 bytes,
+ * else 4. Masks are vectors of all-ones or all-zeros lanes. Where the processor has no fused multiply-add,
+ * fma_exact.h computes its bits.
+ */
 #ifndef TR_DEVICE_CPU_VEC_COMPILER_H
 #define TR_DEVICE_CPU_VEC_COMPILER_H
 
@@ -207,7 +208,7 @@ static inline float v_fold(vf v)
     return lane[0];
 }
 
-/* The upper right and the lower left of squares of squares change places. */
+/* Swaps the upper right and the lower left of squares of squares. */
 static inline void v_transpose(vf t[VW])
 {
     vf u[VW];

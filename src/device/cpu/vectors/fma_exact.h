@@ -1,13 +1,13 @@
 /* a * b + c with one rounding on vectors, for processors without an instruction for it.
  *
  * The product of two floats is exact in double. Its sum s with c is not, and rounding it a second time, to
- * float, may go wrong where s lies half way between two floats. So s is made odd where it is inexact, as if
- * by truncating it and setting its last bit (Boldo and Melquiond 2008, "Emulation of FMA and correctly
+ * float, may go wrong where s lies half way between two floats. So s is rounded to odd where it is
+ * inexact: truncated, with its last bit set (Boldo and Melquiond 2008, "Emulation of FMA and correctly
  * rounded sums: proved algorithms using rounding to odd"): 53 bits are enough for 24, subnormal results
  * included.
  *
- * It is called, not inlined: some 30 instructions in each place of an unrolled loop would fill the caches and
- * the time of the compiler.
+ * It is called, not inlined: about 30 instructions at each place of an unrolled loop would fill the
+ * instruction cache and slow compilation.
  *
  * Invariant: the bits are those of fmaf(), but for the payload of a NaN.
  */
@@ -25,7 +25,7 @@ static inline fma_floats fma_exact_odd(fma_floats a, fma_floats b, fma_floats c)
 {
     fma_doubles p = __builtin_convertvector(a, fma_doubles) * __builtin_convertvector(b, fma_doubles);
     fma_doubles z = __builtin_convertvector(c, fma_doubles), s = p + z;
-    /* What s lacks, exactly; NaN where s is not finite. */
+    /* The error of s, exactly; NaN where s is not finite. */
     fma_doubles of_z = s - p, rest = (p - (s - of_z)) + (z - of_z);
     fma_doubles outward = rest * s; /* its sign: whether the exact sum lies farther from 0 than s */
     fma_words bits = (fma_words)s, step = (outward < 0) - (outward > 0), even = (bits & 1) - 1;

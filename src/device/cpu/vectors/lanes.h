@@ -1,6 +1,6 @@
 /* Sums and maxima of rows in 16 fixed lanes, whatever the width of a vector: the "lane sum" of device/ops.h.
  *
- * Invariant: what is added to lanes past the end of a row is +0, which changes no sum that began with +0.
+ * Invariant: lanes past the end of a row add +0, which changes no sum that began with +0.
  */
 #ifndef TR_DEVICE_CPU_LANES_H
 #define TR_DEVICE_CPU_LANES_H
@@ -20,7 +20,7 @@ struct lanes {
 /* For every vector of a `struct lanes`, by number. */
 #define LANES_EACH(v) for (int v = 0; v < LANE_VECTORS; v++)
 
-/* How many of VW floats at vector v of a block count, when n of the block do. */
+/* How many of the VW floats at vector v of a block exist, when n of the block do. */
 static inline int64_t lanes_count(int64_t n, int v)
 {
     int64_t left = n - v * VW;
@@ -41,7 +41,7 @@ V_INLINE struct lanes lanes_load(const float *p, int64_t n)
     if (n >= LANES) {
         LANES_EACH(v) l.part[v] = v_load(p + v * VW);
     } else {
-        /* The address of a part that holds nothing may lie past the end of the array: it is not formed. */
+        /* The address of an empty part may lie past the end of the array, so it is not computed. */
         LANES_EACH(v) l.part[v] = v * VW < n ? v_load_part(p + v * VW, lanes_count(n, v)) : v_zero();
     }
     return l;
@@ -107,14 +107,15 @@ V_INLINE float lanes_total(struct lanes l)
     return v_fold(l.part[0]);
 }
 
-/* Whether a later value takes the place of the kept one in a maximum: if it is greater, or if it is NaN and
- * the kept one is not. */
+/* Whether a later value replaces the kept one in a maximum: it is greater, or it is NaN and the kept one
+ * is not.
+ */
 V_INLINE vm v_replaces(vf later, vf kept)
 {
     return vm_and(v_not_le(later, kept), v_eq(kept, kept));
 }
 
-/* Keeps the greater of each pair of lanes, those of `later` standing for later elements. */
+/* Keeps the greater of each pair of lanes; those of `later` are of later elements. */
 V_INLINE struct lanes lanes_greater(struct lanes kept, struct lanes later)
 {
     LANES_EACH(v)
@@ -125,14 +126,15 @@ V_INLINE struct lanes lanes_greater(struct lanes kept, struct lanes later)
     return kept;
 }
 
-/* The maximum of x [width], width >= 1: NaN if there is any. Of zeros of both signs either may result; what
- * is formed from maxima does not depend on that. */
+/* The maximum of x [width], width >= 1: NaN if there is any. Of zeros of both signs either may result;
+ * results computed from maxima do not depend on that.
+ */
 V_INLINE float lanes_maximum(const float *x, int64_t width)
 {
     float lane[LANES];
     if (width >= LANES) {
         struct lanes kept = lanes_load(x, LANES);
-        /* The last block overlaps the one before, which a maximum does not mind. */
+        /* The last block overlaps the one before it, which does not change a maximum. */
         for (int64_t k = LANES; k < width; k += LANES)
             kept = lanes_greater(kept, lanes_load(k + LANES <= width ? x + k : x + width - LANES, LANES));
         lanes_store(lane, kept, LANES);

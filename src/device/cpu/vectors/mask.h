@@ -4,7 +4,7 @@
 
 #include "device/cpu/vectors/vec.h"
 
-/* What all elements of a call share. */
+/* Shared by all elements of a call. */
 struct mask {
     uint32_t key[2];
     uint32_t step, layer;

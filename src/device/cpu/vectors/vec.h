@@ -1,9 +1,9 @@
-/* Vectors of floats, one tiny layer per instruction set.
+/* Vectors of floats: a small layer for each instruction set.
  *
  * A kernel source is written once on this layer and compiled once per instruction set; the build defines
- * TR_ISA_AVX512, TR_ISA_AVX2, TR_ISA_NEON or TR_ISA_PLAIN. Every header gives the type `vf` of VW floats and
- * the same functions. Each lane does exactly what the scalar operation of the same name does, so that results
- * never depend on the width.
+ * TR_ISA_AVX512, TR_ISA_AVX2, TR_ISA_NEON or TR_ISA_PLAIN. Every header gives the type `vf` of VW floats
+ * and the same functions. Each lane computes exactly the scalar operation of the same name, so that
+ * results never depend on the width.
  *
  *   v_load, v_store             any alignment
  *   v_load_part(p, n)           the first n of VW floats, the others +0; never touches memory beyond n
@@ -36,19 +36,19 @@
 
 #include <stdint.h>
 
-/* For small functions that take a function or a constant which must be known where they are used. */
+/* For small functions with a function or constant as argument, which must be known where they are inlined. */
 #define V_INLINE static inline __attribute__((always_inline))
 
 /* Whether kernels are compiled for each shape of a tile by itself, so that its numbers stay in registers.
-   Without vector instructions of its own a kernel has one copy for all: it gains little, and is rarely run.
- */
+   Without vector instructions there is one copy for all shapes: separate ones gain little, and are rarely
+   run. */
 #ifdef TR_ISA_PLAIN
 #define V_SHAPES 0
 #else
 #define V_SHAPES 1
 #endif
 
-/* For loops of a constant number of rounds whose variables are to become registers. */
+/* For loops of a constant number of iterations whose variables should become registers. */
 #if !V_SHAPES
 #define V_UNROLL
 #elif defined(__clang__)

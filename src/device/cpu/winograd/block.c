@@ -26,13 +26,13 @@ static float *v_part(const struct winograd_block *block, int64_t part)
     return block->v + POSITIONS * (part_first(block, part) * g->lines * g->tiles_w + part * PACK_SLACK);
 }
 
-/* The first row of a line of the block, at a position. */
+/* The first row, at a position, of a line of the block. */
 static int64_t row_at(const struct winograd_block *block, int64_t line, int p)
 {
     return block->before[line][p / POINTS] * block->work->width[p % POINTS];
 }
 
-/* Per position, where the first tile of a line goes. */
+/* For each position, where the first tile of a line goes. */
 static void offsets(const struct winograd_block *block, int64_t line, int64_t position, int64_t width,
                     int64_t offset[POSITIONS])
 {
@@ -46,7 +46,7 @@ static struct tr_winograd_tile line_tile(const struct winograd_work *g, int64_t 
     return tr_winograd_tile(g->op->window.out_h, (int32_t)(line % g->tiles_h));
 }
 
-/* Counts the lines of the block that have a point. */
+/* Counts the lines of the block that have each point. */
 static void count_lines(const struct winograd_block *block)
 {
     memset(block->before[0], 0, sizeof block->before[0]);
@@ -130,8 +130,8 @@ static void transform_gradients(const struct winograd_block *block, int64_t pane
 
 /* ---- sums ---- */
 
-/* A group of channels by a panel of Z. A tile is described once and only aimed at each position: blocks may
-   be so short that describing it takes as long as a few steps. */
+/* A group of channels by a panel of Z. A tile is set up once and only pointed at each position: blocks may
+   be so short that setting it up takes as long as a few steps. */
 struct product {
     struct tile tile;
     const float *v; /* of the group, at the first position */
@@ -159,7 +159,7 @@ static void begin_product(const struct winograd_block *block, int64_t group, boo
                                   .columns = g->columns};
 }
 
-/* Lets the sums at one position take the rows from `row` on, of which z is the first. */
+/* Makes the sums at one position take the rows from `row` on, the first of which is z. */
 static void multiply(const struct winograd_work *g, struct product *product, int p, int64_t row,
                      const float *z)
 {
@@ -205,7 +205,7 @@ static void end_microbatch(const struct winograd_block *block, int64_t group, in
     winograd_sums(&leaf);
 }
 
-/* With channels side by side all groups take a position together, whose rows they find in the first-level
+/* With channels side by side all groups process a position together, and find its rows in the first-level
    cache. */
 void winograd_block_reduce(const struct winograd_block *block, int64_t panel,
                            const struct reduction_piece *pieces, int count, bool unfinished)

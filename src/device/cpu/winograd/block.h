@@ -1,5 +1,5 @@
-/* Blocks of the weight gradient of a Winograd convolution (gradient.c): what a member has in hand,
- * where it lies in its memory, and the sums that a block adds.
+/* Blocks of the weight gradient of a Winograd convolution (gradient.c): the work of a member, the layout
+ * of its memory, and the sums that a block adds.
  */
 #ifndef TR_DEVICE_CPU_WINOGRAD_BLOCK_H
 #define TR_DEVICE_CPU_WINOGRAD_BLOCK_H
@@ -10,7 +10,7 @@
 #include "device/cpu/products/subtrees.h"
 #include "device/cpu/winograd/walk.h"
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define winograd_block_inputs CPU_KERNEL(winograd_block_inputs)
 #define winograd_block_reduce CPU_KERNEL(winograd_block_reduce)
 
@@ -18,26 +18,27 @@
 #define POSITIONS TR_WINOGRAD_POSITIONS
 #define TAPS      9
 
-/* So few channels lie in V side by side, in rows that all their groups read; more lie group by group. */
+/* Up to so many channels lie in V side by side, in rows that all their groups read; more lie group by
+   group. */
 #define TOGETHER 32
 
 struct winograd_work {
     struct cpu_device *cpu;
     const struct tr_op_conv_backward_weights *op;
-    const struct walk *data; /* of the input gradient that is formed as well, or NULL */
-    int64_t data_sums;       /* floats that it takes */
+    const struct walk *data; /* of the input gradient that is computed as well, or NULL */
+    int64_t data_sums;       /* its size in floats */
     int32_t tiles_h, tiles_w;
-    int64_t width[POINTS]; /* tiles of a line that have the point of the width */
-    int parts_rows;        /* the grid of rectangles, one per member, has so many of them below each other */
-    int64_t channels, panels; /* of a rectangle, at most */
-    int64_t columns;          /* of a tile of sums: all, or half of them where out_c is no more */
-    int64_t lines;            /* of a block, at most */
+    int64_t width[POINTS];    /* tiles of a line that have the point of the width */
+    int parts_rows;           /* the grid of rectangles, one per member, has so many rows */
+    int64_t channels, panels; /* most of a rectangle */
+    int64_t columns;          /* columns of a tile of sums: all, or half of them where out_c is not larger */
+    int64_t lines;            /* most of a block */
     int64_t chunk;            /* panels */
     bool split;               /* a microbatch may be longer than a block */
     int slots;
-    struct subtrees subtrees; /* members that share microbatches instead of rectangles */
+    struct subtrees subtrees; /* members that divide microbatches and not rectangles */
     int64_t *pixel_row;       /* the cut's rows counted in pixels, for the bias */
-    /* Parts of a member's scratch, in floats; `lines_at` in bytes. */
+    /* Offsets of the parts of a member's scratch, in floats; `lines_at` in bytes. */
     int64_t z_at, sums_at, slots_at, border_at, data_at;
     size_t lines_at;
 };
@@ -63,7 +64,7 @@ static inline int64_t z_position(const struct winograd_work *g)
     return g->lines * g->tiles_w * g->columns + PACK_SLACK; /* not a power of two */
 }
 
-/* Floats of Z of a panel that stays until those of all panels are there. */
+/* Floats of a panel's Z, which stays until Z of all panels is computed. */
 static inline int64_t z_panel(const struct winograd_work *g)
 {
     return g->data ? floats_round(POSITIONS * z_position(g)) : 0;
@@ -71,8 +72,8 @@ static inline int64_t z_panel(const struct winograd_work *g)
 
 /* V of the block, whose lines are set. */
 void winograd_block_inputs(const struct winograd_block *block);
-/* Z of a panel; lets all tiles of the panel take the pieces of the block, the last of which may be
-   unfinished. */
+/* Computes Z of a panel; makes all tiles of the panel take the pieces of the block, the last of which may
+   be unfinished. */
 void winograd_block_reduce(const struct winograd_block *block, int64_t panel,
                            const struct reduction_piece *pieces, int count, bool unfinished);
 

@@ -5,9 +5,9 @@
  * so nothing is interleaved; and outputs are written image by image. Lines of tiles go through in bands,
  * whose transformed numbers and sums stay in the second-level cache.
  *
- * Backward, neighbouring tiles overlap by two pixels, to which they give their parts in order. A member that
- * begins inside of an image computes the line of tiles before its own for its part of the two lines of pixels
- * that they share.
+ * Backward, neighbouring tiles overlap by two pixels, to which they add in order. A member that begins
+ * inside of an image also computes the line of tiles before its own, for the two lines of pixels that both
+ * share.
  */
 #include "device/cpu/products/row_tile.h"
 #include "device/cpu/sizes.h"
@@ -17,9 +17,9 @@
 #define POINTS    TR_WINOGRAD_POINTS
 #define POSITIONS TR_WINOGRAD_POSITIONS
 
-/* Lines of tiles in a band, at most. */
+/* Most lines of tiles in a band. */
 #define BAND_LINES 64
-/* Between positions, whose distance would else be a power of two: all would fall on one place in a cache. */
+/* Padding between positions: a distance that is a power of two would map all of them to one cache set. */
 #define GAP 16
 
 /* A line of tiles, and the lines of the target that it may write. */
@@ -35,12 +35,13 @@ struct band {
     float *border, *sums;
     const float *v;                         /* V or, backward, Z */
     int64_t row, v_position, sums_position; /* floats between tiles of V, between positions */
-    int64_t run, jump;                      /* channels that lie side by side in V, floats to the next ones */
+    int64_t run, jump;                      /* channels that lie side by side in V, floats to the next such
+                                               group */
     int count;
     struct line lines[BAND_LINES];
 };
 
-/* Channels in whole vectors, so that a tile's stores do not reach into the next. */
+/* Channels rounded up to whole vectors, so that a tile's stores do not reach into the next tile. */
 static int64_t row_floats(const struct walk *c)
 {
     return (c->call.source_c + VW - 1) / VW * VW;
@@ -101,7 +102,7 @@ static void multiply_band(const struct band *band, const float *u)
     }
 }
 
-/* Gradients of the inputs of a line of tiles: the tiles at its ends may reach beyond the image. */
+/* Gradients of the inputs of a line of tiles: the tiles at its ends may extend beyond the image. */
 static void finish_backward(const struct walk *c, const struct line *line, struct winograd_write *write)
 {
     const int32_t i = line->tile_h * OUTPUTS - c->call.window->pad_top;
@@ -112,7 +113,7 @@ static void finish_backward(const struct walk *c, const struct line *line, struc
     for (int32_t w = 0, more; w < c->tiles_w; w += more) {
         const int32_t j = w * OUTPUTS - c->call.window->pad_left;
         more = 1;
-        if (w > 0) /* all of a tile counts up to the last tile but one */
+        if (w > 0) /* all of a tile is inside, up to the last tile but one */
             while (w + more < c->tiles_w && j + more * OUTPUTS + POINTS <= c->call.target_w) more++;
         write->to = target + (int64_t)i * write->line + (int64_t)j * write->pixel;
         write->rows = more;
@@ -151,7 +152,7 @@ static void finish_band(const struct band *band, int64_t column)
     }
 }
 
-/* Takes the transformed lines of the band to the target. */
+/* Computes the target from the transformed lines of the band. */
 static void complete_band(struct band *band)
 {
     const struct walk *c = band->walk;
@@ -239,7 +240,7 @@ void winograd_few_gradient(const struct walk *c, const struct winograd_lines *li
     }
 }
 
-/* Floats of a band, transformed numbers and sums, about. */
+/* An estimate of the floats of a band, transformed numbers and sums. */
 static int64_t band_floats(const struct walk *c)
 {
     return cpu_room_second(&c->call.cpu->room, c->call.cpu->blocks.winograd_few_band, 0);

@@ -1,18 +1,19 @@
 /* The weight gradient of a Winograd convolution, and both gradients.
  *
- * Per position a product of two tall matrices, of channels by tiles and tiles by filters; a tile of sums is a
- * group of channels by a panel of filters at one position. A member takes a rectangle of channels and
- * filters, or where these are few all of them for some microbatches (subtrees.h); of the filters a chunk of
- * panels at a time. The lines of Winograd tiles go by in blocks (block.c), of whole microbatches
- * where these are small enough: V of all the member's channels is made once for a block, Z panel by panel.
- * Rows of a position are the tiles that have it, so that they lie after each other and make one segment.
+ * Per position a product of two tall matrices, of channels by tiles and tiles by filters; a tile of sums
+ * is a group of channels by a panel of filters at one position. A member takes a rectangle of channels and
+ * filters or, where these are few, all of them for some microbatches (subtrees.h). It processes the
+ * filters in chunks of panels. The lines of Winograd tiles go by in blocks (block.c), of whole
+ * microbatches where these are small enough: V of all the member's channels is made once for a block, Z
+ * panel by panel. The rows of a position are the tiles that have it, stored consecutively, so that they
+ * form one segment.
  *
- * When a microbatch ends, the 36 sums of a pair become its nine weights, and what waits for its partner in
- * the tree (reduction.h) lies in slots in that form. Sums of a microbatch that goes on in the next block rest
- * where they are.
+ * When a microbatch ends, the 36 sums of a pair become its nine weights. Weights that wait for their
+ * partner in the tree (reduction.h) lie in slots. Sums of a microbatch that continues in the next block
+ * stay in place.
  *
- * Both gradients take the same transformed gradients of the outputs. Where a member makes Z for all filters,
- * whole lines of it, the input gradient of a block follows while its Z is in the cache (few.c).
+ * Both gradients use the same transformed gradients of the outputs. Where a member computes Z for all
+ * filters, in whole lines, the input gradient of a block follows while its Z is in the cache (few.c).
  */
 #include "device/cpu/winograd/block.h"
 
@@ -21,11 +22,11 @@
 
 #include <assert.h>
 
-/* Floats of Z of all panels that the input gradient takes as well: so few that they stay in the second-level
-   cache, but twice those of the sums, which each block takes up and leaves. */
+/* Most floats of Z of all panels with which the input gradient is computed as well. So few stay in the
+   second-level cache; but at least twice the floats of the sums, which each block loads and stores. */
 #define BOTH_LEAST (32 * 1024)
 
-/* Gives the input gradient its part of the block, whose Z is there for all panels. */
+/* Gives the block, whose Z is complete for all panels, to the input gradient. */
 static void form_inputs(const struct winograd_block *block)
 {
     const struct winograd_work *g = block->work;
@@ -40,7 +41,7 @@ static void form_inputs(const struct winograd_block *block)
     winograd_few_gradient(g->data, &lines);
 }
 
-/* How many lines the next block takes: whole microbatches, unless one alone is longer than a block. */
+/* Lines of the next block: whole microbatches, unless a single one is longer than a block. */
 static int64_t next_lines(const struct winograd_work *g, const struct reduction *reduction)
 {
     const struct tr_cut *cut = &g->op->cut;
@@ -53,7 +54,7 @@ static int64_t next_lines(const struct winograd_work *g, const struct reduction 
     return lines > 0 ? lines : g->lines;
 }
 
-/* Takes a chunk of panels through all blocks of the images from `image` on. */
+/* Processes a chunk of panels for all blocks of the images from `image` on. */
 static void reduce_chunk(struct winograd_block *block, int64_t image)
 {
     const struct winograd_work *g = block->work;
@@ -120,7 +121,8 @@ static void reduce(void *arguments, int member, int size)
 
 /* ---- sizes ---- */
 
-/* Cycles that a member spends with a rectangle of such a size; the constants only weigh the choices. */
+/* An estimate of the cycles that a member takes for a rectangle of this size; its constants only serve to
+   compare choices. */
 static double cost(int64_t channels, int64_t panels)
 {
     const int64_t groups = tile_count(channels);
@@ -140,7 +142,7 @@ static void choose_parts(struct winograd_work *g)
         best = cost(channels, across);
         g->parts_rows = parts;
     }
-    /* A small call is left to the caller alone, with all of it. */
+    /* A small call is done by the caller alone. */
     g->channels = g->op->in_c;
     g->panels = panels;
 }
@@ -185,7 +187,7 @@ static size_t plan_member(struct winograd_work *g)
     return g->lines_at + (size_t)(g->lines + 1) * POINTS * sizeof(int32_t);
 }
 
-/* What follows from the shape and the cut. Returns the work in nanoseconds. */
+/* Determines sizes from the shape and the cut. Returns the work in nanoseconds. */
 static double plan(struct winograd_work *g)
 {
     const struct tr_op_conv_backward_weights *a = g->op;
@@ -205,7 +207,7 @@ static double plan(struct winograd_work *g)
     return nanoseconds;
 }
 
-/* Forms the gradient of the weights and, if there is a walk for it, that of the inputs. */
+/* Computes the gradient of the weights and, if there is a walk for it, that of the inputs. */
 static tr_status run(struct winograd_work *g, double nanoseconds, struct walk *data)
 {
     const struct tr_op_conv_backward_weights *a = g->op;
@@ -240,7 +242,8 @@ tr_status CPU_KERNEL(winograd_backward_weights)(tr_device *device,
     return run(&g, plan(&g), NULL);
 }
 
-/* Whether one member makes Z of whole blocks, for all filters, in the form that the input gradient takes. */
+/* Whether one member computes Z of whole blocks, for all filters, in the form that the input gradient
+   uses. */
 static bool shares_z(const struct winograd_work *g, const struct walk *data)
 {
     const struct tr_cut *cut = &g->op->cut;

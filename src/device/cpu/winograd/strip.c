@@ -7,7 +7,7 @@ int64_t winograd_strip_floats(const struct tr_sliding_window *window, int64_t ch
     return TR_WINOGRAD_POINTS * (window->out_w + 2) * channels;
 }
 
-/* Copies the pixels [begin, end) of what tiles read of a line. */
+/* Copies those of the pixels [begin, end) of a line that tiles read. */
 static void copy_pixels(const struct tr_sliding_window *window, int64_t channels, const float *line,
                         int32_t begin, int32_t end, float *to)
 {
@@ -35,7 +35,7 @@ void winograd_strip(const struct tr_sliding_window *window, int64_t channels, co
                                      .inside_end = inside ? left + window->in_w : left};
     if (inside) strip->image = image + h * line - left * channels;
     if (inside && left == 0 && width <= window->in_w) return;
-    /* What no tile at an end of the line reads is not copied. */
+    /* Pixels that no tile at an end of the line reads are not copied. */
     int32_t near = width, far = width;
     if (inside && width > 3 * TR_WINOGRAD_POINTS) {
         near = left > 0 ? TR_WINOGRAD_POINTS : 0;

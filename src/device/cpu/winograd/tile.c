@@ -17,13 +17,13 @@
 #define POINTS    TR_WINOGRAD_POINTS
 #define POSITIONS TR_WINOGRAD_POSITIONS
 
-/* Loops over all points, or those of a tile; with a constant number they leave no tests behind. */
+/* Loops over all points, or those of a tile; with a constant number they compile without tests. */
 #define EACH(i, end)     V_UNROLL for (int i = 0; i < (end); i++)
 #define EACH_POINT(i, n) V_UNROLL for (int i = 0; i < POINTS; i++) if (tr_winograd_has(n, i))
 
-/* Loops over the columns and the lines of a tile. Where its numbers are twice those of the registers, each
-   column and line comes from memory in any case: one copy of what is done with it is 4 to 16 % faster than
-   six, and takes a third of the room. */
+/* Loops over the columns and the lines of a tile. Where a tile has twice as many numbers as there are
+   registers, each column and line comes from memory in any case: one copy of the loop's body is 4 to 16 %
+   faster than six, and takes a third of the code. */
 #ifndef TR_ISA_AVX2
 #define V_ROLL V_UNROLL
 #elif defined(__clang__)
@@ -47,7 +47,7 @@ V_INLINE void store_line(const int w, const vf at[POINTS], float *to, const int6
     EACH_POINT(j, w) v_store(to + offset[j], at[j]);
 }
 
-/* Asks for pixels that are read soon. */
+/* Prefetches pixels that are read soon. */
 V_INLINE void fetch_ahead(const struct winograd_read *a, int64_t at_channel)
 {
     if (!a->next) return;
@@ -107,7 +107,7 @@ V_INLINE void load_column(const int h, const float *from, int64_t position, int 
     EACH_POINT(i, h) at[i] = v_load(from + (i * POINTS + j) * position);
 }
 
-/* Asks for the pixels of the next image, which are written next. */
+/* Prefetches the pixels of the next image, which are written next. */
 V_INLINE void fetch_next(const int h, const int w, const struct winograd_write *a, const float *to)
 {
     to += a->image;
@@ -151,7 +151,7 @@ V_INLINE void output_vector(const int h, const int w, const bool whole, const st
     }
 }
 
-/* Adds a line of pixels, or begins it. */
+/* Adds to a line of pixels, or begins it. */
 V_INLINE void add_line(const int w, const bool whole, const struct winograd_clip *clip, bool added,
                        const vf dx[POINTS], float *to, int64_t pixel, int64_t valid)
 {
@@ -291,7 +291,7 @@ void winograd_output_adjoint(int points_h, int points_w, const struct winograd_r
         each_output_adjoint(points_h, points_w, read);
 }
 
-/* The activations that take many registers, where the outputs have been written. */
+/* Applies the activations that take many registers, after the outputs were written. */
 static void activate(int points_h, int points_w, const struct winograd_write *a,
                      enum tr_activation activation)
 {

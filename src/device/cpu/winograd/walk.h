@@ -1,6 +1,5 @@
-/* Winograd convolutions, forward and input gradient, in the terms that their two walks share: winograd.c,
- * whose tiles of sums hold images, and few.c, whose tiles of sums hold Winograd tiles, for few
- * channels.
+/* Winograd convolutions, forward and input gradient: shared by the two walks. Tiles of sums hold images in
+ * winograd.c and, for few channels, Winograd tiles in few.c.
  */
 #ifndef TR_DEVICE_CPU_WINOGRAD_WALK_H
 #define TR_DEVICE_CPU_WINOGRAD_WALK_H
@@ -8,31 +7,32 @@
 #include "device/cpu/conv_call.h"
 #include "device/cpu/winograd/winograd.h"
 
-/* Every instruction set has its own. */
+/* One for each instruction set. */
 #define winograd_few          CPU_KERNEL(winograd_few)
 #define winograd_few_gradient CPU_KERNEL(winograd_few_gradient)
 #define winograd_walk_shape   CPU_KERNEL(winograd_walk_shape)
 #define winograd_walk_weights CPU_KERNEL(winograd_walk_weights)
 
-/* Channels of sources that winograd_few() takes, at most. */
+/* Most source channels for winograd_few(). */
 #define WINOGRAD_FEW 64
 
 struct walk {
     struct conv_call call;
     int32_t tiles_h, tiles_w;
-    int32_t band_h, band_w;      /* tiles of a band, at most */
-    int64_t columns;             /* of a tile of sums: all, or half of them where target_c is no more */
-    int64_t panel_begin, panels; /* whose weights are transformed */
+    int32_t band_h, band_w;      /* most tiles of a band */
+    int64_t columns;             /* columns of a tile of sums: all, or half of them where target_c is not
+                                    larger */
+    int64_t panel_begin, panels; /* panels whose weights are transformed */
     /* Parts of the shared scratch. */
     float *u; /* [panels][POSITIONS][source_c][TILE_COLUMNS], positions u_position apart */
     int64_t
-        u_position; /* floats; not a power of two, which would send all positions to one place in a cache */
+        u_position; /* floats; not a power of two, which would map all positions to one cache set */
     float *packed_bias; /* [all panels][TILE_COLUMNS] or NULL */
-    /* Parts of a member's scratch, in floats. */
+    /* Offsets in a member's scratch, in floats. */
     int64_t v_at, sums_at;
 };
 
-/* Whether winograd_few() takes a convolution. */
+/* Whether winograd_few() supports a convolution. */
 static inline bool winograd_few_suits(const struct walk *c)
 {
     return c->call.source_c <= WINOGRAD_FEW && c->call.window->out_h % TR_WINOGRAD_OUTPUTS == 0 &&
@@ -42,10 +42,10 @@ static inline bool winograd_few_suits(const struct walk *c)
 /* Lays out a member's scratch for winograd_few(), and returns its size in floats. */
 int64_t CPU_KERNEL(winograd_few_plan)(struct walk *c);
 
-/* A member's chunk, once the weights are transformed; the arguments are a struct walk. */
+/* Computes a member's chunk, after the weights are transformed; the arguments are a struct walk. */
 void winograd_few(void *arguments, int member, int size);
 
-/* Transformed gradients of outputs that another caller has made and used: of `lines` lines of tiles,
+/* Transformed gradients of outputs that another function computed and used: of `lines` lines of tiles,
    counted over all images, from `line` on. */
 struct winograd_lines {
     const float *z;        /* [panel of the source][POSITIONS][line, tile][row] */
@@ -55,16 +55,16 @@ struct winograd_lines {
     float *sums; /* room for winograd_few_sums() */
 };
 
-/* Floats of sums that winograd_few_gradient() takes; sets the lines of a band. */
+/* Floats of sums for winograd_few_gradient(); sets the lines of a band. */
 int64_t CPU_KERNEL(winograd_few_sums)(struct walk *c);
 
-/* Gives the gradients of the inputs their part of these lines, once the weights of all panels are
-   transformed. Lines of an image come in ascending order, from one member. */
+/* Adds these lines to the gradients of the inputs, after the weights of all panels are transformed. Lines
+   of an image come in ascending order, from one member. */
 void winograd_few_gradient(const struct walk *c, const struct winograd_lines *lines);
 
-/* Sets what follows from the shape. Returns the panels of the target. */
+/* Sets sizes from the shape. Returns the panels of the target. */
 int64_t winograd_walk_shape(struct walk *c);
-/* Bytes of a member's scratch and floats of `u` that so many panels take, and transforming them. */
+/* Bytes of a member's scratch and floats of `u` for so many panels, and transforming them. */
 size_t CPU_KERNEL(winograd_walk_weights_scratch)(void);
 int64_t CPU_KERNEL(winograd_walk_weights_floats)(const struct walk *c, int64_t panels);
 void winograd_walk_weights(struct walk *c, int64_t begin, int64_t panels);

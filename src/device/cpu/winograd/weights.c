@@ -1,4 +1,4 @@
-/* What the walks share: sizes that follow from the shape, and the transformed weights. */
+/* Shared by both walks: sizes that depend on the shape, and the transformed weights. */
 #include "device/cpu/products/pack.h"
 #include "device/cpu/sizes.h"
 #include "device/cpu/winograd/walk.h"

@@ -1,16 +1,16 @@
-/* Winograd convolutions, forward and input gradient: one walk (device/ops.h, docs/explanation/kernels.md),
- * but for few channels, which have another (few.c).
+/* Winograd convolutions, forward and input gradient: a walk (device/ops.h, docs/explanation/kernels.md)
+ * for all but few channels, for which few.c has another.
  *
  * A tile of sums holds up to TILE_ROWS *images* at one position of one Winograd tile. The images are
- * interleaved to [line][pixel][channel][image], as for direct convolutions, with zeros where a tile reaches
- * beyond the image; so a transform is the same for all lanes, and the transformed numbers of a tile lie as
- * the tile kernel wants them. A member takes image tiles, or lines of Winograd tiles of them, in bands whose
- * transformed numbers stay in the cache: they meet a panel of transformed weights after the other, and what a
- * panel yields is transformed back at once.
+ * interleaved to [line][pixel][channel][image], as for direct convolutions, with zeros where a tile
+ * reaches beyond the image; so a transform is the same for all lanes, and the transformed numbers of a
+ * tile have the layout of the tile kernel. A member takes image tiles, or lines of Winograd tiles of them,
+ * in bands whose transformed numbers stay in the cache. A band meets one panel of transformed weights
+ * after the other, and the product with each panel is transformed back at once.
  *
- * Backward, neighbouring tiles overlap by two pixels, to which they give their parts in order. A member that
- * begins inside of an image computes the line of tiles before its own for its part of the two lines of pixels
- * that they share.
+ * Backward, neighbouring tiles overlap by two pixels, to which they add in order. A member that begins
+ * inside of an image also computes the line of tiles before its own, for the two lines of pixels that both
+ * share.
  */
 #include "device/cpu/winograd/walk.h"
 
@@ -30,7 +30,7 @@
 struct band {
     int64_t image, height; /* images */
     int32_t tile_h, tile_h_end, tile_w, tile_w_end;
-    int32_t line, line_end; /* of the target: what the member writes */
+    int32_t line, line_end; /* lines of the target that the member writes */
     float *packed, *v, *sums;
     int64_t v_tile, v_position; /* floats between tiles, between positions */
 };
@@ -69,7 +69,7 @@ static void pack_band(const struct walk *c, const struct band *band, int32_t *li
             tile_w(c, band->tile_w_end - 1), pixel, &pixel_end);
     *width = pixel_end - *pixel;
     const int32_t left = (int32_t)larger(*pixel, 0), right = (int32_t)smaller(pixel_end, c->call.source_w);
-    for (int32_t h = *line; h < line_end; h++) { /* ascending, since packing may spill */
+    for (int32_t h = *line; h < line_end; h++) { /* ascending, since stores of packing may spill over */
         float *to = band->packed + (int64_t)(h - *line) * *width * size;
         if (h < 0 || h >= c->call.source_h) {
             memset(to, 0, (size_t)(*width * size) * sizeof *to);
@@ -112,8 +112,7 @@ static void transform_band(const struct walk *c, const struct band *band)
         }
 }
 
-/* How far, in floats, `to` is from `from`, which may be of another object: for memory that is only fetched.
- */
+/* The distance, in floats, from `from` to `to`, which may belong to another object: only for prefetching. */
 static int64_t distance(const float *from, const float *to)
 {
     return ((intptr_t)to - (intptr_t)from) / (intptr_t)sizeof *to;
@@ -145,7 +144,7 @@ static void multiply_band(const struct walk *c, const struct band *band, const f
                 tile.a = v + g * band->v_tile;
                 tile.b = u;
                 tile.to = to + g * POSITIONS * tile_sums;
-                /* Meanwhile the next tile, and a part of the next position's weights. */
+                /* Meanwhile prefetches the next tile, and a part of the next position's weights. */
                 const float *next = tile.a + band->v_tile;
                 const int64_t step = smaller(g * c->call.source_c / tiles, c->call.source_c / 2);
                 tile.next =
@@ -256,8 +255,8 @@ static int64_t plan_member(struct walk *c, int64_t u_floats)
     const int64_t height = smaller(TILE_ROWS, c->call.rows);
     const int64_t tile = POSITIONS * (height * c->call.source_c + PACK_SLACK + TILE_ROWS * c->columns);
     const struct cpu_blocks *blocks = &c->call.cpu->blocks;
-    /* The band stays in the second-level cache, but for weights so large that reading them for every band
-       costs more. */
+    /* The band stays in the second-level cache, unless the weights are so large that reading them for
+       every band costs more. */
     const int64_t most =
         smaller(larger(blocks->winograd_band_least, u_floats / 8), blocks->winograd_band_most);
     const int64_t tiles = larger(1, cpu_room_second(&c->call.cpu->room, most, 0) / tile);
@@ -278,7 +277,7 @@ static tr_status run(struct walk *c)
     assert(tr_winograd_suits(c->call.window) && !tr_activation_reads_input(c->call.activation));
     const int64_t panels = winograd_walk_shape(c), panel_floats = POSITIONS * c->u_position;
     const int64_t kept =
-        c->call.cpu->room.shared / (int64_t)sizeof(float); /* transformed weights, at a time */
+        c->call.cpu->room.shared / (int64_t)sizeof(float); /* transformed weights at a time */
     const int64_t runs = divide_up(panels, larger(1, kept / panel_floats));
     const int64_t most = divide_up(panels, runs);
     const int64_t u_floats = CPU_KERNEL(winograd_walk_weights_floats)(c, most);

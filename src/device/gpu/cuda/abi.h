@@ -1,6 +1,7 @@
-/* What of CUDA's driver interface and of NVRTC this program calls, as their documentation has it: both are
- * loaded at run time, so that neither headers nor libraries are needed to build. Names of functions are those
- * of the libraries' symbols, with the versions that the headers give them; values are the documented values.
+/* Declarations of the functions of CUDA's driver interface and of NVRTC that this program calls, as
+ * documented. Both are loaded at run time, so that neither headers nor libraries are needed to build.
+ * Names of functions are the symbols of the libraries, with the version suffixes of the headers; values
+ * are the documented ones.
  */
 #ifndef TR_DEVICE_GPU_CUDA_ABI_H
 #define TR_DEVICE_GPU_CUDA_ABI_H
@@ -104,7 +105,7 @@ struct cu_pool_properties {
       (cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream,         \
        void **, void **))
 
-/* Memory that is freed in the order of a stream, from CUDA 11.2 on. */
+/* Memory freed in the order of a stream, from CUDA 11.2 on. */
 #define CUDA_POOL_FUNCTIONS(X)                                                                               \
     X(cu_result, cuMemPoolCreate, (cu_pool *, const struct cu_pool_properties *))                            \
     X(cu_result, cuMemPoolDestroy, (cu_pool))                                                                \
@@ -113,7 +114,7 @@ struct cu_pool_properties {
     X(cu_result, cuMemAllocFromPoolAsync, (cu_pointer *, size_t, cu_pool, cu_stream))                        \
     X(cu_result, cuMemFreeAsync, (cu_pointer, cu_stream))
 
-/* Launches that are recorded, and enqueued as one, from CUDA 11.4 on. */
+/* Recorded launches that are enqueued as one, from CUDA 11.4 on. */
 #define CUDA_GRAPH_FUNCTIONS(X)                                                                              \
     X(cu_result, cuStreamBeginCapture_v2, (cu_stream, int))                                                  \
     X(cu_result, cuStreamEndCapture, (cu_stream, cu_graph *))                                                \

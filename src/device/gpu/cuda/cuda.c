@@ -1,7 +1,7 @@
-/* The CUDA side of api.h: sessions, and the order of what they do. One stream computes; another one, after
- * marks of it, copies beside.
+/* The CUDA side of api.h: sessions, and the order of their commands. One stream computes; another one
+ * copies concurrently, after marks of the first.
  *
- * Invariant: the thread's current context is after each function the one that it was at its beginning.
+ * Invariant: each function leaves the thread's current context as it found it.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -116,7 +116,7 @@ cu_result cuda_order(cu_stream earlier, cu_stream later)
     if (error != CUDA_SUCCESS) return error;
     error = cu.cuEventRecord(mark, earlier);
     if (error == CUDA_SUCCESS) error = cu.cuStreamWaitEvent(later, mark, 0);
-    cu.cuEventDestroy_v2(mark); /* once it was come to */
+    cu.cuEventDestroy_v2(mark); /* CUDA frees it once it is reached */
     return error;
 }
 
@@ -138,7 +138,7 @@ static tr_status cuda_wait(void *session_)
     return cuda_failed(session, "computing", error);
 }
 
-/* Where there are copies beside, after them, too: their stream keeps order. */
+/* With copies beside the stream, after them too: recording in their stream waits for both. */
 static cu_result record(struct cuda_session *session, struct cuda_event *event)
 {
     cu_result error = cu.cuEventCreate(&event->end, CU_EVENT_DISABLE_TIMING);

@@ -1,6 +1,6 @@
-/* What the CUDA side of api.h is made of: the libraries and the devices that they know (library.c), sessions
- * with one of them (cuda.c), their clocks (times.c), memory (memory.c), programs (programs.c) and lists of
- * launches (lists.c).
+/* The parts of the CUDA side of api.h: the libraries and their devices (library.c), sessions with a device
+ * (cuda.c), their clocks (times.c), memory (memory.c), programs (programs.c) and lists of launches
+ * (lists.c).
  *
  * A session holds its device's primary context, which other libraries of the process (PyTorch) may share, and
  * makes it current only while one of its functions runs.
@@ -15,7 +15,7 @@
 #define CUDA_MESSAGE_SIZE 320
 #define CUDA_MOST_ARCHS   64
 
-/* The functions of the libraries; there once cuda_find() or cuda_describe() went well. */
+/* The functions of the libraries; valid after cuda_find() or cuda_describe() succeeded. */
 struct cuda_library {
 #define MEMBER(result, name, parameters) result(*name) parameters;
     CUDA_FUNCTIONS(MEMBER)
@@ -25,10 +25,10 @@ struct cuda_library {
 #undef MEMBER
     char missing[CUDA_MESSAGE_SIZE];          /* "", or why there is no CUDA */
     char compiler_missing[CUDA_MESSAGE_SIZE]; /* "", or why there is no compiler */
-    bool pools, graphs;                       /* whether all functions of the group are there */
-    int version;                              /* of CUDA, that the driver knows: 12040 is 12.4 */
+    bool pools, graphs;                       /* whether all functions of the group exist */
+    int version;                              /* version of CUDA that the driver supports: 12040 is 12.4 */
     int compiler_major, compiler_minor;
-    int archs[CUDA_MOST_ARCHS]; /* that the compiler knows, 90 is sm_90, ascending */
+    int archs[CUDA_MOST_ARCHS]; /* that the compiler supports, 90 is sm_90, ascending */
     int arch_count;
 };
 extern struct cuda_library cuda_library;
@@ -39,47 +39,48 @@ void cuda_error_text(cu_result error, char *text, size_t size);
 /* Device `number`, as gpu_api.describe counts. */
 tr_status cuda_find(int number, cu_device *out);
 int cuda_attribute(cu_device device, int what);
-/* What programs of a device are compiled for: the architecture, as sm_90, or, where the compiler does not
-   know that, the greatest below that it knows, which the driver compiles for the device; 0: there is none. */
+/* The architecture that programs of a device are compiled for: the device's own, as sm_90. Where the
+   compiler does not know it, the greatest lower one, which the driver compiles for the device; 0: there is
+   none. */
 int cuda_arch_of(cu_device device, bool *own);
 /* gpu_api.describe. */
 tr_status cuda_describe(int number, struct gpu_info *out);
 
-/* A moment of which both clocks are known: the device's, as an event, and the host's, in nanoseconds. */
+/* A moment known by both clocks: the device's, as an event, and the host's, in nanoseconds. */
 struct cuda_moment {
     cu_event event;
     int64_t host;
     int users;
 };
 
-/* What gpu_api calls an event: a mark, or the beginning and the end of something. */
+/* An event of gpu_api: a mark, or the beginning and the end of a command. */
 struct cuda_event {
     cu_event begin, end;    /* begin: NULL for a mark */
-    struct cuda_moment *by; /* by which its times are counted; NULL for a mark */
+    struct cuda_moment *by; /* moment that its times are relative to; NULL for a mark */
     int64_t queued;
-    uint64_t staged; /* copies that are done once a mark is reached */
+    uint64_t staged; /* copies that are complete once a mark is reached */
 };
 
-/* A copy to host memory that is not pinned: it goes to the session's own, and from there once it was waited
-   for. The driver itself would wait for it where it is asked to. */
+/* A copy to host memory that is not pinned. It goes to the session's pinned memory, and from there to its
+   destination after waiting; the driver would block in the call that enqueues it. */
 struct cuda_staged {
     void *to;
     size_t at, bytes;
     uint64_t number;
 };
 
-/* A session: one stream computes; another one, behind marks of it, copies beside. */
+/* A session: one stream computes; another one copies concurrently, after marks of the first. */
 struct cuda_session {
     cu_device device;
     cu_context context;
     cu_stream queue;
-    cu_stream copies; /* beside it; NULL: there were none yet */
-    cu_pool pool;     /* NULL: memory is had from the driver */
+    cu_stream copies; /* of copies beside it; NULL until the first one */
+    cu_pool pool;     /* NULL: memory is allocated by the driver directly */
     int arch;
     bool own_arch; /* as cuda_arch_of() */
     bool timed;
     struct cuda_moment *moment; /* the last one, or NULL */
-    bool rests;                 /* nothing is under way */
+    bool rests;                 /* no command is unfinished */
     struct cuda_pinned *pinned;
     char *stage; /* pinned; NULL: there is none */
     size_t stage_used;
@@ -91,7 +92,7 @@ struct cuda_session {
 
 struct cuda_program {
     cu_module module;
-    void *image; /* what the compiler made, [bytes]; NULL: it was kept by an earlier run */
+    void *image; /* output of the compiler, [bytes]; NULL: an earlier run kept the program */
     size_t bytes;
     cu_pointer first_group; /* d_first_group of the dialect; 0: its kernels use none */
 };
@@ -101,27 +102,28 @@ struct cuda_kernel {
     cu_function function;
 };
 
-/* Makes the session's context current, and what was current again. What ends the life of something is asked
-   of the driver in any case: it needs no context, or says so. */
+/* Makes the session's context current, and restores the previous one. Functions that free objects are
+   called even if this fails: they need no context, or report the error. */
 cu_result cuda_enter(const struct cuda_session *session);
 void cuda_leave(void);
 
 /* The status of an error of CUDA, with a message. */
 tr_status cuda_failed(const struct cuda_session *session, const char *what, cu_result error);
-/* A stream after all that another was given. */
+/* Orders a stream after all commands so far of another one. */
 cu_result cuda_order(cu_stream earlier, cu_stream later);
 /* Enqueues a launch. The context is current. */
 cu_result cuda_enqueue(struct cuda_session *session, const struct gpu_launch *launch);
 
-/* Around what is enqueued on a stream and may leave an event (NULL: it need not). The context is current. */
+/* Called before and after enqueuing a command on a stream, which may leave an event (NULL: none). The
+   context is current. */
 cu_result cuda_times_begin(struct cuda_session *session, cu_stream stream, struct cuda_event **event);
 cu_result cuda_times_end(cu_stream stream, struct cuda_event *event);
 void cuda_release_event(struct cuda_event *event);
 void cuda_release_moment(struct cuda_moment *moment);
-/* Copies to host memory up to a number are done: moves them to their destinations, or drops them. */
+/* Copies to host memory up to a number are complete: moves them to their destinations, or drops them. */
 void cuda_deliver(struct cuda_session *session, uint64_t number);
 void cuda_drop_staged(struct cuda_session *session);
-/* Makes the session's pool, where there are any, and its place for copies. */
+/* Creates the session's pool, where there are pools, and its memory for staged copies. */
 cu_result cuda_prepare_memory(struct cuda_session *session);
 void cuda_release_memory(struct cuda_session *session);
 

@@ -1,4 +1,4 @@
-/* CUDA's driver and compiler, loaded when a device is first asked for, and the devices that they know. */
+/* CUDA's driver and compiler, loaded when a device is first requested, and the devices that they know. */
 #include "base/fail.h"
 #include "device/gpu/cuda/internal.h"
 
@@ -70,7 +70,7 @@ static void load_driver(void)
 
 /* ---- the compiler ---- */
 
-/* Versions of it, the newest first. */
+/* Versions of the compiler, the newest first. */
 static const struct {
     int major;
     const char *name;
@@ -106,7 +106,7 @@ static bool use_compiler(void *library, const char *name)
     return true;
 }
 
-/* The newest one that the driver knows all about; else a newer one. */
+/* Loads the newest version that the driver fully supports; else a newer one. */
 static void load_compiler(void)
 {
     char words[CUDA_MESSAGE_SIZE] = "";
@@ -117,7 +117,8 @@ static void load_compiler(void)
             if (library && use_compiler(library, compilers[i].name)) return;
             if (!library) say_load_failed(cu.compiler_missing, sizeof cu.compiler_missing, compilers[i].name);
             if (library) dlclose(library);
-            /* one that is there and cannot be used, or else the one that the driver's version asks for */
+            /* for the message: one that exists but cannot be used, or else the version that fits the
+               driver */
             if (!words[0] || library) snprintf(words, sizeof words, "%s", cu.compiler_missing);
         }
     snprintf(cu.compiler_missing, sizeof cu.compiler_missing, "%s", words);
@@ -172,7 +173,7 @@ tr_status cuda_find(int number, cu_device *out)
     return TR_OK;
 }
 
-/* The driver's own version, which the interface does not tell. */
+/* The version of the driver itself, which the interface does not report. */
 static void find_driver(char *text, size_t size)
 {
     char line[32] = "";

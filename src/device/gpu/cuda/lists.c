@@ -1,4 +1,4 @@
-/* Lists of launches in CUDA: graphs, captured from the stream that would have been given the launches. */
+/* Lists of launches in CUDA: graphs, captured from the stream that would otherwise run the launches. */
 #include "base/fail.h"
 #include "device/gpu/cuda/internal.h"
 
@@ -12,7 +12,7 @@ static cu_result capture(struct cuda_session *session, const struct gpu_launch *
     if (error != CUDA_SUCCESS) return error;
     for (int i = 0; i < count && error == CUDA_SUCCESS; i++) error = cuda_enqueue(session, &launches[i]);
     cu_result ended =
-        cu.cuStreamEndCapture(session->queue, graph); /* in any case: or else the stream is lost */
+        cu.cuStreamEndCapture(session->queue, graph); /* in any case: otherwise the stream becomes unusable */
     if (ended != CUDA_SUCCESS) *graph = NULL;
     return error != CUDA_SUCCESS ? error : ended;
 }

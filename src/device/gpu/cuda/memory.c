@@ -1,7 +1,7 @@
 /* Memory of the device and of the host, and copies between them.
  *
  * A block is an address of the device. Blocks are freed in the order of the streams where the driver has
- * pools, so that nothing waits for it.
+ * pools, so that freeing does not wait.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -12,7 +12,7 @@
 #define cu cuda_library
 
 #define STAGE_BYTES ((size_t)64 << 10)
-#define STAGE_MOST  ((size_t)8 << 10) /* that one copy may take of it */
+#define STAGE_MOST  ((size_t)8 << 10) /* most bytes of it for one copy */
 #define STAGE_ALIGN 64
 
 struct cuda_pinned {
@@ -38,7 +38,7 @@ static cu_result make_pool(struct cuda_session *session)
     const struct cu_pool_properties properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                                   .location_type = CU_MEM_LOCATION_TYPE_DEVICE,
                                                   .location = session->device};
-    uint64_t keep = UINT64_MAX; /* what is freed, for what comes next */
+    uint64_t keep = UINT64_MAX; /* freed memory is kept for later allocations */
     cu_result error = cu.cuMemPoolCreate(&session->pool, &properties);
     if (error != CUDA_SUCCESS) {
         session->pool = NULL;
@@ -76,7 +76,7 @@ static cu_result alloc(struct cuda_session *session, size_t bytes, cu_pointer *a
     if (!session->pool) return cu.cuMemAlloc_v2(address, bytes);
     cu_result error = cu.cuMemAllocFromPoolAsync(address, bytes, session->pool, session->queue);
     if (error != CUDA_ERROR_OUT_OF_MEMORY) return error;
-    /* what is freed and may yet be in use, or lies in pieces of other sizes, goes back to the driver */
+    /* returns freed memory that may be in use, or lies in pieces of other sizes, to the driver */
     error = cu.cuStreamSynchronize(session->queue);
     if (error == CUDA_SUCCESS && session->copies) error = cu.cuStreamSynchronize(session->copies);
     if (error == CUDA_SUCCESS) error = cu.cuMemPoolTrimTo(session->pool, 0);
@@ -98,8 +98,8 @@ tr_status cuda_alloc(void *session_, size_t bytes, void **block)
     return cuda_failed(session, "making room for data", error);
 }
 
-/* Copies beside may read it: it goes after them, and they go after all that the queue was given. Where that
-   cannot be said, it is waited for. */
+/* Copies beside may read it. Freeing in their stream orders it after them, and they come after all
+   commands of the queue. Where that is not possible, it waits. */
 static void release(struct cuda_session *session, cu_pointer address)
 {
     cu_stream last = session->copies ? session->copies : session->queue;
@@ -148,7 +148,7 @@ static bool is_pinned(const struct cuda_session *session, const char *memory, si
     return false;
 }
 
-/* Where the driver copies to: at once where it is to go, or to the stage where there is room. */
+/* The destination for the driver: the copy's own, or the stage where there is room. */
 static void *stage(struct cuda_session *session, void *to, size_t bytes)
 {
     if (bytes > STAGE_MOST || bytes > STAGE_BYTES - session->stage_used || is_pinned(session, to, bytes))
@@ -172,7 +172,7 @@ void cuda_deliver(struct cuda_session *session, uint64_t number)
     if (session->staged_count == 0 && number == session->staged_number) session->stage_used = 0;
 }
 
-/* The room is not used again: the device may still write there. */
+/* The stage is not used again: the device may write there at any time. */
 void cuda_drop_staged(struct cuda_session *session)
 {
     session->staged_count = 0;
@@ -264,7 +264,7 @@ tr_status cuda_alloc_pinned(void *session_, size_t bytes, void **memory)
     return TR_OK;
 }
 
-/* What is under way there is waited for: the driver does not say that it does. */
+/* Waits for commands that use it: the driver does not promise to do so. */
 void cuda_free_pinned(void *session_, void *memory)
 {
     struct cuda_session *session = session_;

@@ -14,7 +14,7 @@
 
 /* ---- the compiler ---- */
 
-/* The parts of a text with blanks between, in `text`, which is cut up. */
+/* Splits a text at blanks; `text` is changed. */
 static int split(char *text, const char *options[MOST_OPTIONS])
 {
     int count = 0;
@@ -47,7 +47,8 @@ static tr_status refused(const struct cuda_session *session, nvrtc_program progr
     return status;
 }
 
-/* For the device itself the machine code; else the text from which the driver makes it, with its NUL. */
+/* Machine code if compiled for the device itself; else the text from which the driver makes it, with its
+   NUL. */
 static int take_image(const struct cuda_session *session, nvrtc_program from, struct cuda_program *program)
 {
     int error = session->own_arch ? cu.nvrtcGetCUBINSize(from, &program->bytes)
@@ -103,7 +104,7 @@ static cu_result load(struct cuda_program *program, const void *image, char log[
     size_t bytes;
     log[0] = log[LOG_SIZE - 1] = '\0';
     struct gpu_signals signals;
-    gpu_keep_signals(&signals); /* the driver compiles texts */
+    gpu_keep_signals(&signals); /* for the driver, which compiles texts */
     cu_result error = cu.cuModuleLoadDataEx(&program->module, image, 2, names, values);
     gpu_restore_signals(&signals);
     if (error != CUDA_SUCCESS) {
@@ -126,7 +127,7 @@ static tr_status load_image(const struct cuda_session *session, const struct gpu
                             struct cuda_program *program)
 {
     char log[LOG_SIZE] = "", text[CUDA_MESSAGE_SIZE];
-    void *copy = NULL; /* of what lies anywhere in a file: images are aligned */
+    void *copy = NULL; /* aligned, as images must be; a file's contents may begin anywhere */
     if (source->binary) {
         copy = tr_alloc(source->binary_bytes, 1);
         if (!copy) return TR_ENOMEM;
@@ -147,7 +148,7 @@ static tr_status load_image(const struct cuda_session *session, const struct gpu
                    session->name, source->name, cu.compiler_major, cu.compiler_minor, text, log);
 }
 
-/* The driver is not told how long it is: a text ends with a NUL. */
+/* The driver is not given its length: a text ends with a NUL. */
 static bool is_image(const char *bytes, size_t count)
 {
     return count > 4 && (memcmp(bytes, "\177ELF", 4) == 0 || bytes[count - 1] == '\0');
@@ -220,8 +221,7 @@ void cuda_free_kernel(void *session, void *kernel)
 
 /* ---- launches ---- */
 
-/* The kernels of a program are told the number of their first group in its memory, which holds 0 otherwise.
- */
+/* The number of the first group is in the memory of a kernel's program, which holds 0 otherwise. */
 static cu_result set_first(const struct cuda_session *session, const struct gpu_launch *launch, bool back)
 {
     const struct cuda_kernel *kernel = launch->kernel;

@@ -1,10 +1,10 @@
-/* When things began and ended.
+/* Times at which commands began and ended.
  *
- * Events of CUDA tell only how much later one of them was than another one, as a float of milliseconds. So
- * the session notes moments of which the host's time is known: it marks the device's queue where nothing is
- * under way, which the device comes to at once. Times are the host's time of the last such moment and the
- * difference to it. Moments are not older than a second where the device rests that often, since floats tell
- * microseconds up to some ten seconds.
+ * CUDA events give only the time between two of them, as a float of milliseconds. So the session notes
+ * moments at which the host's time is known: it marks the device's queue while that is empty, so that the
+ * device reaches the mark at once. Times are the host's time of the last such moment plus the difference
+ * to it. Floats hold microseconds up to about ten seconds, so a moment is renewed after a second if the
+ * device is idle.
  */
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -43,7 +43,7 @@ static inline float activate(int activation, float slope, float x)
     return x;
 }
 
-/* Whether a later value takes the place of the kept one in a maximum: the first of equals stays, NaN wins. */
+/* Whether a later value replaces the kept one in a maximum: the first of equal values stays, NaN wins. */
 static inline int replaces(float later, float kept)
 {
     return later > kept || (later != later && kept == kept);

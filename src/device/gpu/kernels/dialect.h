@@ -1,30 +1,30 @@
 /* The dialect: kernels written once, as OpenCL C 1.2 and as CUDA C.
  *
  *   D_KERNEL(threads) void name(...)   a kernel whose groups have so many threads, along one axis
- *   D_KERNEL_WIDE(threads)             the same, whose threads get the registers that they ask for: compilers left to
- *                                      choose may keep more groups at once, and numbers of a main loop in memory
+ *   D_KERNEL_WIDE(threads)             the same, whose threads get all registers they need: other compilers
+ *                                      may choose more groups at once, and keep numbers of a main loop in memory
  *   D_IN(type, x_), D_OUT(type, x_)    a parameter in the device's memory; D_USE(type, x, x_) makes the pointer x of
  *                                      it (NULL if the caller gave none); D_OUT may also be read
  *   D_GLOBAL                           in front of pointers into the device's memory
  *   D_SHARED                           an array that the threads of a group share; D_SHARED_POINTER: points to one
- *   D_BARRIER()                        all threads of the group meet; what they wrote to D_SHARED is there;
- *                                      D_BARRIER_MEMORY(): what they wrote to the device's memory, too
+ *   D_BARRIER()                        waits for all threads of the group; their writes to D_SHARED are visible;
+ *                                      D_BARRIER_MEMORY(): also their writes to the device's memory
  *   D_THREAD(), D_GROUP(axis), D_INDEX()   the number of the thread in its group, of the group, and of the thread;
  *                                      D_GROUPS(axis): how many groups there are, where they are gpu_walkers() or
  *                                      fewer along axes 1 and 2
- *   D_FMA(a, b, c), D_DIV(a, b), D_SQRT(a)   one rounding each; + - * round by themselves. Floats are never divided by
- *                                      /, which not all devices round rightly: where D_OWN_DIVISION is defined these are
- *                                      the functions of division.h, and that of fma.h where D_OWN_FMA is
+ *   D_FMA(a, b, c), D_DIV(a, b), D_SQRT(a)   one rounding each; + - * round separately. Floats are never divided by
+ *                                      /, which not all devices round correctly: where D_OWN_DIVISION is defined,
+ *                                      these are the functions of division.h, and that of fma.h where D_OWN_FMA is
  *   D_BITS(x), D_FLOAT(bits)           a float's bits as int32_t, and back
  *   D_MULHI(a, b)                      the upper half of the product of two uint32_t
- *   D_ZEROS(x)                         zeros in front of the first one of a uint64_t, which is not 0
+ *   D_ZEROS(x)                         leading zeros of a uint64_t that is not 0
  *   D_OR(address, bits), D_INCREMENT(address)   atomic, on an int
  *   D_LANE(shift), D_LINE(axis, shift) where 2^shift neighbouring threads of a group work on one line: the number of
  *                                      the thread in its line, and of the line along the axis
  *   D_LEAST(a, b), D_MOST(a, b)        the smaller, the larger one; the second where one is NaN
  *   D_INFINITY, D_NAN, D_IS_FINITE(x)  of floats
  *   D_USE_SCALARS(type, s, s_)         as D_USE, of struct d_scalars
- *   D_KEEP_POINTER(p)                  a statement: p is kept as it is now, not made of its parts again each time
+ *   D_KEEP_POINTER(p)                  a statement: keeps p in a register, so that it is not computed again each time
  *   D_UNROLL, D_UNROLL_SOME, D_ROLLED  before a loop: unroll it wholly where that pays; by four; never
  */
 #if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
@@ -63,7 +63,7 @@ typedef uchar uint8_t;
 #define D_OR(address, v)  atomic_or((volatile __global int *)(address), v)
 #define D_INCREMENT(address) atomic_inc((volatile __global int *)(address))
 #define D_KEEP_POINTER(p) {}
-#ifdef D_KEEP_ROLLED /* compilers for processors take minutes over unrolled loops */
+#ifdef D_KEEP_ROLLED /* compilers for processors take minutes for unrolled loops */
 #define D_UNROLL
 #define D_UNROLL_SOME
 #else
@@ -126,8 +126,8 @@ __constant__ unsigned int d_first_group[3]; /* of struct gpu_launch: the host wr
 #define D_NAN                      D_FLOAT(0x7fc00000)
 #define D_IS_FINITE(x)             ((D_BITS(x) & 0x7f800000) != 0x7f800000)
 
-/* struct tr_step_scalars of device/ops.h, which is a parameter D_IN(uint32_t, ...) or D_OUT(uint32_t, ...), since it
-   begins at any multiple of 4 bytes. */
+/* struct tr_step_scalars of device/ops.h. It is a parameter D_IN(uint32_t, ...) or D_OUT(uint32_t, ...), since it
+   may begin at any multiple of 4 bytes. */
 struct d_scalars {
     uint32_t step;
     float rate, adam_rate, adam_correction, ema_decay, clip_scale;

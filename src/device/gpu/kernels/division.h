@@ -1,21 +1,21 @@
-/* Quotients and square roots with one rounding, of multiply-adds with one rounding and of integers: for devices whose
-   language promises no more than nearly exact ones. Follows the dialect; the words of mathf.inc divide by these.
+/* Quotients and square roots with one rounding, computed from fused multiply-adds and integers, for devices whose
+   language promises only approximate ones. Follows the dialect; the functions of mathf.inc divide by these.
 
    A significand is brought into [1, 2), or [1, 4) under a root, where nothing is subnormal or infinite. There
 
-   - y, from a line through 1 / m by four of Newton's steps, is 1 / m rounded to nearest, which was seen for all
-     significands; the one of ones alone has to be told;
-   - a quotient that is wrong by less than a unit, and y so rounded, give the rounded quotient by its remainder
-     (Markstein, IBM Journal of Research and Development 34, 1990): fma(fma(-b, q, a), y, q);
-   - a root follows likewise, which was seen for all significands.
+   - y, a linear approximation of 1 / m after four of Newton's steps, is 1 / m rounded to nearest, as verified
+     for all significands; only the significand of all ones is a special case;
+   - a quotient with an error of less than a unit in the last place, and y so rounded, give the rounded
+     quotient by its remainder (Markstein, IBM Journal of Research and Development 34, 1990): fma(fma(-b, q, a), y, q);
+   - a root follows likewise, as verified for all significands.
 
-   The exponent is put back as an integer. Of a subnormal quotient the bits that it has no room for are rounded as
-   integers, by the remainder where they are half a unit. tests/device/gpu/test_rounding.c judges all of it. */
+   The exponent is added back as an integer. The excess bits of a subnormal quotient are rounded as integers, and by
+   the remainder where they are exactly half a unit. tests/device/gpu/test_rounding.c tests all of this. */
 #ifdef D_OWN_DIVISION
 #define D_SIGN     ((int32_t)0x80000000u)
 #define D_INFINITE 0x7f800000
 
-/* The significand of a finite float that is not 0, whose sign is off, and its exponent with the bias of floats. */
+/* The significand of a finite float that is not 0, without its sign, and its exponent with the bias of floats. */
 static inline float d_significand(int32_t bits, int32_t *exponent)
 {
     if (bits < 0x00800000) {
@@ -39,7 +39,7 @@ static inline float d_reciprocal(float m)
     return D_BITS(m) == 0x3fffffff ? 0x1.000002p-1f : y;
 }
 
-/* a / b of finite floats that are not 0, with their signs off: the bits. */
+/* The bits of a / b, of finite floats that are not 0, without their signs. */
 static inline int32_t d_quotient(int32_t a_bits, int32_t b_bits)
 {
     int32_t a_exponent, b_exponent;

@@ -1,13 +1,14 @@
-/* The fused multiply-add in integers, for devices that have no instruction for it and whose function errs. Follows the
-   dialect.
+/* The fused multiply-add in integers, for devices that have no instruction for it and whose function is inexact.
+   Follows the dialect.
 
-   Product and addend are integers of 62 bits with an exponent, the first one 1. The smaller is shifted behind the larger;
-   what falls out at the end leaves a 1 there, which is far behind the place where the sum is rounded: where high bits
-   cancel, nothing fell out. Subnormal numbers are never touched as such. tests/device/gpu/test_rounding.c judges it. */
+   Product and addend are integers of 62 bits, the highest of which is 1, with an exponent. The smaller is shifted
+   right to match the larger; if bits are lost, the last bit becomes 1 (sticky), far below the place where the sum is
+   rounded. Where high bits cancel, no bit was lost. Subnormal floats are never operands.
+   tests/device/gpu/test_rounding.c tests it. */
 #ifdef D_OWN_FMA
 #define D_FMA_TOP 61
 
-/* `m` with its first one at D_FMA_TOP; the exponent says where. */
+/* `m` shifted so that its highest 1 is at D_FMA_TOP; the exponent says where that is. */
 static inline uint64_t d_raise(uint64_t m, int32_t *exponent)
 {
     int32_t zeros = D_ZEROS(m) - (63 - D_FMA_TOP);
@@ -20,7 +21,7 @@ static inline int32_t d_rounded(uint64_t m, int32_t exponent)
 {
     int32_t top = 63 - D_ZEROS(m), biased = exponent + top + 127, lost = top - 23;
     if (biased >= 255) return 0x7f800000;
-    if (biased < 1) lost += 1 - biased; /* the bits that a subnormal number lacks */
+    if (biased < 1) lost += 1 - biased; /* bits that a subnormal number lacks */
     if (lost > 62) return 0;
     if (lost > 0) {
         uint64_t rest = m & (((uint64_t)1 << lost) - 1), middle = (uint64_t)1 << (lost - 1);
@@ -35,7 +36,8 @@ static inline int32_t d_rounded(uint64_t m, int32_t exponent)
 static inline float d_fma(float a, float b, float c)
 {
     int32_t x = D_BITS(a) & 0x7fffffff, y = D_BITS(b) & 0x7fffffff, z = D_BITS(c) & 0x7fffffff;
-    if (x < 0x7f800000 && y < 0x7f800000 && z == 0x7f800000) return c; /* whose product may be infinite in the next line */
+    if (x < 0x7f800000 && y < 0x7f800000 && z == 0x7f800000) return c; /* decided here, since their product may
+                                                                          overflow to infinity in the next line */
     if (x >= 0x7f800000 || y >= 0x7f800000 || z >= 0x7f800000 || x == 0 || y == 0) return a * b + c;
     if (z == 0) return a * b;
     uint64_t p = (uint64_t)(x < 0x00800000 ? x : (x & 0x007fffff) | 0x00800000);
@@ -53,7 +55,7 @@ static inline float d_fma(float a, float b, float c)
         t = p_sign, p_sign = s_sign, s_sign = t;
     }
     int32_t behind = p_exponent - s_exponent;
-    if (behind > 62) behind = 62; /* nothing but the last one is left */
+    if (behind > 62) behind = 62; /* only the sticky bit is left */
     s = (s >> behind) | ((s & (((uint64_t)1 << behind) - 1)) != 0);
     p = p_sign == s_sign ? p + s : p - s;
     if (p == 0) return 0.0f;

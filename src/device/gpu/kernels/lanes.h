@@ -1,11 +1,11 @@
-/* Sums in a fixed order. Lane sums and maxima of rows: 16 neighbouring threads have a row, thread LANE() of them the elements LANE(),
-   LANE() + 16, ... . Follows common.h. */
+/* Sums in a fixed order. For lane sums and maxima, 16 neighbouring threads have a row; thread LANE() of them has the
+   elements LANE(), LANE() + 16, ... . Follows common.h. */
 #define LANES      16
 #define LANE()     (D_THREAD() % LANES)
 #define LANE_ROW() ((int64_t)D_GROUP(0) * (D_THREADS / LANES) + D_THREAD() / LANES)
 
-/* The end of a lane sum, in the order of device/ops.h, from what each thread has. `place` [D_THREADS] may hold
-   anything, and be used again at once. All threads of the group call it together. */
+/* The end of a lane sum, in the order of device/ops.h, from each thread's lane. `place` [D_THREADS] is scratch, and
+   may be used again at once. All threads of the group call it together. */
 static inline float lanes_total(float own, D_SHARED_POINTER float *place)
 {
     float lane[LANES];
@@ -18,8 +18,8 @@ static inline float lanes_total(float own, D_SHARED_POINTER float *place)
     return (lane[0] + lane[2]) + (lane[1] + lane[3]);
 }
 
-/* The maximum of x [width] and where it is; each thread of a row gets both. Width 0 (a thread without a row) gives
-   nothing of use. As lanes_total() otherwise. */
+/* The maximum of x [width] and its position; each thread of a row gets both. With width 0 (a thread without a row)
+   the result is meaningless. As lanes_total() otherwise. */
 static inline float greatest_of_row(D_GLOBAL const float *x, int width, D_SHARED_POINTER float *values,
                                     D_SHARED_POINTER int *places, int *where)
 {
@@ -43,7 +43,7 @@ static inline float greatest_of_row(D_GLOBAL const float *x, int width, D_SHARED
     {
         float value = values[row + j];
         int place = places[row + j];
-        /* Of equals, and of NaNs, the first; lanes are not in the order of the elements. */
+        /* Of equal values, and of NaNs, the first; lanes are not in the order of the elements. */
         if (place >= 0 && (replaces(value, greatest) || (!replaces(greatest, value) && place < best))) {
             greatest = value;
             best = place;
@@ -53,7 +53,7 @@ static inline float greatest_of_row(D_GLOBAL const float *x, int width, D_SHARED
     return greatest;
 }
 
-/* The sum chain of x[begin] up to x[end - 1], which thread 0 gets: it adds what the group has fetched. `place` has
+/* The sum chain of x[begin] up to x[end - 1], for thread 0: it adds numbers that the group has loaded. `place` has
    room for FETCHED. All threads of the group call it together. */
 #define FETCHED 2048
 
@@ -71,15 +71,15 @@ static inline float chain_of(D_GLOBAL const float *x, int64_t begin, int64_t end
     return sum;
 }
 
-/* Chains over the rows of a microbatch, one for each column. Group (g, m) has COLUMNS columns of microbatch m. A chain
-   cannot be divided, so its first COLUMNS threads do nothing but go along the chains, in shared memory, while the
-   others fetch what comes next. */
+/* Chains over the rows of a microbatch, one for each column. Group (g, m) has COLUMNS columns of microbatch m. A
+   chain is serial, so the first COLUMNS threads do nothing but compute the chains, from shared memory, while the
+   others load the next rows. */
 #define COLUMNS 32
 #define FETCHERS (D_THREADS - COLUMNS)
 
-/* From the places [begin, end) of column `column`: both chains advance, sum by P and products by P * Q, which are
-   expressions of the place `at` and the column. `p` and `q` are [2][DEEP * COLUMNS] in shared memory; the same where P
-   and Q are. Threads from COLUMNS on give up `sum` and `products`. Every thread comes here. */
+/* Over the places [begin, end) of column `column`: advances two chains, sum by P and products by P * Q, which are
+   expressions of the place `at` and the column. `p` and `q` are [2][DEEP * COLUMNS] in shared memory; the same where
+   P and Q are. Threads from COLUMNS on get no result in `sum` and `products`. Every thread must call it. */
 #define CHAINS(begin, end, exists, DEEP, p, q, P, Q, sum, products)                                          \
     for (int64_t tile = (begin) - (DEEP), turn = 1; tile < (end); tile += (DEEP), turn ^= 1) {               \
         int lane = D_THREAD() % COLUMNS;                                                                     \
@@ -106,8 +106,8 @@ static inline float chain_of(D_GLOBAL const float *x, int64_t begin, int64_t end
 
 #define COLUMN() (D_GROUP(0) * COLUMNS + D_THREAD() % COLUMNS)
 
-/* The tree of base/numbers/tree.h, as a binary counter: while leaves come in, a sum waits at level l if bit l of their number is
-   set. `waiting` has TREE_LEVELS places; loops over it are unrolled, so that it lies in registers. */
+/* The tree of base/numbers/tree.h, as a binary counter: while leaves come in, a sum waits at level l if bit l of
+   their number is set. `waiting` has TREE_LEVELS places; loops over it are unrolled, so that it lies in registers. */
 #define TREE_LEVELS 20
 
 static inline void tree_push(float *waiting, int leaf, float value)
@@ -115,7 +115,7 @@ static inline void tree_push(float *waiting, int leaf, float value)
     int carrying = 1;
     D_UNROLL for (int level = 0; level < TREE_LEVELS; level++)
     {
-        if (carrying) { /* not a break, which would keep compilers from unrolling */
+        if (carrying) { /* not a break, which would prevent unrolling */
             if (leaf >> level & 1) {
                 value = waiting[level] + value;
             } else {

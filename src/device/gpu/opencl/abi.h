@@ -1,6 +1,6 @@
-/* What of OpenCL 1.2 this program calls, as the specification has it: the interface is loaded at run time, so
- * that neither headers nor a library are needed to build. Names are the specification's; values are its
- * values.
+/* Declarations of the functions of OpenCL 1.2 that this program calls. The interface is loaded at run
+ * time, so that neither headers nor a library are needed to build. Names and values are those of the
+ * specification.
  */
 #ifndef TR_DEVICE_GPU_OPENCL_ABI_H
 #define TR_DEVICE_GPU_OPENCL_ABI_H
@@ -75,8 +75,8 @@ enum {
 };
 enum { CL_COMPLETE = 0 };
 
-/* Every function: result, name, its place in the table of functions that a driver gives its objects to begin
-   with (cl_khr_icd; the specification's headers have the order), parameters. */
+/* Every function: result, name, its place in the table of functions at the beginning of a driver's objects
+   (cl_khr_icd; the order is that of the specification's headers), parameters. */
 #define OPENCL_FUNCTIONS(X)                                                                                  \
     X(int32_t, clGetPlatformIDs, 0, (uint32_t, cl_platform *, uint32_t *))                                   \
     X(int32_t, clGetPlatformInfo, 1, (cl_platform, uint32_t, size_t, void *, size_t *))                      \

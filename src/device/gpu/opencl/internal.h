@@ -1,6 +1,5 @@
-/* What the OpenCL side of api.h is made of: the library (loader.c) and the devices that it knows (library.c),
- * sessions with one of them (opencl.c), its memory (memory.c), programs (programs.c) and lists of launches
- * (lists.c).
+/* The parts of the OpenCL side of api.h: the library (loader.c) and its devices (library.c), sessions with
+ * a device (opencl.c), its memory (memory.c), programs (programs.c) and lists of launches (lists.c).
  */
 #ifndef TR_DEVICE_GPU_OPENCL_INTERNAL_H
 #define TR_DEVICE_GPU_OPENCL_INTERNAL_H
@@ -11,16 +10,16 @@
 
 #include <pthread.h>
 
-/* The functions of the library; there once opencl_find() or opencl_describe() went well. */
+/* The functions of the library; valid after opencl_find() or opencl_describe() succeeded. */
 struct opencl_library {
 #define MEMBER(result, name, place, parameters) result(*name) parameters;
     OPENCL_FUNCTIONS(MEMBER)
 #undef MEMBER
-    char missing[512]; /* "", or what is, and why */
-    char driver[512];  /* "", or why NVIDIA's driver, which is here, cannot be loaded */
+    char missing[512]; /* "", or the missing library or function and the reason */
+    char driver[512];  /* "", or why NVIDIA's installed driver cannot be loaded */
 };
 extern struct opencl_library opencl_library;
-/* Loads it. TR_ENOTFOUND, with the reason in the words of the dynamic linker, where that fails. */
+/* Loads the library. TR_ENOTFOUND, with the dynamic linker's message, where that fails. */
 tr_status opencl_need_library(void);
 
 struct opencl_found {
@@ -29,9 +28,9 @@ struct opencl_found {
 };
 /* Device `number`, as gpu_api.describe counts. */
 tr_status opencl_find(int number, struct opencl_found *out);
-/* What arithmetic the device promises: bits CL_FP_*. */
+/* The arithmetic that the device promises: bits CL_FP_*. */
 uint64_t opencl_promises(cl_device device);
-/* A text from the device about itself. */
+/* A text that the device reports about itself. */
 void opencl_text_of(cl_device device, uint32_t what, char *text, size_t size);
 /* gpu_api.describe. */
 tr_status opencl_describe(int number, struct gpu_info *out);
@@ -43,21 +42,21 @@ struct opencl_list_functions {
 #undef MEMBER
 };
 
-/* A session: one queue computes; another one, behind marks of it, copies beside. */
+/* A session: one queue computes; another one copies concurrently, after marks of the first. */
 struct opencl_session {
     cl_device device;
     cl_context context;
     cl_queue queue;
-    cl_queue copies;     /* beside it; NULL: there were none yet */
+    cl_queue copies;     /* of copies beside it; NULL until the first one */
     uint64_t properties; /* of queues */
     struct opencl_pinned *pinned;
     struct opencl_list_functions lists;
     char name[96];
-    char notice[160]; /* what the driver said of itself last */
+    char notice[160]; /* the driver's last message */
 };
 
-/* A kernel, and the numbers of groups that it was launched with: some drivers compile it anew for larger or
-   smaller ones, and then only. */
+/* A kernel, and the numbers of groups that it was launched with: some drivers compile it again when a
+   launch is larger or smaller than all before it, and only then. */
 struct opencl_kernel {
     cl_program program;
     cl_kernel kernel;
@@ -66,7 +65,7 @@ struct opencl_kernel {
 
 struct opencl_range {
     size_t global[3], local[3], first[3];
-    const size_t *offset; /* `first`, or NULL: it is 0 */
+    const size_t *offset; /* `first`, or NULL where it is 0 */
 };
 
 /* The status of an error of OpenCL, with a message. */
@@ -74,19 +73,19 @@ tr_status opencl_failed(const struct opencl_session *session, const char *what, 
 int32_t opencl_set_arguments(cl_kernel kernel, const struct gpu_launch *launch);
 void opencl_set_range(const struct gpu_launch *launch, struct opencl_range *range);
 
-/* Whether a device has lists that may be launched again while they are under way. */
+/* Whether a device has lists that may be launched again while they run. */
 bool opencl_has_lists(cl_device device);
 /* Finds the functions of lists. */
 void opencl_find_lists(cl_platform platform, struct opencl_session *session);
-/* What exactness needs: the language rounds divisions and square roots as it likes otherwise. Where a device
-   does not promise to round them, which makes the option an error, kernels divide by themselves
-   (kernels/division.h). Options that trade bits for speed are never given. */
+/* The options for exactness: without them divisions and square roots need not be rounded correctly. Where
+   a device does not support this, the option would be an error, and kernels use kernels/division.h.
+   Options that trade exactness for speed are never given. */
 #define OPENCL_LANGUAGE "-cl-std=CL1.2 "
 #define OPENCL_STRICT   OPENCL_LANGUAGE "-cl-fp32-correctly-rounded-divide-sqrt "
 
-/* A marker behind all commands of the queue, which is flushed. An error of OpenCL. */
+/* A marker after all commands of the queue, which is flushed. An error of OpenCL. */
 int32_t opencl_mark(struct opencl_session *session, cl_event *event);
-/* Gives all memory of the host back that was not. */
+/* Frees all pinned memory that was not freed. */
 void opencl_release_pinned(struct opencl_session *session);
 
 /* Slots of gpu_api: of memory.c, */

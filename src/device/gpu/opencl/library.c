@@ -1,4 +1,4 @@
-/* The devices that OpenCL knows here, and what they say of themselves. */
+/* The devices that OpenCL finds here, and their properties. */
 #include "device/gpu/opencl/internal.h"
 
 #include "base/fail.h"
@@ -12,8 +12,8 @@
 
 #define MOST_PLATFORMS 32
 #define MOST_DEVICES   64
-/* The platform that keeps what it compiled, each kernel for the numbers of groups that it was launched with;
-   for a binary it compiles all kernels once more. */
+/* A platform that keeps compiled kernels between runs, each for the numbers of groups of its launches; for
+   a binary it compiles all kernels again. */
 #define POCL "Portable Computing Language"
 
 static uint64_t number_of(cl_device device, uint32_t what)
@@ -42,7 +42,7 @@ void opencl_text_of(cl_device device, uint32_t what, char *text, size_t size)
     snprintf(text, size, "%.*s", (int)(size - 1), begin);
 }
 
-/* All devices, those that are no processors first. */
+/* All devices, with those that are not processors first. */
 static int list_devices(struct opencl_found list[MOST_DEVICES])
 {
     cl_platform platforms[MOST_PLATFORMS];
@@ -72,8 +72,8 @@ static int list_devices(struct opencl_found list[MOST_DEVICES])
 
 tr_status opencl_find(int number, struct opencl_found *out)
 {
-    /* One thread after the other: drivers make their devices when they are first asked, and tell others who
-       ask meanwhile that they have none. */
+    /* One thread at a time: drivers create their devices at the first request, and report none to threads
+       that ask meanwhile. */
     static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
     struct opencl_found list[MOST_DEVICES];
     TR_TRY(opencl_need_library());
@@ -92,7 +92,7 @@ tr_status opencl_find(int number, struct opencl_found *out)
     return TR_OK;
 }
 
-/* Where it is plugged in, as the extension or NVIDIA's own numbers tell it; else "". */
+/* Its bus address, from the extension or NVIDIA's own queries; else "". */
 static void find_place(cl_device device, struct gpu_info *info)
 {
     uint32_t place[4] = {0}; /* domain, bus, device, function */
@@ -111,9 +111,9 @@ static void find_place(cl_device device, struct gpu_info *info)
     snprintf(info->place, sizeof info->place, "%04x:%02x:%02x.%x", place[0], place[1], place[2], place[3]);
 }
 
-/* What exact arithmetic needs that no kernel can do without, and what it is called. Other promises may be
-   missing: kernels divide by themselves then (kernels/division.h), and the self-test tries fused
-   multiply-adds, and finds who flushes subnormal numbers. */
+/* Promises of exact arithmetic that kernels cannot do without, with their names. Other promises may be
+   missing: then kernels divide by themselves (kernels/division.h), and the self-test checks fused
+   multiply-adds and whether subnormal numbers are flushed. */
 static const struct {
     uint64_t bit;
     const char *name;
@@ -161,7 +161,7 @@ static void fill_info(const struct opencl_found *found, struct gpu_info *info)
     info->unified = info->processor || number_of(found->device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     find_place(found->device, info);
     info->keeps_programs = strcmp(info->platform, POCL) == 0;
-    /* pocl takes them apart again, and needs as long */
+    /* pocl replays them launch by launch, so they save no time */
     info->lists = !info->processor && opencl_has_lists(found->device);
     find_refusal(found->device, info);
 }

@@ -1,7 +1,7 @@
 /* Lists of launches in OpenCL: command buffers (cl_khr_command_buffer).
  *
- * Each launch of a list has a kernel object of its own: pocl up to 4.0 replays a launch with the arguments
- * that its kernel object has by then, not with those that were recorded.
+ * Each launch of a list has a separate kernel object: pocl up to 4.0 replays a launch with the current
+ * arguments of its kernel object, not with the recorded ones.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -15,7 +15,7 @@
 
 struct opencl_list {
     cl_list commands;
-    bool launched; /* once, at least */
+    bool launched; /* at least once */
     int count;
     cl_kernel kernels[];
 };
@@ -31,7 +31,7 @@ static bool is_announced(cl_device device)
     if (!names) return false;
     if (cl.clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, bytes, names, NULL) == CL_SUCCESS)
         for (const char *at = names; (at = strstr(at, EXTENSION)) != NULL && !announced;) {
-            at += strlen(EXTENSION); /* names of others begin like it */
+            at += strlen(EXTENSION); /* names of other extensions begin with it */
             announced = *at == ' ' || *at == '\0';
         }
     tr_free(names);
@@ -111,7 +111,7 @@ tr_status opencl_build_list(void *session_, const struct gpu_launch *launches, i
     return TR_OK;
 }
 
-/* A driver may compile kernels when it first enqueues them so. */
+/* A driver may compile kernels when it first enqueues a list. */
 tr_status opencl_launch_list(void *session_, void *list_)
 {
     struct opencl_session *session = session_;

@@ -1,10 +1,10 @@
-/* OpenCL's functions, loaded when a device is first asked for: from the loader that all drivers share
- * (libOpenCL.so.1), or, where it is missing or knows no driver, from NVIDIA's driver itself. Containers often
- * have that, and nothing in /etc/OpenCL/vendors that tells the loader of it.
+/* OpenCL's functions, loaded when a device is first requested: from the loader that all drivers share
+ * (libOpenCL.so.1) or, where it is missing or finds no driver, from NVIDIA's driver itself. Containers
+ * often have that driver but no file in /etc/OpenCL/vendors that names it.
  *
- * A driver offers clIcdGetPlatformIDsKHR by clGetExtensionFunctionAddress alone (cl_khr_icd). Its other
- * functions stand in the table that each of its objects begins with; a driver of version 2 of that extension
- * finds them by name.
+ * A driver gives clIcdGetPlatformIDsKHR only by clGetExtensionFunctionAddress (cl_khr_icd). Its other
+ * functions are in the table at the beginning of each of its objects; a driver of version 2 of that
+ * extension gives them by name.
  */
 #include "device/gpu/opencl/internal.h"
 
@@ -75,7 +75,7 @@ typedef void *(*get_address)(const char *name);
 typedef void *(*get_address_for)(cl_platform platform, const char *name);
 typedef int32_t (*list_platforms)(uint32_t most, cl_platform *platforms, uint32_t *count);
 
-/* The functions of a driver that gave these platforms; false where one is missing. */
+/* Gets the functions of the driver of these platforms; false where one is missing. */
 static bool take_functions(get_address get, struct opencl_library *found)
 {
     void *by_name = get("clIcdGetFunctionAddressForPlatformKHR");
@@ -92,7 +92,7 @@ static bool take_functions(get_address get, struct opencl_library *found)
     return all;
 }
 
-/* Whether NVIDIA's driver is there and has platforms: then they are what this process knows. */
+/* Whether NVIDIA's driver is installed and has platforms: then this process uses them. */
 static bool use_driver(void)
 {
     get_address get;

@@ -1,5 +1,6 @@
-/* The OpenCL side of api.h: sessions, and the order of what they do. One queue computes; another one, after
- * marks of it, copies beside. */
+/* The OpenCL side of api.h: sessions, and the order of their commands. One queue computes; another one
+ * copies concurrently, after marks of the first.
+ */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "device/gpu/opencl/internal.h"
@@ -31,7 +32,7 @@ tr_status opencl_failed(const struct opencl_session *session, const char *what, 
     }
 }
 
-/* Called by drivers, from any thread, when something goes wrong. */
+/* Called by drivers, from any thread, when an error occurs. */
 static void notice(const char *text, const void *information, size_t bytes, void *user)
 {
     struct opencl_session *session = user;
@@ -94,7 +95,7 @@ static tr_status opencl_wait(void *session_)
     return opencl_failed(session, "computing", error);
 }
 
-/* Where there are copies beside, after them, too: their queue keeps order. */
+/* With copies beside the queue, after them too: recording in their queue waits for both. */
 static tr_status opencl_record(void *session_, void **out)
 {
     struct opencl_session *session = session_;
@@ -120,13 +121,13 @@ static tr_status opencl_reached(void *session_, void *event, bool *out)
     return opencl_failed(session, "computing", error);
 }
 
-/* A mark was sent off when it was made. */
+/* A mark was flushed when it was made. */
 static tr_status opencl_wait_for(void *session, void *event)
 {
     bool reached;
     cl_event mark = event;
     int32_t error = cl.clWaitForEvents(1, &mark);
-    TR_TRY(opencl_reached(session, event, &reached)); /* which knows the reason */
+    TR_TRY(opencl_reached(session, event, &reached)); /* which gives the reason */
     return opencl_failed(session, "computing", error);
 }
 

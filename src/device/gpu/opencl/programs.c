@@ -118,7 +118,7 @@ void opencl_free_kernel(void *session, void *kernel_)
     tr_free(kernel);
 }
 
-/* Whether a launch of so many groups may be one that a driver compiles for. */
+/* Whether a driver may compile for a launch of so many groups. */
 static bool is_new(struct opencl_kernel *kernel, const uint32_t groups[3])
 {
     uint32_t most = groups[0];

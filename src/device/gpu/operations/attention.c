@@ -14,7 +14,7 @@
 
 #define MOST_WINDOW (1 << 29) /* the kernel adds it to numbers of tokens */
 
-/* A group's queries and keys; `sums`: columns that it forms, at least 32 and at most so many. */
+/* A group's queries and keys; `sums`: most columns that it computes, at least 32. */
 struct tile {
     int queries, keys, rows, sums;
 };
@@ -28,7 +28,8 @@ static uint32_t threads_of(const struct tile *tile)
     return (uint32_t)(tile->queries / tile->rows * (tile->keys / 4));
 }
 
-/* Where keys are older than the queries, text is generated, token by token. Bits do not depend on it. */
+/* Where keys are older than the queries, text is generated token by token. Bits do not depend on the
+   choice. */
 static const struct tile *choose(tr_device *device, const struct tr_attention *at)
 {
     enum { SHARED = 28 << 10 };
@@ -38,14 +39,14 @@ static const struct tile *choose(tr_device *device, const struct tr_attention *a
     return fits && !info->processor ? &large : &small;
 }
 
-/* Begins a launch for `heads` heads of an example, with the arguments that the kernels have in common;
- *groups for each tile of queries, or keys. */
+/* Begins a launch for `heads` heads of an example, with the arguments that all the kernels take; *groups
+   for each tile of queries, or keys. */
 static void begin(struct gpu_call *call, tr_device *device, const char *kernel, const struct tr_attention *at,
                   int64_t heads, int64_t *groups)
 {
     const struct tile *tile = choose(device, at);
     char options[64];
-    /* Compilers for processors take ten seconds and more for each variant: they get one. */
+    /* Compilers for processors take ten seconds or more for each variant, so these get only one. */
     int sums = 32, most = gpu_info_of(device)->processor ? sums : tile->sums;
     while (sums < at->size && sums < most) sums *= 2;
     snprintf(options, sizeof options, "-DBQ=%d -DBK=%d -DPM=%d -DSIZE=%d", tile->queries, tile->keys,
@@ -74,8 +75,8 @@ static void begin(struct gpu_call *call, tr_device *device, const char *kernel, 
     gpu_memory(call, at->rate > 0 ? at->scalars : NULL, sizeof(uint32_t));
 }
 
-/* Runs it. How many tiles an example has, only the device knows: groups go from tile to tile, as many as keep
-   it busy. */
+/* Runs it. Only the device knows how many tiles an example has: groups loop over tiles, and there are
+   enough to keep the device busy. */
 static tr_status run(struct gpu_call *call, tr_device *device, int64_t groups)
 {
     enum { MOST = 256, GROUPS_OF_A_UNIT = 8 };
@@ -149,7 +150,7 @@ tr_status gpu_rotary(tr_device *device, const struct tr_op_rotary *a)
     gpu_array(&call, a->offset);
     gpu_array(&call, (const double *)there);
     gpu_array(&call, a->x);
-    /* Lines go from token to token: how many there are, only the device knows. */
+    /* Lines loop over tokens, whose number only the device knows. */
     int64_t lines = gpu_groups((int64_t)gpu_info_of(device)->units * THREADS_OF_A_UNIT, half);
     return gpu_run_lines(&call, shift, a->examples > 0 ? lines : 0, half);
 }

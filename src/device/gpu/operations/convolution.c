@@ -1,4 +1,4 @@
-/* Convolutions and their gradients: products whose places are looked up, see conv_plan.h. */
+/* Convolutions and their gradients: products with tables of places, see conv_plan.h. */
 #include "device/gpu/conv_plan.h"
 #include "device/gpu/internal.h"
 #include "device/gpu/operations/operations.h"
@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-/* A plan on the device, kept for its life: there are as many as convolutions in the networks that it
- * computes. */
+/* A plan on the device, kept for its life: there are as many as different convolutions in its networks. */
 struct gpu_kept_plan {
     struct gpu_conv_shape shape;
     int32_t sets;
@@ -65,7 +64,7 @@ static int64_t image_out(const struct tr_sliding_window *w, int32_t channels)
     return (int64_t)w->out_h * w->out_w * channels;
 }
 
-/* Structures that are compared as bytes begin as zeros. */
+/* Structures that are compared as bytes must begin as zeros. */
 static struct gpu_conv_shape shape_of(enum gpu_conv kind, int32_t in_c, int32_t out_c,
                                       const struct tr_sliding_window *window)
 {

@@ -1,4 +1,4 @@
-/* Operations on each number by itself. */
+/* Elementwise operations. */
 #include "device/gpu/gpu.h"
 #include "device/gpu/lanes.h"
 #include "device/gpu/operations/operations.h"

@@ -6,8 +6,8 @@
 
 #include "base/fail.h"
 
-/* The mean over groups of what `sums` [rows][channels] sums up, or 1 / sqrt(mean + epsilon) where `inverse`.
- */
+/* The mean over groups of the values summed in `sums` [rows][channels], or 1 / sqrt(mean + epsilon) where
+   `inverse`. */
 static tr_status mean_of_groups(tr_device *device, const struct tr_op_group_norm_forward *a,
                                 const float *sums, bool inverse, float *out)
 {

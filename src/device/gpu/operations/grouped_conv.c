@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 
-/* Numbers of an image are counted in 32 bits. */
+/* Kernels count the numbers of an image in 32 bits. */
 static tr_status begin(struct gpu_call *call, tr_device *device, const char *kernel, int64_t first,
                        int32_t in_c, int32_t out_c, int32_t groups, const struct tr_sliding_window *w)
 {

@@ -1,4 +1,4 @@
-/* Images with their labels, rows that are gathered as they are, and dropout. */
+/* Images with their labels, gathered rows, and dropout. */
 #include "device/gpu/gpu.h"
 #include "device/gpu/operations/operations.h"
 
@@ -91,7 +91,7 @@ tr_status gpu_mix_images(tr_device *device, const struct tr_op_mix_images *a)
     return gpu_run(&call, gpu_groups(values, gpu_threads(device)), gpu_walkers(a->rows), 1);
 }
 
-/* Groups that share an example whose length only the device knows. */
+/* Groups that share an example, whose length only the device knows. */
 #define SHARERS 4
 
 tr_status gpu_gather_rows(tr_device *device, const struct tr_op_gather_rows *a)

@@ -37,10 +37,10 @@ tr_status gpu_rms_norm_forward(tr_device *device, const struct tr_op_rms_norm_fo
     return gpu_run_lanes(&call, a->rows);
 }
 
-/* What the gradients of scale and shift follow from. */
+/* Operands of the gradients of scale and shift. */
 struct scaled {
     int64_t spatial, width;
-    bool per_row; /* statistics are of rows, else of microbatches */
+    bool per_row; /* statistics are per row, else per microbatch */
     const float *x, *mean, *inv, *dy;
     float *average;        /* or NULL */
     float *dgamma, *dbeta; /* dbeta: or NULL */
@@ -139,7 +139,7 @@ tr_status gpu_rms_norm_backward(tr_device *device, const struct tr_op_rms_norm_b
 
 /* ---- channels ---- */
 
-/* The most places (rows * spatial) that a microbatch has. */
+/* The most places (rows * spatial) of a microbatch. */
 static int64_t most_places(const struct tr_cut *cut, int64_t spatial)
 {
     int64_t most = 0;

@@ -1,5 +1,5 @@
-/* The operations that have kernels: those that device/ops.h asks of all devices. One without does not link.
- */
+/* The operations that have kernels: those that device/ops.h requires of all devices. One without does not
+   link. */
 #ifndef TR_DEVICE_GPU_OPERATIONS_H
 #define TR_DEVICE_GPU_OPERATIONS_H
 

@@ -1,11 +1,12 @@
-/* Long short-term memory, gated recurrent units: all steps of an example in one launch. */
+/* Long short-term memory, gated recurrent units: all rows of an example in one launch. */
 #include "device/gpu/gpu.h"
 #include "device/gpu/operations/operations.h"
 
 #include "base/fail.h"
 
-/* Examples that share a group, and so what it reads of the weights: many where that leaves work for all
- * units. */
+/* Examples that share a group, and so its reads of the weights: many, if that leaves enough work for all
+ * compute units.
+ */
 static int64_t sharing(tr_device *device, int64_t examples, const char **options)
 {
     bool many = examples >= 8 * (int64_t)gpu_info_of(device)->units;

@@ -110,9 +110,9 @@ tr_status gpu_pool_rows_backward(tr_device *device, const struct tr_op_pool_rows
     return gpu_run_lines(&call, shift, a->examples, a->width);
 }
 
-/* ---- each row by itself: the host does not know how many an example has ---- */
+/* ---- row by row: the host does not know how many an example has ---- */
 
-/* Lines of threads that share the rows of an example: as many as keep the device busy. */
+/* Lines of threads that share the rows of an example: enough to keep the device busy. */
 static int32_t sharers_of(tr_device *device, int64_t examples, int64_t width)
 {
     enum { MOST = 256, THREADS_OF_A_UNIT = 2048 };
@@ -121,7 +121,8 @@ static int32_t sharers_of(tr_device *device, int64_t examples, int64_t width)
     return (int32_t)(sharers < MOST ? sharers : MOST);
 }
 
-/* Begins a kernel whose parameters begin with (examples, width, shift, sharers); *lines is what to run. */
+/* Begins a kernel whose first parameters are (examples, width, shift, sharers); *lines is the number to
+   run. */
 static void begin_rows(struct gpu_call *call, tr_device *device, const char *kernel, int64_t examples,
                        int64_t width, int *shift, int64_t *lines)
 {

@@ -1,4 +1,4 @@
-/* The optimizer: update rules, and what clipping by norm needs. */
+/* The optimizer: update rules, and the sums for clipping by norm. */
 #include "device/gpu/gpu.h"
 #include "device/gpu/lanes.h"
 #include "device/gpu/operations/operations.h"

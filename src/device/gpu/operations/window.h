@@ -13,7 +13,7 @@ static inline void gpu_window(struct gpu_call *call, const struct tr_sliding_win
     for (size_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++) gpu_int(call, parameters[i]);
 }
 
-/* Threads for the `values` of an image; groups walk through the images. */
+/* Threads for the `values` of an image; groups loop over the images. */
 static inline tr_status gpu_run_images(struct gpu_call *call, int64_t values, int64_t rows)
 {
     return gpu_run(call, gpu_groups(values, call->launch.threads), gpu_walkers(rows), 1);

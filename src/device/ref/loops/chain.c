@@ -4,10 +4,10 @@
 
 #include <math.h>
 
-/* Without FMA instructions fmaf() is a call into the C library, correctly rounded but 20 times slower. The
-   loops are therefore compiled twice and the machine takes the one that it can run; since fmaf() has one
-   right answer, the bits cannot differ. (Not under ThreadSanitizer: GCC instruments what chooses, which runs
-   before the sanitizer is there.) */
+/* Without FMA instructions fmaf() is a call into the C library, correctly rounded but 20 times slower. So
+   the loops are compiled twice, and the program selects the version that the machine supports; since
+   fmaf() is correctly rounded, both give the same bits. (Not under ThreadSanitizer: GCC instruments the
+   resolver function, which runs before the sanitizer is initialized.) */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&                 \
     !defined(__SANITIZE_THREAD__)
 #define WITH_FMA_WHERE_POSSIBLE __attribute__((target_clones("fma", "default")))

@@ -5,11 +5,11 @@
 #include "device/ops.h"
 #include "trireme/status.h"
 
-/* Adds what a microbatch of the cut contributes to `leaf`, which holds +0 on entry. */
+/* Adds the contribution of a microbatch of the cut to `leaf`, which holds +0 on entry. */
 typedef void (*ref_leaf)(const void *arguments, int32_t microbatch, float *leaf);
 
-/* Writes every node of the cut: node j, `width` floats, at out + j * cut->stride. TR_ENOMEM when the leaves
-   find no memory. Any thread. */
+/* Writes every node of the cut: node j, `width` floats, at out + j * cut->stride. TR_ENOMEM when there is
+   no memory for the leaves. Any thread. */
 tr_status ref_tree(const struct tr_cut *cut, int64_t width, ref_leaf leaf, const void *arguments, float *out);
 
 /* Rows of the whole cut. */

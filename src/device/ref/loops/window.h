@@ -1,4 +1,4 @@
-/* Which input pixels an output pixel of a convolution or pool reads. */
+/* The input pixels that an output pixel of a convolution or pool reads. */
 #ifndef TR_DEVICE_REF_WINDOW_H
 #define TR_DEVICE_REF_WINDOW_H
 
