@@ -127,7 +127,9 @@
     X(advance)                                                                                               \
     X(augment_images)                                                                                        \
     X(augment_labels)                                                                                        \
-    X(mix_images)
+    X(mix_images)                                                                                            \
+    X(contrastive_error)                                                                                     \
+    X(triplet_error)
 
 /* Operations of host devices that others may lack; those refuse networks that need them, by name. An
    operation without kernels for GPUs is listed here. */

@@ -96,6 +96,23 @@ const struct tr_option tr_loss_options[] = {
      .flags = TR_OPTION_QUIET,
      .only = 1u << TR_LOSS_poisson,
      .help = "added to a rate before its logarithm, with `logs: false`"},
+    {.key = "margin",
+     .type = TR_OPTION_FLOAT,
+     .offset = offsetof(struct tr_loss, margin),
+     .fallback = "1",
+     .least = 0,
+     .most = INFINITY,
+     .flags = TR_OPTION_QUIET | TR_OPTION_ABOVE_LEAST,
+     .only = 1u << TR_LOSS_contrastive | 1u << TR_LOSS_triplet,
+     .help = "distance up to which different pairs are driven apart; with `triplet` what the distance of the "
+             "unlike is to be greater"},
+    {.key = "squared",
+     .type = TR_OPTION_BOOL,
+     .offset = offsetof(struct tr_loss, squared),
+     .fallback = "true",
+     .flags = TR_OPTION_QUIET,
+     .only = 1u << TR_LOSS_triplet,
+     .help = "distances are squared, as in the paper; else they are Euclidean, as PyTorch's are"},
 };
 const int32_t tr_loss_option_count = TR_OPTION_COUNT(tr_loss_options);
 
@@ -141,6 +158,9 @@ static tr_status read_heads(const tr_config *list, struct tr_loss *loss)
     loss->head_count = count;
     for (int32_t i = 0; i < count; i++) {
         TR_TRY(read_one(table, HEAD_OPTIONS, tr_config_at(list, i), &loss->head[i]));
+        if (tr_loss_embeds(&loss->head[i]))
+            return tr_config_fail(TR_EUNSUPPORTED, tr_config_at(list, i), "%s stands alone, not among others",
+                                  tr_loss_class_of(&loss->head[i])->name);
         if (loss->head[i].per == TR_LOSS_PER_PIXEL)
             return tr_config_fail(TR_EUNSUPPORTED, tr_config_at(list, i),
                                   "a loss per pixel stands alone, not among others");
@@ -197,10 +217,9 @@ bool tr_loss_answers(const struct tr_loss *loss)
 
 static struct tr_answer_part part_of(const struct tr_loss *loss, int64_t outputs)
 {
-    const struct tr_loss_class *class = tr_loss_class_of(loss);
-    const struct tr_answer_part part = {tr_loss_scores_classes(loss) ? TR_ANSWER_CLASSES
-                                        : class->answers             ? TR_ANSWER_YES
-                                                                     : TR_ANSWER_VALUES,
+    const struct tr_answer_part part = {tr_loss_scores_classes(loss)      ? TR_ANSWER_CLASSES
+                                        : tr_loss_has_probabilities(loss) ? TR_ANSWER_YES
+                                                                          : TR_ANSWER_VALUES,
                                         outputs, tr_loss_is_of_logs(loss)};
     return part;
 }
@@ -216,6 +235,7 @@ int32_t tr_loss_parts(const struct tr_loss *loss, int64_t outputs, struct tr_ans
 int64_t tr_loss_targets(const struct tr_loss *loss, int64_t outputs)
 {
     int64_t sum = 0;
+    if (tr_loss_embeds(loss)) return 0;
     if (loss->kind != TR_LOSS_heads)
         return tr_loss_class_of(loss)->classifies ? 0 : outputs / tr_loss_each(loss);
     for (int32_t i = 0; i < loss->head_count; i++) sum += tr_loss_head_targets(&loss->head[i]);

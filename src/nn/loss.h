@@ -18,6 +18,8 @@ struct tr_loss {
     struct tr_float_list quantiles; /* of quantile */
     bool logs;                      /* of poisson: outputs are logarithms of rates */
     float epsilon;                  /* of poisson, added to rates */
+    float margin;                   /* of contrastive and triplet */
+    bool squared;                   /* of triplet: distances are squared */
     bool mixes;                     /* in training classes are compared with as rows of probabilities */
     /* Of one among several losses: how many of the network's outputs are its, and what it counts. */
     int64_t outputs;
@@ -70,6 +72,7 @@ struct tr_loss_class {
     bool smooths;    /* takes label_smoothing */
     bool distils;    /* a teacher may have a share in it */
     bool mixes;      /* can compare with mixtures of two labels */
+    int32_t embeddings; /* the output is so many vectors, whose distances are judged; 0: it is none */
     /* Checks the output's shape. NULL: all will do. */
     tr_status (*check)(const struct tr_loss *loss, const struct tr_shape *output);
     /* As tr_loss_run(). */
@@ -87,7 +90,8 @@ static inline const struct tr_loss_class *tr_loss_class_of(const struct tr_loss 
 /* Whether outputs are scores of classes that exclude each other, whatever they are compared with. */
 static inline bool tr_loss_scores_classes(const struct tr_loss *loss)
 {
-    return tr_loss_class_of(loss)->classifies || tr_loss_class_of(loss)->soft;
+    const struct tr_loss_class *class = tr_loss_class_of(loss);
+    return (class->classifies && class->embeddings == 0) || class->soft;
 }
 
 extern const struct tr_option tr_loss_options[];
@@ -101,6 +105,16 @@ void tr_loss_release(struct tr_loss *loss);
 tr_status tr_loss_dump(const struct tr_loss *loss, struct tr_text *text);
 /* Whether answers are right or wrong. */
 bool tr_loss_answers(const struct tr_loss *loss);
+/* Whether outputs are vectors whose distances are judged, and no answers themselves. */
+static inline bool tr_loss_embeds(const struct tr_loss *loss)
+{
+    return tr_loss_class_of(loss)->embeddings > 0;
+}
+/* Whether there are probabilities among what people get of outputs. */
+static inline bool tr_loss_has_probabilities(const struct tr_loss *loss)
+{
+    return tr_loss_answers(loss) && !tr_loss_embeds(loss);
+}
 /* The meaning of outputs, and the form in which people get them: values as they are; the probabilities of
    classes that exclude each other; the probability of yes for each question. */
 enum tr_answer_kind { TR_ANSWER_VALUES, TR_ANSWER_CLASSES, TR_ANSWER_YES };
@@ -110,7 +124,7 @@ struct tr_answer_part {
     bool logs; /* outputs are logarithms of the values */
 };
 /* The parts of so many outputs in their order, one for each loss; returns how many. There are probabilities
-   where tr_loss_answers(). */
+   where tr_loss_has_probabilities(). */
 int32_t tr_loss_parts(const struct tr_loss *loss, int64_t outputs, struct tr_answer_part part[TR_LOSS_HEADS]);
 /* Of which output k of one loss is compared with target k / tr_loss_each(). */
 static inline int64_t tr_loss_each(const struct tr_loss *loss)

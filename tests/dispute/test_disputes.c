@@ -314,6 +314,30 @@ static const char turned[] = "name: turned\n"
                              "loss: {per: pixel}\n"
                              "optimizer: {rule: sgd, rate: 1e-1}\n"
                              "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
+static const char pairs[] = "name: pairs\n"
+                            "seed: 4\n"
+                            "data:\n"
+                            "  train: {csv: {path: columns.csv, label_columns: [yes], skip_columns: [kind, "
+                            "rough, fine, no]}}\n"
+                            "layers:\n"
+                            "  - slice: {begin: 0, size: 2, name: left}\n"
+                            "  - slice: {begin: 2, size: 2, from: input, name: right}\n"
+                            "  - dense: {units: 3, activation: tanh, from: left, name: one}\n"
+                            "  - dense: {units: 3, activation: tanh, from: right, share: one, name: other}\n"
+                            "  - concat: {from: [one, other]}\n"
+                            "loss: {kind: contrastive, margin: 2}\n"
+                            "optimizer: {rule: momentum, rate: 1e-1}\n"
+                            "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
+static const char triples[] = "name: triples\n"
+                              "seed: 4\n"
+                              "data:\n"
+                              "  train: {csv: {path: columns.csv, label: none}}\n"
+                              "layers:\n"
+                              "  - dense: {units: 5, activation: tanh}\n"
+                              "  - dense: 9\n"
+                              "loss: {kind: triplet, margin: 2, squared: false}\n"
+                              "optimizer: {rule: momentum, rate: 1e-2}\n"
+                              "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
 static const struct own_family {
     struct family family;
     const char *model;
@@ -321,7 +345,8 @@ static const struct own_family {
     {{"sentences", NULL, {NULL}, {NULL}}, sentences}, {{"pictures", NULL, {NULL}, {NULL}}, pictures},
     {{"columns", NULL, {NULL}, {NULL}}, columns},     {{"counts", NULL, {NULL}, {NULL}}, counts},
     {{"light", NULL, {NULL}, {NULL}}, light},         {{"pixels", NULL, {NULL}, {NULL}}, pixels},
-    {{"mixed", NULL, {NULL}, {NULL}}, mixed},         {{"turned", NULL, {NULL}, {NULL}}, turned}};
+    {{"mixed", NULL, {NULL}, {NULL}}, mixed},         {{"turned", NULL, {NULL}, {NULL}}, turned},
+    {{"pairs", NULL, {NULL}, {NULL}}, pairs},         {{"triples", NULL, {NULL}, {NULL}}, triples}};
 #define OWN_FAMILIES ((int)(sizeof own_families / sizeof own_families[0]))
 
 /* No step has these, or no number of theirs goes on. */

@@ -115,6 +115,24 @@ def losses():
     }
     for name, (target, file, ours, theirs) in cases.items():
         judge(name, lambda: Numbers(4), data.format(file), layers, ours, [x], target, theirs)
+    same = array("same.npy", random.integers(0, 2, COUNT))
+
+    def contrastive(y, t):
+        away = torch.pairwise_distance(y[:, :2], y[:, 2:], eps=0)
+        return (t * away**2 / 2 + (1 - t) * torch.relu(0.8 - away) ** 2 / 2).mean()
+
+    def squared(y, t):
+        anchor, like, unlike = y.split(2, 1)
+        return torch.relu(((anchor - like) ** 2).sum(1) - ((anchor - unlike) ** 2).sum(1) + 1).mean()
+
+    pairs = "[{dense: {units: 9, activation: tanh}}, {dense: 4}]"
+    triples = "[{dense: {units: 9, activation: tanh}}, {dense: 6}]"
+    judge("contrastive", lambda: Numbers(4), data.format("same.npy"), pairs, "{kind: contrastive, margin: 0.8}", [x], same,
+          contrastive)
+    judge("triplet", lambda: Numbers(6), data.format("same.npy"), triples, "triplet", [x], same, squared)
+    judge("triplet-distances", lambda: Numbers(6), data.format("same.npy"), triples,
+          "{kind: triplet, margin: 0.5, squared: false}", [x], same,
+          lambda y, t: F.triplet_margin_loss(*y.split(2, 1), margin=0.5, eps=0))
     rates = "[{dense: {units: 9, activation: tanh}}, {dense: {units: 4, activation: sigmoid}}]"
     judge("poisson-rates", lambda: Rates(4), data.format("counts.npy"), rates, "{kind: poisson, logs: false}", [x], counts,
           lambda y, t: F.poisson_nll_loss(y, t, log_input=False, eps=float(np.float32(1e-8))))

@@ -316,6 +316,24 @@ const struct network networks[] = {
      "- dense: {units: 4, activation: sigmoid}\n"
      "- dense: 2\n"
      "loss: poisson\n"},
+    {"pairs by their distance", "8", 0,
+     "layers:\n"
+     "- slice: {begin: 0, size: 4, name: left}\n"
+     "- slice: {begin: 4, size: 4, from: input, name: right}\n"
+     "- dense: {units: 5, activation: tanh, from: left, name: one}\n"
+     "- dense: {units: 5, activation: tanh, from: right, share: one, name: other}\n"
+     "- concat: {from: [one, other]}\n"
+     "loss: {kind: contrastive, margin: 2}\n"},
+    {"triples by their distances", "4", 0,
+     "layers:\n"
+     "- dense: {units: 5, activation: tanh}\n"
+     "- dense: 9\n"
+     "loss: {kind: triplet, margin: 4}\n"},
+    {"triples by their own distances", "4", 0,
+     "layers:\n"
+     "- dense: {units: 5, activation: tanh}\n"
+     "- dense: 6\n"
+     "loss: {kind: triplet, margin: 4, squared: false}\n"},
     {"several losses", "5", 0,
      "layers:\n"
      "- dense: {units: 4, activation: tanh, name: a}\n"

@@ -56,6 +56,31 @@ static void write_shares(const char *name, bool certain, const char *spoilt)
     write_and_free(name, &text);
 }
 
+/* Three points of the plane: an anchor, one of its class (by the angle), one of another; then whether the
+   first two are `same` in a table of pairs, which is every second time so. */
+static void write_points(const char *name, bool pairs)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    double at[3][2];
+    int kind[3];
+    tr_text_add(&text, pairs ? "ax,ay,bx,by,same,kind\n" : "ax,ay,bx,by,cx,cy,kind\n");
+    for (int i = 0; i < COUNT; i++) {
+        bool right;
+        do {
+            for (int k = 0; k < 3; k++) {
+                at[k][0] = 2 * draw() - 1;
+                at[k][1] = 2 * draw() - 1;
+                kind[k] = at[k][0] > 0.2 ? 0 : at[k][1] > 0 ? 1 : 2;
+            }
+            right = (kind[0] == kind[1]) == (!pairs || i % 2) && (pairs || kind[0] != kind[2]);
+        } while (!right);
+        for (int k = 0; k < (pairs ? 2 : 3); k++) tr_text_addf(&text, "%.5f,%.5f,", at[k][0], at[k][1]);
+        if (pairs) tr_text_add(&text, kind[0] == kind[1] ? "yes," : "no,");
+        tr_text_addf(&text, "%d\n", kind[0]);
+    }
+    write_and_free(name, &text);
+}
+
 static int make_place(void **state)
 {
     (void)state;
@@ -65,6 +90,8 @@ static int make_place(void **state)
     write_shares("certain.csv", true, NULL);
     write_shares("above.csv", false, ",0.9,0.3,0.2");
     write_shares("negative.csv", false, ",1.1,-0.1,0");
+    write_points("pairs.csv", true);
+    write_points("triples.csv", false);
     tr_text_add(&model, "name: losses\n"
                         "data: {train: {csv: {path: shares.csv, label: value, label_columns: [p, q, r], "
                         "skip_columns: [kind]}}}\n"
@@ -255,12 +282,114 @@ static void test_counts(void **state)
     expect_message(&outcome, "did you mean \"poisson\"?");
 }
 
+/* ---- pairs and triples ---- */
+
+#define TOWER(name, begin, shared)                                                                           \
+    "{slice: {begin: " begin ", size: 2, from: input}}, {dense: {units: 12, activation: tanh, " shared       \
+    "}}, {dense: {units: 3, name: " name
+#define PAIR                                                                                                 \
+    "layers=[" TOWER("one", "0", "name: wide") "}}, " TOWER("two", "2", "share: wide") ", share: one}}, "    \
+                                                                                       "{concat: [one]}]"
+#define TRIPLE                                                                                               \
+    "layers=[" TOWER("one", "0", "name: wide") "}}, " TOWER(                                                 \
+        "two", "2", "share: wide") ", share: one}}, " TOWER("three", "4",                                    \
+                                                            "share: wide") ", share: one}}, {concat: "       \
+                                                                           "{from: [one, two, three]}}]"
+/* Six outputs are two vectors or three. Towers that share stay on one process; this network can be cut. */
+#define PLAIN   "layers=[{dense: {units: 12, activation: tanh}}, {dense: 6}]"
+#define PAIRS   "data.train.csv={path: pairs.csv, label_columns: same, skip_columns: kind}"
+#define TRIPLES "data.train.csv={path: triples.csv, label: none, skip_columns: kind}"
+#define LONG    "train.steps=400"
+
+/* Concatenated towers, in the order of the names: [one, two] is what `concat: [one]` gives of the last layer
+ * two. */
+static void test_pairs(void **state)
+{
+    (void)state;
+    const char *loss = "loss={kind: contrastive, margin: 1.5}";
+    struct job job;
+    struct outcome outcome;
+    float embedding[6], swapped[6];
+    expect_one_hash("pairs", SET(SPLIT, PAIRS, PLAIN, loss));
+    begin(&job, SET(SPLIT, PAIRS, PAIR, loss, LONG));
+    job.settings.out = in_place("pairs");
+    job_outcome(&job, &outcome);
+    must_train(outcome.status);
+    if (!(outcome.evaluated_accuracy > 0.85))
+        fail_msg("of pairs %g are told right", outcome.evaluated_accuracy);
+    struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
+    struct tr_predict_info info = TR_PREDICT_INFO_INIT;
+    tr_predictor *predictor;
+    settings.checkpoint = in_place("pairs");
+    must_train(tr_predictor_create(&settings, &predictor));
+    must_train(tr_predictor_info(predictor, &info));
+    assert_true(info.accuracy && !info.classification && info.outputs == 6 && info.targets == 0);
+    static const float there[] = {0.9f, 0.1f, -0.8f, 0.7f}, back[] = {-0.8f, 0.7f, 0.9f, 0.1f};
+    must_train(tr_predictor_floats(predictor, there, embedding));
+    must_train(tr_predictor_floats(predictor, back, swapped));
+    /* The towers are one: what is compared changes places. Numbers are embeddings, not between 0 and 1. */
+    assert_memory_equal(embedding, swapped + 3, 3 * sizeof *embedding);
+    assert_memory_equal(embedding + 3, swapped, 3 * sizeof *embedding);
+    float away = 0;
+    for (int k = 0; k < 3; k++) away += (embedding[k] - embedding[3 + k]) * (embedding[k] - embedding[3 + k]);
+    if (!(sqrtf(away) > 0.75f)) fail_msg("points of two classes are %g apart", (double)sqrtf(away));
+    tr_predictor_destroy(&predictor);
+}
+
+static void test_triples(void **state)
+{
+    (void)state;
+    expect_one_hash("triples", SET(SPLIT, TRIPLES, PLAIN, "loss=triplet"));
+    const struct outcome squared = OUTCOME(SPLIT, TRIPLES, TRIPLE, "loss={kind: triplet, margin: 0.5}", LONG),
+                         plain = OUTCOME(SPLIT, TRIPLES, TRIPLE,
+                                         "loss={kind: triplet, margin: 0.5, squared: false}", LONG);
+    must_train(squared.status);
+    must_train(plain.status);
+    if (!(squared.evaluated_accuracy > 0.85 && plain.evaluated_accuracy > 0.85))
+        fail_msg("of triples %g and %g are in order", squared.evaluated_accuracy, plain.evaluated_accuracy);
+    /* Labels are not looked at, whatever they are. */
+    const struct outcome none = OUTCOME(TRIPLES, TRIPLE, "loss=triplet"),
+                         classes = OUTCOME("data.train.csv={path: triples.csv}", TRIPLE, "loss=triplet"),
+                         values = OUTCOME("data.train.csv={path: triples.csv, label: value}", TRIPLE,
+                                          "loss=triplet");
+    must_train(none.status);
+    must_train(classes.status);
+    must_train(values.status);
+    assert_string_equal(none.hash, classes.hash);
+    assert_string_equal(none.hash, values.hash);
+}
+
+static void test_bad_pairs(void **state)
+{
+    (void)state;
+    struct outcome outcome = OUTCOME(CLASSES, "loss=contrastive");
+    expect_message(&outcome, "contrastive compares 2 vectors of one width, the network's output is 3; end it "
+                             "with a concat of the towers' vectors");
+    outcome = OUTCOME(CLASSES, "loss=triplet", "layers.head.units=4");
+    expect_message(&outcome, "triplet compares 3 vectors of one width, the network's output is 4");
+    outcome = OUTCOME(CLASSES, "loss=contrastive", "layers.head.units=4");
+    expect_message(&outcome, "the train data have 3 classes, contrastive takes two: give each pair 1 (same)");
+    outcome = OUTCOME("loss=contrastive", "layers.head.units=4");
+    expect_message(&outcome, "the train data have no classes, which contrastive needs");
+    outcome = OUTCOME("loss=[{kind: contrastive, outputs: 2}, {kind: huber, outputs: 1}]");
+    expect_message(&outcome, "contrastive stands alone, not among others");
+    outcome = OUTCOME(PAIRS, PAIR, SPLIT, "loss=contrastive", "train.monitor=f1", "train.evaluate_every=5");
+    expect_message(&outcome, "monitor: figure \"f1\"");
+    outcome = OUTCOME("loss={kind: huber, margin: 2}");
+    expect_message(&outcome, "contrastive");
+    outcome = OUTCOME("loss={kind: contrastive, squared: true}");
+    expect_message(&outcome, "triplet only");
+    outcome = OUTCOME("loss=triplet_margin_loss");
+    expect_message(&outcome, "did you mean \"triplet\"?");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_probabilities), cmocka_unit_test(test_bad_probabilities),
         cmocka_unit_test(test_focal),         cmocka_unit_test(test_quantiles),
-        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_counts),        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_triples),       cmocka_unit_test(test_bad_pairs),
     };
     return cmocka_run_group_tests(tests, make_place, remove_place);
 }

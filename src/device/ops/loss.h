@@ -177,6 +177,52 @@ struct tr_op_poisson_error {
     _(WRITES, dx, rows * a->width)                                                                           \
     _(OPERATIONS, (a->dx ? 7 : 4) * rows * a->width)
 
+/* Pairs of embeddings (Hadsell, Chopra and LeCun 2006). Per row: d[k] = x[k] - x[width + k]; D = sqrt(lane
+   chain(d * d)); gap = margin - D. A pair of the same (label > 0): loss = (0.5 * D) * D, f = 1. Others: loss
+   = gap <= 0 ? 0 : (0.5 * gap) * gap; f = gap <= 0 or D == 0 ? 0 : -(gap / D). u = (f * d[k]) * scale; dx[k]
+   = u and dx[width + k] = -u. correct = 1 if (D < 0.5 * margin) == (label > 0). */
+struct tr_op_contrastive_error {
+    int64_t rows, width; /* of an embedding */
+    float margin, scale;
+    const float *x;       /* [rows][2][width] */
+    const int32_t *label; /* [rows] */
+    float *loss;          /* [rows] */
+    float *correct;       /* [rows], 0 or 1 */
+    float *dx;            /* [rows][2][width] or NULL */
+};
+#define TR_ABOUT_contrastive_error(_)                                                                        \
+    _(SIZE, rows)                                                                                            \
+    _(SHAPE, width)                                                                                          \
+    _(READS, x, rows * 2 * a->width)                                                                         \
+    _(INDEX, label, rows)                                                                                    \
+    _(WRITES, loss, rows)                                                                                    \
+    _(WRITES, correct, rows)                                                                                 \
+    _(WRITES, dx, rows * 2 * a->width)                                                                       \
+    _(OPERATIONS, (a->dx ? 6 : 3) * rows * a->width)
+
+/* Triples of embeddings: an anchor, one like it, one unlike it (Schroff, Kalenichenko and Philbin 2015). Per
+   row: p[k] = x[k] - x[width + k]; n[k] = x[k] - x[2 * width + k]; P = lane chain(p * p); N = lane chain(n *
+   n). With `squared` fp = fn = 2; else P = sqrt(P), N = sqrt(N), fp = P == 0 ? 0 : 1 / P, fn = N == 0 ? 0 : 1
+   / N. v = (P - N) + margin; v <= 0: loss = 0 and fp = fn = 0; else loss = v. u = fp * p[k], w = fn * n[k];
+   dx[k] = (u - w) * scale, dx[width + k] = -u * scale, dx[2 * width + k] = w * scale. correct = 1 if P < N.
+   */
+struct tr_op_triplet_error {
+    int64_t rows, width; /* of an embedding */
+    bool squared;
+    float margin, scale;
+    const float *x;        /* [rows][3][width] */
+    float *loss, *correct; /* [rows] */
+    float *dx;             /* [rows][3][width] or NULL */
+};
+#define TR_ABOUT_triplet_error(_)                                                                            \
+    _(SIZE, rows)                                                                                            \
+    _(SHAPE, width)                                                                                          \
+    _(READS, x, rows * 3 * a->width)                                                                         \
+    _(WRITES, loss, rows)                                                                                    \
+    _(WRITES, correct, rows)                                                                                 \
+    _(WRITES, dx, rows * 3 * a->width)                                                                       \
+    _(OPERATIONS, (a->dx ? 12 : 6) * rows * a->width)
+
 /* loss[r] = loss[r] * weight[label[r]]; dx[r][k] = dx[r][k] * weight[label[r]]. In place. A row with a
  * negative label does not change.
  */

@@ -192,6 +192,68 @@ tr_status ref_poisson_error(tr_device *device, const struct tr_op_poisson_error 
     return TR_OK;
 }
 
+tr_status ref_contrastive_error(tr_device *device, const struct tr_op_contrastive_error *a)
+{
+    (void)device;
+    const int64_t width = a->width;
+    for (int64_t r = 0; r < a->rows; r++) {
+        const float *x = a->x + r * 2 * width;
+        float *dx = a->dx ? a->dx + r * 2 * width : NULL, squares[REF_LANES] = {0};
+        const bool same = a->label[r] > 0;
+        for (int64_t k = 0; k < width; k++) {
+            float d = x[k] - x[width + k];
+            squares[k % REF_LANES] = fmaf(d, d, squares[k % REF_LANES]);
+        }
+        float away = sqrtf(ref_lanes_total(squares)), gap = a->margin - away, factor = 1;
+        if (same) {
+            a->loss[r] = (0.5f * away) * away;
+        } else {
+            a->loss[r] = gap <= 0 ? 0 : (0.5f * gap) * gap;
+            factor = gap <= 0 || away == 0 ? 0 : -(gap / away);
+        }
+        a->correct[r] = (away < 0.5f * a->margin) == same;
+        for (int64_t k = 0; dx && k < width; k++) {
+            float slope = (factor * (x[k] - x[width + k])) * a->scale;
+            dx[k] = slope;
+            dx[width + k] = -slope;
+        }
+    }
+    return TR_OK;
+}
+
+tr_status ref_triplet_error(tr_device *device, const struct tr_op_triplet_error *a)
+{
+    (void)device;
+    const int64_t width = a->width;
+    for (int64_t r = 0; r < a->rows; r++) {
+        const float *x = a->x + r * 3 * width, *like = x + width, *unlike = like + width;
+        float *dx = a->dx ? a->dx + r * 3 * width : NULL, near[REF_LANES] = {0}, far[REF_LANES] = {0};
+        for (int64_t k = 0; k < width; k++) {
+            float p = x[k] - like[k], n = x[k] - unlike[k];
+            near[k % REF_LANES] = fmaf(p, p, near[k % REF_LANES]);
+            far[k % REF_LANES] = fmaf(n, n, far[k % REF_LANES]);
+        }
+        float to_like = ref_lanes_total(near), to_unlike = ref_lanes_total(far), of_like = 2, of_unlike = 2;
+        if (!a->squared) {
+            to_like = sqrtf(to_like);
+            to_unlike = sqrtf(to_unlike);
+            of_like = to_like == 0 ? 0 : 1 / to_like;
+            of_unlike = to_unlike == 0 ? 0 : 1 / to_unlike;
+        }
+        float loss = (to_like - to_unlike) + a->margin;
+        if (loss <= 0) loss = of_like = of_unlike = 0;
+        a->loss[r] = loss;
+        a->correct[r] = to_like < to_unlike;
+        for (int64_t k = 0; dx && k < width; k++) {
+            float u = of_like * (x[k] - like[k]), w = of_unlike * (x[k] - unlike[k]);
+            dx[k] = (u - w) * a->scale;
+            dx[width + k] = -u * a->scale;
+            dx[2 * width + k] = w * a->scale;
+        }
+    }
+    return TR_OK;
+}
+
 tr_status ref_weigh_rows(tr_device *device, const struct tr_op_weigh_rows *a)
 {
     (void)device;

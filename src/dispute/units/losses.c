@@ -207,6 +207,65 @@ UNIT(poisson_error)
     return mul(lanes_total(&sum), share);
 }
 
+/* x[k] - x[k + step] of an embedding, and the sum of its squares. */
+static struct num apart(const float *x, int64_t k, int64_t step)
+{
+    return sub(in(x + k), in(x + k + step));
+}
+static struct num squares(const float *x, int64_t width, int64_t step)
+{
+    struct lane_sum sum = lanes_begin();
+    for (int64_t k = 0; k < width; k++) {
+        const struct num d = apart(x, k, step);
+        lanes_fused(&sum, d, d);
+    }
+    return lanes_total(&sum);
+}
+/* a <= 0 ? yes : no. */
+static struct num if_not_above(struct num a, struct num yes, struct num no)
+{
+    const struct num zero = constant(0);
+    return if_less(a, zero, yes, if_equal(a, zero, yes, no));
+}
+
+UNIT(contrastive_error)
+{
+    const int64_t row = 2 * a->width, r = is(to, "dx") ? to->at / row : to->at, k = to->at % row;
+    const float *x = a->x + r * row;
+    const bool same = whole(a->label + r) > 0;
+    const struct num zero = constant(0), one = constant(1), half = constant(0.5f);
+    const struct num away = root(squares(x, a->width, a->width)), gap = sub(constant(a->margin), away);
+    if (is(to, "correct"))
+        return if_less(away, constant(0.5f * a->margin), same ? one : zero, same ? zero : one);
+    if (is(to, "loss"))
+        return same ? mul(mul(half, away), away) : if_not_above(gap, zero, mul(mul(half, gap), gap));
+    const struct num factor =
+        same ? one : if_not_above(gap, zero, if_equal(away, zero, zero, negated(over(gap, away))));
+    const struct num slope = mul(mul(factor, apart(x, k % a->width, a->width)), constant(a->scale));
+    return k < a->width ? slope : negated(slope);
+}
+
+UNIT(triplet_error)
+{
+    const int64_t width = a->width, row = 3 * width, r = is(to, "dx") ? to->at / row : to->at;
+    const int64_t part = to->at % row / width, k = to->at % width;
+    const float *x = a->x + r * row;
+    const struct num zero = constant(0), one = constant(1), two = constant(2), scale = constant(a->scale);
+    struct num like = squares(x, width, width), unlike = squares(x, width, 2 * width);
+    if (!a->squared) {
+        like = root(like);
+        unlike = root(unlike);
+    }
+    if (is(to, "correct")) return if_less(like, unlike, one, zero);
+    const struct num loss = add(sub(like, unlike), constant(a->margin));
+    if (is(to, "loss")) return if_not_above(loss, zero, loss);
+    const struct num of_like = a->squared ? two : if_equal(like, zero, zero, over(one, like));
+    const struct num of_unlike = a->squared ? two : if_equal(unlike, zero, zero, over(one, unlike));
+    const struct num u = mul(if_not_above(loss, zero, of_like), apart(x, k, width));
+    const struct num w = mul(if_not_above(loss, zero, of_unlike), apart(x, k, 2 * width));
+    return mul(part == 0 ? sub(u, w) : part == 1 ? negated(u) : w, scale);
+}
+
 UNIT(weigh_rows)
 {
     const bool is_loss = is(to, "loss");
@@ -273,5 +332,6 @@ UNIT(sum_rows)
 const struct unit_entry unit_losses[] = {
     UNIT_ENTRY(softmax_cross_entropy) UNIT_ENTRY(soft_cross_entropy) UNIT_ENTRY(mean_squared_error)
         UNIT_ENTRY(binary_cross_entropy) UNIT_ENTRY(huber_error) UNIT_ENTRY(focal_cross_entropy)
-            UNIT_ENTRY(quantile_error) UNIT_ENTRY(poisson_error) UNIT_ENTRY(weigh_rows)
-                UNIT_ENTRY(mean_labelled) UNIT_ENTRY(to_labels) UNIT_ENTRY(sum_rows) UNIT_END};
+            UNIT_ENTRY(quantile_error) UNIT_ENTRY(poisson_error) UNIT_ENTRY(contrastive_error)
+                UNIT_ENTRY(triplet_error) UNIT_ENTRY(weigh_rows) UNIT_ENTRY(mean_labelled)
+                    UNIT_ENTRY(to_labels) UNIT_ENTRY(sum_rows) UNIT_END};

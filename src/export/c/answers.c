@@ -11,7 +11,7 @@ static int32_t parts_of(const struct tr_c_network *network, struct tr_answer_par
 
 static bool has_probabilities(const struct tr_c_network *network)
 {
-    return tr_loss_answers(&network->trace->model->loss);
+    return tr_loss_has_probabilities(&network->trace->model->loss);
 }
 
 const char *tr_c_answers_are(const struct tr_c_network *network)

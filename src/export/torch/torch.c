@@ -102,7 +102,7 @@ static void add_probabilities(struct module *module)
     struct tr_answer_part part[TR_LOSS_HEADS];
     const int32_t parts = tr_loss_parts(&model->loss, outputs, part);
     char name[24] = "scores";
-    if (!tr_loss_answers(&model->loss)) return;
+    if (!tr_loss_has_probabilities(&model->loss)) return;
     tr_text_addf(text,
                  "    @staticmethod\n    def probabilities(scores):\n"
                  "        \"\"\"What forward() gives [..., %" PRId64 "%s] as probabilities%s.\"\"\"\n",

@@ -435,6 +435,7 @@ static tr_status feed_labels(tr_feed *feed, tr_pass *pass, const struct tr_batch
     int64_t values = info->labels == TR_LABEL_VALUES ? info->values : 1, first = begin, end = begin + rows;
     void *to = info->labels == TR_LABEL_VALUES ? (void *)tr_pass_target(pass) : (void *)tr_pass_label(pass);
     if (info->labels == TR_LABEL_NONE || info->labels == TR_LABEL_PIXELS || !to) return TR_OK;
+    if (tr_loss_embeds(&feed->job->model->loss) && !tr_job_takes_classes(feed->job)) return TR_OK;
     if (info->labels == TR_LABEL_VALUES) TR_TRY(check_targets(feed, batch, begin, rows));
     if (feed->resident.here)
         return tr_resident_labels(&feed->resident, rows, feed->index, tr_pass_offset(pass), to);

@@ -346,6 +346,22 @@ static tr_status check_source_parts(const struct tr_job *job, const tr_source *s
     return status;
 }
 
+/* Of a loss that compares what one example holds: pairs have a class, triples have none. */
+static tr_status check_pairs(const struct tr_job *job, const struct tr_source_info *info, const char *name)
+{
+    if (!tr_job_takes_classes(job)) return TR_OK;
+    if (info->labels != TR_LABEL_CLASS)
+        return tr_fail(
+            TR_EMISMATCH,
+            "the %s data have no classes, which %s needs; give each pair 1 (same) or 0 (different)", name,
+            tr_loss_class_of(&job->model->loss)->name);
+    if (info->classes > 2)
+        return tr_fail(TR_EMISMATCH,
+                       "the %s data have %d classes, %s takes two: give each pair 1 (same) or 0 (different)",
+                       name, info->classes, tr_loss_class_of(&job->model->loss)->name);
+    return TR_OK;
+}
+
 tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source, const char *name,
                               bool labelled)
 {
@@ -369,6 +385,7 @@ tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source,
                        "the %s data have %d words, the network %" PRId64 "; use the training vocabulary",
                        name, info->vocabulary, job->model->vocabulary);
     if (info->labels == TR_LABEL_NONE && !labelled) return TR_OK;
+    if (tr_loss_embeds(&job->model->loss)) return check_pairs(job, info, name);
     if (tr_job_takes_classes(job)) {
         bool tokens = job->model->output.sequence, pixels = tr_job_pixels(job) > 0;
         if (!pixels && info->labels == TR_LABEL_PIXELS)

@@ -52,6 +52,7 @@ static void list(const struct tr_job *job, struct figures *figures)
         add(figures, "perplexity");
         return;
     }
+    if (tr_loss_embeds(loss)) return;
     if (tr_job_pixels(job) > 0) {
         add(figures, "mean_iou");
         add(figures, "pixel_accuracy");

@@ -16,6 +16,8 @@
     X(focal)                                                                                                 \
     X(quantile)                                                                                              \
     X(poisson)                                                                                               \
+    X(contrastive)                                                                                           \
+    X(triplet)                                                                                               \
     X(heads)
 
 /* TR_LOSS_<name>: its place in the list. */

@@ -56,10 +56,18 @@ struct work {
     struct scored *scored; /* [examples] */
 };
 
-static enum column_kind { CLASSES, QUESTIONS, VALUES, HEADS, PIXELS } kind_of(const struct tr_job *job)
+static enum column_kind {
+    CLASSES,
+    QUESTIONS,
+    VALUES,
+    HEADS,
+    PIXELS,
+    EMBEDDINGS
+} kind_of(const struct tr_job *job)
 {
     if (job->model->loss.head_count > 0) return HEADS;
     if (tr_job_pixels(job) > 0) return PIXELS;
+    if (tr_loss_embeds(&job->model->loss)) return EMBEDDINGS;
     if (tr_job_is_classification(job)) return CLASSES;
     return tr_job_has_accuracy(job) ? QUESTIONS : VALUES;
 }
@@ -68,7 +76,7 @@ int64_t tr_metrics_width(const struct tr_job *job, int64_t examples)
 {
     int64_t outputs = tr_job_width(job), width = tr_metrics_row(job);
     bool classes = kind_of(job) == CLASSES;
-    if (tr_job_is_of_tokens(job)) return 0;
+    if (tr_job_is_of_tokens(job) || kind_of(job) == EMBEDDINGS) return 0;
     if (classes && outputs > CURVES_MOST) return 0;
     return examples > 0 && width <= FLOATS_MOST / examples ? width : 0;
 }

@@ -268,7 +268,7 @@ tr_status tr_predictor_head(const tr_predictor *predictor, int32_t index, struct
         .loss = class->name,
         .outputs = (int32_t)outputs,
         .classification = tr_loss_scores_classes(own),
-        .yes_or_no = class->answers && !tr_loss_scores_classes(own),
+        .yes_or_no = tr_loss_has_probabilities(own) && !tr_loss_scores_classes(own),
         .first_output = (int32_t)first,
         .name = head_name(predictor->job->model, index),
     };

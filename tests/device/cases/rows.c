@@ -255,6 +255,57 @@ bool case_poisson_error(struct scene *s, int index)
     return true;
 }
 
+/* Embeddings [rows][parts][width], side by side. Equal ones have no direction from each other. */
+static float *embeddings(struct scene *s, int64_t rows, int64_t width, int parts, bool equal)
+{
+    float number[3 * 3 * 17];
+    if (!equal) return scene_in(s, "x", rows * parts * width);
+    for (int i = 0; i < LENGTH(number); i++) number[i] = 0.25f * (float)(i % 17);
+    return scene_data(s, "x", (size_t)(rows * parts * width) * sizeof *number, sizeof *number, number);
+}
+#define EQUAL_ROWS  3
+#define EQUAL_WIDTH 17
+
+bool case_contrastive_error(struct scene *s, int index)
+{
+    static const float margins[] = {1, 100};
+    const bool equal = index == 4 * LENGTH(row_shapes);
+    if (index > 4 * LENGTH(row_shapes)) return false;
+    struct tr_op_contrastive_error a = {.rows = equal ? EQUAL_ROWS : row_shapes[index / 4].rows,
+                                        .width = equal ? EQUAL_WIDTH : row_shapes[index / 4].width,
+                                        .margin = margins[index & 1],
+                                        .scale = 1 / 50.0f};
+    scene_name(s, "rows %d, width %d, margin %g%s%s", (int)a.rows, (int)a.width, (double)a.margin,
+               equal ? ", equal" : "", index & 2 ? ", no gradient" : "");
+    a.x = embeddings(s, a.rows, a.width, 2, equal);
+    a.label = scene_labels(s, "label", a.rows, 2, false);
+    a.loss = scene_out(s, "loss", a.rows);
+    a.correct = scene_out(s, "correct", a.rows);
+    a.dx = index & 2 ? NULL : scene_out(s, "dx", a.rows * 2 * a.width);
+    scene_end(s, tr_device_contrastive_error(s->device, &a));
+    return true;
+}
+
+bool case_triplet_error(struct scene *s, int index)
+{
+    static const float margins[] = {0.25f, 100};
+    const bool equal = index == 8 * LENGTH(row_shapes);
+    if (index > 8 * LENGTH(row_shapes)) return false;
+    struct tr_op_triplet_error a = {.rows = equal ? EQUAL_ROWS : row_shapes[index / 8].rows,
+                                    .width = equal ? EQUAL_WIDTH : row_shapes[index / 8].width,
+                                    .squared = index & 4,
+                                    .margin = margins[index & 1],
+                                    .scale = 1 / 50.0f};
+    scene_name(s, "rows %d, width %d, margin %g%s%s%s", (int)a.rows, (int)a.width, (double)a.margin,
+               equal ? ", equal" : "", a.squared ? ", squared" : "", index & 2 ? ", no gradient" : "");
+    a.x = embeddings(s, a.rows, a.width, 3, equal);
+    a.loss = scene_out(s, "loss", a.rows);
+    a.correct = scene_out(s, "correct", a.rows);
+    a.dx = index & 2 ? NULL : scene_out(s, "dx", a.rows * 3 * a.width);
+    scene_end(s, tr_device_triplet_error(s->device, &a));
+    return true;
+}
+
 /* What is changed in place is an output that has contents before. */
 bool case_weigh_rows(struct scene *s, int index)
 {

@@ -43,6 +43,8 @@ void gradients_soft_cross_entropy(void);
 void gradients_focal_cross_entropy(void);
 void gradients_quantile_error(void);
 void gradients_poisson_error(void);
+void gradients_contrastive_error(void);
+void gradients_triplet_error(void);
 void gradients_huber_error(void);
 void gradients_weigh_rows(void);
 void gradients_mean_labelled(void);

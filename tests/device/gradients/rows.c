@@ -474,6 +474,67 @@ void gradients_poisson_error(void)
     differences_release(4, (float *[]){x, target, dx, loss});
 }
 
+static double contrastive_error_scalar(void *user)
+{
+    struct tr_op_contrastive_error forward = *(const struct tr_op_contrastive_error *)user;
+    forward.dx = NULL;
+    assert_int_equal(ref_contrastive_error(NULL, &forward), TR_OK);
+    return sum_of_losses(forward.loss);
+}
+
+static double triplet_error_scalar(void *user)
+{
+    struct tr_op_triplet_error forward = *(const struct tr_op_triplet_error *)user;
+    forward.dx = NULL;
+    assert_int_equal(ref_triplet_error(NULL, &forward), TR_OK);
+    return sum_of_losses(forward.loss);
+}
+
+/* Embeddings of random numbers are about sqrt(2 * WIDTH) apart: a margin of 3 is met by most, one of 6 by
+   none. */
+void gradients_contrastive_error(void)
+{
+    static const int32_t label[ROWS] = {0, 1, 0, 1, 0};
+    float *x = differences_numbers(ROWS * 2 * WIDTH, 1), *dx = differences_zeros(ROWS * 2 * WIDTH);
+    float *loss = differences_zeros(ROWS), *correct = differences_zeros(ROWS);
+    for (int wide = 0; wide < 2; wide++) {
+        struct tr_op_contrastive_error op = {.rows = ROWS,
+                                             .width = WIDTH,
+                                             .margin = wide ? 6 : 3,
+                                             .scale = SCALE,
+                                             .x = x,
+                                             .label = label,
+                                             .loss = loss,
+                                             .correct = correct,
+                                             .dx = dx};
+        assert_int_equal(ref_contrastive_error(NULL, &op), TR_OK);
+        differences_check(wide ? "pairs within the margin" : "pairs", contrastive_error_scalar, &op,
+                          DIFFERENCES_SMOOTH, x, dx, 0, ROWS * 2 * WIDTH);
+    }
+    differences_release(4, (float *[]){x, dx, loss, correct});
+}
+
+void gradients_triplet_error(void)
+{
+    float *x = differences_numbers(ROWS * 3 * WIDTH, 1), *dx = differences_zeros(ROWS * 3 * WIDTH);
+    float *loss = differences_zeros(ROWS), *correct = differences_zeros(ROWS);
+    for (int i = 0; i < 4; i++) {
+        struct tr_op_triplet_error op = {.rows = ROWS,
+                                         .width = WIDTH,
+                                         .squared = i & 1,
+                                         .margin = i & 2 ? 8 : 0.01f,
+                                         .scale = SCALE,
+                                         .x = x,
+                                         .loss = loss,
+                                         .correct = correct,
+                                         .dx = dx};
+        assert_int_equal(ref_triplet_error(NULL, &op), TR_OK);
+        differences_check(op.squared ? "triples, squared" : "triples", triplet_error_scalar, &op,
+                          DIFFERENCES_SMOOTH, x, dx, 0, ROWS * 3 * WIDTH);
+    }
+    differences_release(4, (float *[]){x, dx, loss, correct});
+}
+
 static double huber_error_scalar(void *user)
 {
     struct tr_op_huber_error forward = *(const struct tr_op_huber_error *)user;

@@ -103,6 +103,8 @@ static const struct gradient {
     [TR_OPERATION_focal_cross_entropy] = {{gradients_focal_cross_entropy}, NULL},
     [TR_OPERATION_quantile_error] = {{gradients_quantile_error}, NULL},
     [TR_OPERATION_poisson_error] = {{gradients_poisson_error}, NULL},
+    [TR_OPERATION_contrastive_error] = {{gradients_contrastive_error}, NULL},
+    [TR_OPERATION_triplet_error] = {{gradients_triplet_error}, NULL},
     [TR_OPERATION_huber_error] = {{gradients_huber_error}, NULL},
     [TR_OPERATION_weigh_rows] = {{gradients_weigh_rows}, NULL},
     [TR_OPERATION_mean_labelled] = {{gradients_mean_labelled}, NULL},

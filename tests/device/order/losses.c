@@ -161,6 +161,58 @@ ORDER(poisson_error)
     }
 }
 
+/* The sum of squares of what part `b` of a row is away from part `a`. */
+static float squares_between(const float *x, int64_t width, int a, int b)
+{
+    for (int64_t k = 0; k < width; k++) {
+        const float d = x[a * width + k] - x[b * width + k];
+        term(d, d);
+    }
+    return lane_chain();
+}
+
+ORDER(contrastive_error)
+{
+    for (int64_t r = 0; r < a->rows; r++) {
+        const float *x = a->x + 2 * r * a->width;
+        const float away = sqrtf(squares_between(x, a->width, 0, 1)), lacks = a->margin - away;
+        const bool same = a->label[r] > 0, far = away < a->margin * 0.5f ? false : true;
+        const float half = 0.5f * (same ? away : lacks), whole = same ? away : lacks;
+        a->loss[r] = !same && lacks <= 0 ? 0 : half * whole;
+        a->correct[r] = same != far;
+        for (int64_t k = 0; a->dx && k < a->width; k++) {
+            float pull = same ? 1 : lacks <= 0 || away == 0 ? 0 : -(lacks / away);
+            pull = (pull * (x[k] - x[a->width + k])) * a->scale;
+            a->dx[2 * r * a->width + k] = pull;
+            a->dx[(2 * r + 1) * a->width + k] = -pull;
+        }
+    }
+}
+
+ORDER(triplet_error)
+{
+    for (int64_t r = 0; r < a->rows; r++) {
+        const float *x = a->x + 3 * r * a->width;
+        float away[2], factor[2];
+        for (int i = 0; i < 2; i++) {
+            away[i] = squares_between(x, a->width, 0, 1 + i);
+            if (!a->squared) away[i] = sqrtf(away[i]);
+            factor[i] = a->squared ? 2 : away[i] == 0 ? 0 : 1 / away[i];
+        }
+        const float value = (away[0] - away[1]) + a->margin;
+        const bool idle = value <= 0;
+        a->loss[r] = idle ? 0 : value;
+        a->correct[r] = away[0] < away[1];
+        for (int64_t k = 0; a->dx && k < a->width; k++) {
+            const float u = (idle ? 0 : factor[0]) * (x[k] - x[a->width + k]);
+            const float w = (idle ? 0 : factor[1]) * (x[k] - x[2 * a->width + k]);
+            a->dx[3 * r * a->width + k] = (u - w) * a->scale;
+            a->dx[(3 * r + 1) * a->width + k] = -u * a->scale;
+            a->dx[(3 * r + 2) * a->width + k] = w * a->scale;
+        }
+    }
+}
+
 ORDER(weigh_rows)
 {
     for (int64_t r = 0; r < a->rows; r++) {

@@ -151,6 +151,38 @@ tr_status gpu_poisson_error(tr_device *device, const struct tr_op_poisson_error 
     return gpu_run_lanes(&call, a->rows);
 }
 
+tr_status gpu_contrastive_error(tr_device *device, const struct tr_op_contrastive_error *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "softmax", "", "contrastive_error");
+    gpu_long(&call, a->rows);
+    gpu_size(&call, a->width);
+    gpu_float(&call, a->margin);
+    gpu_float(&call, a->scale);
+    gpu_array(&call, a->x);
+    gpu_array(&call, a->label);
+    gpu_array(&call, a->loss);
+    gpu_array(&call, a->correct);
+    gpu_array(&call, a->dx);
+    return gpu_run_lanes(&call, a->rows);
+}
+
+tr_status gpu_triplet_error(tr_device *device, const struct tr_op_triplet_error *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "softmax", "", "triplet_error");
+    gpu_long(&call, a->rows);
+    gpu_size(&call, a->width);
+    gpu_int(&call, a->squared);
+    gpu_float(&call, a->margin);
+    gpu_float(&call, a->scale);
+    gpu_array(&call, a->x);
+    gpu_array(&call, a->loss);
+    gpu_array(&call, a->correct);
+    gpu_array(&call, a->dx);
+    return gpu_run_lanes(&call, a->rows);
+}
+
 tr_status gpu_weigh_rows(tr_device *device, const struct tr_op_weigh_rows *a)
 {
     struct gpu_call call;
