@@ -361,7 +361,7 @@ static void test_masks(void **unused)
     assert_non_null(
         strstr(tr_error_message(), "pixel (4, 0) has the number 2, which is not below classes: 2"));
     tr_source_close(&source);
-    expect_refusal("{folder: {path: scenes, masks: masks}}", TR_EINVAL, "classes must say how many");
+    expect_refusal("{folder: {path: scenes, masks: masks}}", TR_EINVAL, "set classes, the number of classes");
     expect_refusal("{folder: {path: pets, classes: 3}}", TR_EINVAL, "classes is of masks");
     expect_refusal("{folder: {path: pets, ignore: 3}}", TR_EINVAL, "ignore is of masks");
     uint8_t colours[24 * 3] = {0};
