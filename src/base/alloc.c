@@ -43,7 +43,7 @@ static void *counted(void *block, size_t bytes)
     return block;
 }
 
-/* The bytes of count * size (at least 1), or 0 when they overflow or the hook refuses. */
+/* The bytes of count * size (at least 1), or 0 on overflow or when the hook refuses. */
 static size_t admitted(size_t count, size_t size)
 {
     size_t bytes;
@@ -103,7 +103,7 @@ void *tr_alloc_aligned(size_t count, size_t size)
     size_t alignment = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : TR_CACHE_LINE;
     size_t rounded = (bytes + alignment - 1) / alignment * alignment;
     void *block = counted(aligned_alloc(alignment, rounded), bytes);
-    /* Streaming over many megabytes is bound by page walks without large pages. */
+    /* Without large pages, page walks limit the speed of streaming over many megabytes. */
     if (block && alignment == HUGE_PAGE) madvise(block, rounded, MADV_HUGEPAGE);
     return block;
 }
@@ -115,7 +115,7 @@ void tr_discard(void *memory, size_t bytes)
     to = to / page * page;
     if (from >= to) return;
     char *at = (char *)memory + (from - (uintptr_t)memory);
-    /* Of memory that is shared the first frees the pages, for all; of memory that is not, it fails. */
+    /* For shared memory the first call frees the pages, for all processes; for private memory it fails. */
     if (madvise(at, to - from, MADV_REMOVE) != 0) madvise(at, to - from, MADV_DONTNEED);
 }
 

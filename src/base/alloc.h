@@ -28,12 +28,12 @@ char *tr_strdup(const char *text);
 /* printf into a fresh string, NULL on failure. */
 char *tr_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tr_free(void *block);
-/* The contents of a part of a block are needed no more, and are undefined afterwards: whole pages go back to
-   the system until they are written again. A hint. */
+/* Declares that the contents of a part of a block are no longer used; they are then undefined. Whole pages
+   return to the system until they are written again. A hint. */
 void tr_discard(void *memory, size_t bytes);
 
-/* For tests. The hook is called before each allocation with its size; returning non-zero makes it fail.
-   Not safe while other threads allocate. NULL removes it. */
+/* For tests. The hook is called before each allocation with the size; if it returns non-zero, the
+   allocation fails. Not safe while other threads allocate. NULL removes it. */
 typedef int (*tr_alloc_hook)(size_t size, void *user);
 void tr_alloc_set_hook(tr_alloc_hook hook, void *user);
 /* Blocks allocated and not yet freed. */

@@ -9,19 +9,17 @@
 #include <string.h>
 
 #define KIB ((int64_t)1024)
-/* Caches of more or fewer bytes there are none. */
+/* No cache has less or more bytes than these limits. */
 #define LEAST_BYTES (4 * KIB)
 #define MOST_BYTES  (4 * KIB * KIB * KIB)
-/* Processors are counted from 0 to this. */
+/* Processors are numbered from 0 to at most this. */
 #define MOST_PROCESSORS 65535
-/* Descriptions that a processor is looked through for: one for each level, and one more of instructions, are
-   what there are. */
+/* Most descriptions to look for at a processor: there is one for each level, and another for instructions. */
 #define DESCRIPTIONS 12
 
 #define TEXT_SIZE 1024
 
-/* The line that a file of a description consists of. False where there is none, or it is longer than any that
-   is expected. */
+/* Reads the only line of a file. False where there is none, or it is longer than expected. */
 static bool read_line(const char *folder, const char *name, char text[TEXT_SIZE])
 {
     char path[TEXT_SIZE];
@@ -36,7 +34,7 @@ static bool read_line(const char *folder, const char *name, char text[TEXT_SIZE]
     return true;
 }
 
-/* The number that `text` begins with, of at most `most`, and what is after it; -1 if there is none. */
+/* The number, at most `most`, that `text` begins with, and the text after it; -1 if there is none. */
 static int64_t take_number(const char **text, int64_t most)
 {
     const char *at = *text;
@@ -47,7 +45,7 @@ static int64_t take_number(const char **text, int64_t most)
     return number;
 }
 
-/* "32K", "1M"; 0 where it is no size of a cache. */
+/* "32K", "1M"; 0 where the text is not the size of a cache. */
 static int64_t size_of(const char *text)
 {
     int64_t bytes = take_number(&text, MOST_BYTES);
@@ -57,10 +55,10 @@ static int64_t size_of(const char *text)
     return *text || bytes < LEAST_BYTES || bytes > MOST_BYTES ? 0 : bytes;
 }
 
-/* How many "0-3,8" are; 0 where it is no ascending list of processors. */
+/* How many processors a list such as "0-3,8" has; 0 where it is not an ascending list. */
 static int count_list(const char *text)
 {
-    int64_t count = 0, after = 0; /* the number that comes next is no less */
+    int64_t count = 0, after = 0; /* least value of the next number */
     for (;; text++) {
         const int64_t first = take_number(&text, MOST_PROCESSORS);
         int64_t last = first;

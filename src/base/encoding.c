@@ -10,7 +10,7 @@ size_t tr_encoding_mark(const char *text, size_t size)
     return size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
-/* By the byte order mark; UTF-32's begins like UTF-16's. */
+/* By the byte order mark; that of UTF-32 begins like that of UTF-16. */
 static const char *marked(const char *text, size_t size)
 {
     if (size >= 4 && memcmp(text, "\xff\xfe\0\0", 4) == 0) return "UTF-32LE";
@@ -20,8 +20,8 @@ static const char *marked(const char *text, size_t size)
     return NULL;
 }
 
-/* Letters, digits and blanks of Western languages have a byte 0 in UTF-16, always on the same side: so have
-   all characters of the first ones here. */
+/* In UTF-16, letters, digits and blanks of Western languages have a byte 0, always on the same side: the
+   characters checked here must all have it. */
 static const char *unmarked(const char *text, size_t size)
 {
     enum { LOOKED_AT = 32 };

@@ -35,7 +35,7 @@ const char *tr_error_message(void)
 
 tr_status tr_fail(tr_status status, const char *format, ...)
 {
-    /* Formatted aside, since an argument may be the current message. */
+    /* Formatted in a separate buffer, since an argument may be the current message. */
     char text[TR_MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, format);

@@ -1,6 +1,6 @@
-/* Recording of failures: the one way a function of the library reports an error.
+/* Recording of failures: every function of the library reports errors in this way.
  *
- * A message says the operation, the thing by name, both values where two disagree, and the next step.
+ * A message names the operation, the thing, both values where two disagree, and the next step.
  */
 #ifndef TR_BASE_FAIL_H
 #define TR_BASE_FAIL_H
@@ -17,7 +17,7 @@ tr_status tr_fail(tr_status status, const char *format, ...) __attribute__((form
    (file, layer) which the failing function did not. Any thread. */
 tr_status tr_fail_in(tr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A failure that is kept over other calls that may fail as well, or handed to another thread. */
+/* A failure kept while other calls may fail, or passed to another thread. */
 struct tr_failure {
     tr_status status;
     char message[TR_MESSAGE_SIZE];
@@ -25,7 +25,7 @@ struct tr_failure {
 
 /* Keeps `status`, which may be TR_OK, with the calling thread's message. */
 void tr_failure_keep(struct tr_failure *failure, tr_status status);
-/* Makes its message the calling thread's again and returns its status. Any thread. */
+/* Restores its message as the calling thread's and returns its status. Any thread. */
 tr_status tr_failure_restore(const struct tr_failure *failure);
 
 /* Return form of the check, for use before anything is acquired. */

@@ -14,8 +14,8 @@
 
 /* ---- files of the kernel ---- */
 
-/* Sums the numbers of the lines "<key> <number>" for which `keys` (NULL at its end) has the key; -1 without
-   the file. A colon after a key does not count. */
+/* Sums the numbers of lines "<key> <number>" whose key is in `keys` (ends with NULL); -1 without the file.
+   A colon after a key is ignored. */
 static int64_t sum_of_keys(const char *path, const char *const *keys)
 {
     char line[256], name[64];
@@ -56,11 +56,11 @@ static void lower(struct tr_memory_room *room, int64_t free, const char *kind, c
 
 /* ---- control groups ---- */
 
-/* Where a version has its files. */
+/* The files of a version of control groups. */
 struct version {
     const char *folder; /* below sys/fs/cgroup */
     const char *limit, *used;
-    const char *caches[3]; /* keys of memory.stat whose pages the kernel can give up */
+    const char *caches[3]; /* keys of memory.stat whose pages the kernel can reclaim */
 };
 
 static const struct version versions[] = {
@@ -90,8 +90,8 @@ static void look_at_group(const char *root, const struct version *version, const
     lower(room, limit - used + (caches < used ? caches : used), "the control group ", *group ? group : "/");
 }
 
-/* A group's limit holds with those of all groups above. In a container the path may be that of the machine,
-   which is not to be seen there: then the top is the container's own group. */
+/* A group's limit applies together with those of all groups above it. In a container the path may be that
+   of the machine, which is not visible there: then the top is the container's own group. */
 static void look_at_groups(const char *root, const struct version *version, char *group,
                            struct tr_memory_room *room)
 {
@@ -105,7 +105,7 @@ static void look_at_groups(const char *root, const struct version *version, char
     }
 }
 
-/* Whether a list "a,b,c" has a word. */
+/* Whether a list "a,b,c" contains a word. */
 static bool lists(const char *list, const char *word)
 {
     size_t length = strlen(word);

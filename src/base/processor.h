@@ -1,7 +1,7 @@
-/* Which processor this is, as it says itself.
+/* The vendor, family and model of the processor.
  *
- * For sizes of blocks that were measured on one family and not on another. No number of a run may follow from
- * it.
+ * They select sizes of blocks that were measured on one family and not on another. No result of a run may
+ * depend on them.
  */
 #ifndef TR_BASE_PROCESSOR_H
 #define TR_BASE_PROCESSOR_H

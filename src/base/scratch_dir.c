@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #define PREFIX "trireme-"
-/* A place gets the name of its kind when it is locked. One without is this young at most while its maker
- * lives. */
+/* A directory gets the name of its kind once it is locked. One without the name is at most this old while
+ * its creator lives.
+ */
 #define UNNAMED       "new"
 #define YOUNG_SECONDS 60
 #define KIND_MOST     16
@@ -33,7 +34,7 @@ int64_t tr_scratch_dir_room(const char *path)
 
 /* ---- what is left of those that were killed ---- */
 
-/* What is not this user's cannot be a place of its own, whatever it is called. */
+/* A directory of another user is never one of ours, whatever its name. */
 static void remove_abandoned(const char *path, bool named)
 {
     struct stat facts;
@@ -72,7 +73,7 @@ void tr_scratch_dir_sweep(const char *kind)
 
 /* ---- making ---- */
 
-/* The name of the kind comes last, so that nobody finds a place of the kind that is not locked yet. */
+/* The name of the kind comes last, so that other processes never find an unlocked directory of the kind. */
 static bool make_in(const char *directory, const char *kind, struct tr_scratch_dir *dir)
 {
     char unnamed[TR_SCRATCH_DIR_PATH];

@@ -6,7 +6,7 @@ const char *tr_version(void)
     return TRIREME_VERSION;
 }
 
-/* One more with every entry under Hashes of CHANGELOG.md that a release brings. */
+/* Increased by one for every entry under Hashes of CHANGELOG.md in a release. */
 int tr_numerics_version(void)
 {
     return 2;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define PREFIX "events.out.tfevents."
-#define DUE    ((size_t)256 << 10) /* bytes that are written without being asked for */
+#define DUE    ((size_t)256 << 10) /* once so many bytes are pending, adding writes them */
 
 /* ---- the file ---- */
 
@@ -38,7 +38,7 @@ tr_status tr_events_remove(const tr_file_system *files, const char *directory)
     return status;
 }
 
-/* The time for the name of a new file: now, or later than those of the files that are there. */
+/* The time for the name of a new file: now, or later than those of the existing files. */
 static tr_status make_time(const tr_file_system *files, const char *directory, double wall, long long *out)
 {
     struct tr_file_names names;
@@ -151,7 +151,7 @@ void tr_events_stamp(tr_events *events, int64_t step, double wall)
     events->wall = wall;
 }
 
-/* ---- what goes into it ---- */
+/* ---- its contents ---- */
 
 tr_status tr_events_restart(tr_events *events)
 {

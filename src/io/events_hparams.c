@@ -1,6 +1,7 @@
-/* Hyperparameters: two values without data, whose metadata say everything. A third kind, that tells which
- * hyperparameters and metrics there are in all runs, is left out: TensorBoard then finds that out by itself,
- * and which ones differ. */
+/* Hyperparameters: two values without data, whose metadata contain everything. TensorBoard knows a third
+ * kind, which lists the hyperparameters and metrics of all runs. It is left out: TensorBoard then
+ * determines these itself, and which of them differ.
+ */
 #include "io/events_internal.h"
 
 #include "base/alloc.h"
@@ -15,7 +16,7 @@ static tr_status add_data(tr_events *events, const char *tag, Tensorboard__HPara
     return events_add_content(events, tag, PLUGIN, &data->base);
 }
 
-/* Pointers to `count` elements of an array, as repeated fields want them. */
+/* Pointers to `count` elements of an array, the form of repeated fields. */
 #define POINT_TO(region, type, pointers, elements, count)                                                    \
     type *elements = tr_region_take(region, (size_t)(count) + 1, sizeof *elements);                          \
     type **pointers = tr_region_take(region, (size_t)(count) + 1, sizeof *pointers);                         \

@@ -8,17 +8,17 @@
 #include <assert.h>
 #include <string.h>
 
-/* A graph under way. All its parts lie together; after a failure nodes are NULL and nothing more is added.
- */
+/* A graph being built. All its parts are in one region; after a failure nodes are NULL and nothing more is
+   added. */
 struct graph {
     struct tr_region region;
     const struct tr_model *model;
     Tensorboard__NodeDef **node;
     size_t count, room;
-    char **output; /* [layers]: the node that a layer's consumers read */
+    char **output; /* [layers]: name of the node that a layer's consumers read */
 };
 
-/* Attributes besides the options of a layer: its output's shape and type. */
+/* Attributes in addition to a layer's options: its output's shape and type. */
 #define OWN_ATTRIBUTES 2
 
 /* ---- nodes ---- */
@@ -45,7 +45,7 @@ static void add_input(Tensorboard__NodeDef *node, char *name)
     node->input[node->n_input++] = name;
 }
 
-/* Adds an attribute without a value yet; NULL on failure. */
+/* Adds an attribute without a value; NULL on failure. */
 static Tensorboard__AttrValue *add_attribute(struct graph *graph, Tensorboard__NodeDef *node, const char *key)
 {
     struct tr_region *region = &graph->region;
@@ -73,7 +73,7 @@ static void add_dimension(Tensorboard__TensorShape *shape, Tensorboard__TensorSh
     shape->dim[shape->n_dim++] = dimension;
 }
 
-/* What an edge carries: `examples` puts their number in front, and that of the tokens of a sequence. */
+/* The shape on an edge; `examples` puts the number of examples first, and that of tokens for a sequence. */
 static Tensorboard__TensorShape *make_shape(struct graph *graph, const struct tr_shape *from, bool examples)
 {
     struct tr_region *region = &graph->region;
@@ -118,7 +118,8 @@ static tr_status add_option(struct graph *graph, Tensorboard__NodeDef *node, con
 {
     const struct tr_layer_class *class = layer->class;
     struct tr_value value;
-    /* Nodes are the model file's, which may be gone: initializers, of which a model keeps what they meant. */
+    /* Nodes belong to the model file's tree, which may be gone: initializers, of which a model keeps only
+       their meaning. */
     if (class->options[i].type == TR_OPTION_NODE) return TR_OK;
     tr_status status = tr_options_get(class->options, i, layer->options, &value);
     if (status != TR_OK || value.kind == TR_VALUE_NONE) return status;
@@ -225,7 +226,7 @@ static tr_status add_activation(struct graph *graph, int i)
     return graph->region.failed ? TR_ENOMEM : TR_OK;
 }
 
-/* ---- what surrounds them ---- */
+/* ---- input and loss ---- */
 
 static tr_status add_placeholder(struct graph *graph, const char *name, Tensorboard__DataType type,
                                  const struct tr_shape *shape)
@@ -258,7 +259,7 @@ static tr_status add_loss(struct graph *graph)
 static tr_status add_all(struct graph *graph)
 {
     const struct tr_model *model = graph->model;
-    /* Input, truth and loss; two nodes a layer at most, beside its parameters. */
+    /* Input, targets and loss; at most two nodes for a layer, besides its parameters. */
     graph->room = 3 + 2 * (size_t)model->layer_count + (size_t)model->parameter_count;
     graph->node = tr_region_take(&graph->region, graph->room, sizeof *graph->node);
     graph->output = tr_region_take(&graph->region, (size_t)model->layer_count + 1, sizeof *graph->output);

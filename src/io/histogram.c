@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The exponent of a float and so many bits of its fraction say in which bucket to look: steps of 1/32 are
-   narrower than buckets, so that the next one is right if that is not. No branch depends on the numbers: half
-   of the time it would be taken for another. */
+/* The exponent of a float and the upper bits of its fraction give the bucket or the one before it: their
+   steps of 1/32 are narrower than buckets, so one comparison decides. There is no branch on the numbers,
+   since half of these would be mispredicted. */
 #define FRACTION_BITS 5
 #define SHIFT         (23 - FRACTION_BITS)
 #define STARTS        (0x7f800000u >> SHIFT)
@@ -86,7 +86,7 @@ void tr_histogram_merge(struct tr_histogram *histogram, const struct tr_histogra
     }
 }
 
-/* A list of buckets under way. */
+/* A list of buckets being built. */
 struct list {
     double *limit, *count;
     int32_t length, full; /* `full`: up to the last bucket that is not empty */

@@ -3,8 +3,7 @@
  *     6 bytes    93 'N' 'U' 'M' 'P' 'Y'
  *     2 bytes    version: 1 0, or 2 0, or 3 0
  *     2 bytes    N, little-endian; 4 bytes from version 2 on
- *     N bytes    a Python dictionary, padded with spaces so that the data are aligned, ending with a line
- * feed:
+ *     N bytes    a Python dictionary, padded with spaces to align the data, ending with a line feed:
  *                {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 784), }
  *     the rest   the data: here in C order, the last dimension fastest
  *
@@ -15,18 +14,18 @@
 
 #include "io/safetensors.h"
 
-/* What the header says, and where the data are. */
+/* The facts in the header, and where the data are. */
 struct tr_npy {
     enum tr_dtype dtype; /* F64, F32, F16, BOOL and the integers */
-    bool big_endian;     /* numbers of several bytes have the highest first */
+    bool big_endian;     /* numbers of several bytes have the highest byte first */
     int rank;
     int64_t shape[TR_STORED_RANK];
     size_t offset; /* of the data in the file */
     size_t bytes;  /* of the data: all that follows the header */
 };
 
-/* Takes the header of a file in memory apart, `size` bytes of a file called `path` in messages, both borrowed
-   for the call, and checks that the data fill the rest. TR_EFORMAT: no such file, or damaged.
+/* Parses the header of a file in memory, `size` bytes of a file called `path` in messages, both borrowed
+   for the call, and checks that the data fill the rest. TR_EFORMAT: not an .npy file, or damaged.
    TR_EUNSUPPORTED: an array that the program does not read (in Fortran order, of objects, records, texts,
    complex numbers), with what to do. */
 tr_status tr_npy_parse(const char *path, const uint8_t *data, size_t size, struct tr_npy *out);
@@ -35,8 +34,8 @@ tr_status tr_npy_parse(const char *path, const uint8_t *data, size_t size, struc
    and for types that NumPy does not have. */
 tr_status tr_npy_header(const struct tr_stored_tensor *tensor, uint8_t **header, size_t *size);
 
-/* Writes an .npz file that takes the place of `path` once it is complete. Everything is borrowed for the
-   call. TR_EIO, TR_ENOMEM, TR_EINVAL for names and shapes that cannot be written. */
+/* Writes an .npz file that replaces `path` once it is complete. Everything is borrowed for the call.
+   TR_EIO, TR_ENOMEM, TR_EINVAL for names and shapes that cannot be written. */
 tr_status tr_npz_replace(const tr_file_system *files, const char *path,
                          const struct tr_stored_tensor *tensors, int64_t count);
 

@@ -10,7 +10,7 @@
 
 #define DESCRIPTION_MAX 64
 
-/* The dictionary in the header: where reading stands, and what was read. */
+/* The dictionary in the header: the reader's position, and the values read. */
 struct header {
     const char *path;
     const char *begin, *at, *end;
@@ -75,7 +75,9 @@ static tr_status take_size(struct header *header, int64_t *size)
         if (__builtin_mul_overflow(*size, 10, size) || __builtin_add_overflow(*size, *header->at - '0', size))
             return bad(header, "a size is too large");
     if (header->at == begin) return bad(header, "there is no size");
-    if (header->at < header->end && *header->at == 'L') header->at++; /* as Python 2 wrote it */
+    if (header->at < header->end && *header->at == 'L')
+        header->at++; /* a suffix of Python 2's long
+                         integers */
     return TR_OK;
 }
 
@@ -91,7 +93,7 @@ static tr_status take_shape(struct header *header)
                            TR_STORED_RANK);
         TR_TRY(take_size(header, &out->shape[out->rank++]));
         if (take(header, ',')) continue;
-        /* Without a comma it is the last of several. */
+        /* Without a comma it must be the last of several. */
         if (out->rank < 2 || !take(header, ')')) return bad(header, "the shape is not a tuple");
         break;
     }

@@ -11,7 +11,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "data are written as they lie in memory");
 
-#define GRAIN 64 /* what NumPy aligns the data to */
+#define GRAIN 64 /* NumPy's alignment of the data */
 
 /* NumPy's name of a type, NULL if it has none. */
 static const char *description_of(enum tr_dtype dtype)

@@ -12,8 +12,7 @@
 
 enum { ATTRIBUTE_FLOAT = 1, ATTRIBUTE_INTEGER = 2, ATTRIBUTE_INTEGERS = 7 };
 
-/* Everything that hangs on the model lies in blocks that are freed with it; arrays of pointers grow beside.
- */
+/* All parts of the model are in blocks that are freed with it; the arrays of pointers grow separately. */
 struct block {
     struct block *next;
     union {

@@ -14,9 +14,9 @@
 #define TR_RECORD_TAIL     4  /* bytes after them */
 #define TR_RECORD_OVERHEAD (TR_RECORD_HEAD + TR_RECORD_TAIL)
 
-/* The checksum of `size` bytes in the form in which a record holds it. Any thread. */
+/* The checksum of `size` bytes in the form stored in a record. Any thread. */
 uint32_t tr_record_checksum(const void *data, size_t size);
-/* Writes what comes before and after `size` bytes of data, which are borrowed for the call. Any thread. */
+/* Writes the parts before and after `size` bytes of data, which are borrowed for the call. Any thread. */
 void tr_record_frame(const void *data, size_t size, uint8_t head[TR_RECORD_HEAD],
                      uint8_t tail[TR_RECORD_TAIL]);
 

@@ -1,4 +1,4 @@
-/* A region of memory: many small blocks, of a message or of anything else, that are freed together.
+/* A region of memory: many small blocks, of a message for example, that are freed together.
  *
  * A failed allocation is remembered; code that fills a structure checks once at its end (`region.failed`),
  * but must not write to a block that is NULL.

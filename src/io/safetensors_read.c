@@ -18,14 +18,15 @@
 struct tr_safetensors {
     char *path;
     int descriptor;
-    const char *memory; /* all of it, where it lies there; else NULL */
+    const char *memory; /* the whole file, if it is in memory; else NULL */
     struct tr_safetensors_summary summary;
     uint64_t data_offset;
     int64_t count;
     struct tr_safetensors_entry *entries;        /* in the order of their data */
     const struct tr_safetensors_entry **by_name; /* the same, ascending by name */
     tr_json *header;                             /* the header; owns all names */
-    char *piece;                                 /* PIECE bytes, once something is read only through */
+    char *piece;                                 /* PIECE bytes, allocated when data are first read without
+                                                    a destination */
 };
 
 /* Within the file, whose size was known when it was opened. */
@@ -98,7 +99,7 @@ static tr_status read_sizes(const struct tr_json_value *array, const char *key, 
     return TR_OK;
 }
 
-/* Fills an entry but for its name; messages do not have the name. */
+/* Fills an entry except its name; messages do not have the name. */
 static tr_status read_entry(const tr_safetensors *file, const struct tr_json_value *object,
                             struct tr_safetensors_entry *entry)
 {
@@ -154,7 +155,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*left)->tensor.name, (*right)->tensor.name);
 }
 
-/* Entries must follow each other from the first byte of the data to the last of the file. */
+/* Entries must be consecutive from the first byte of the data to the last of the file. */
 static tr_status check_tiling(const tr_safetensors *file)
 {
     uint64_t at = file->data_offset;
@@ -194,7 +195,7 @@ static tr_status read_entries(tr_safetensors *file)
     return check_tiling(file);
 }
 
-/* Of the file `path`, or, with `memory`, of these `size` bytes. */
+/* Opens the file `path` or, with `memory`, these `size` bytes. */
 static tr_status open_either(const char *path, const void *memory, size_t size, tr_safetensors **out)
 {
     *out = NULL;
@@ -274,7 +275,7 @@ const char *tr_safetensors_path(const tr_safetensors *file)
     return file->path;
 }
 
-/* Reads an entry in pieces to `to` or, where that is NULL, to the file's own piece, and hands them on. */
+/* Reads an entry in pieces to `to` or, where that is NULL, to the file's own piece, and passes them on. */
 static tr_status read_pieces(tr_safetensors *file, const struct tr_safetensors_entry *entry, void *to,
                              tr_safetensors_taker take, void *user)
 {

@@ -20,7 +20,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* TR_EINVAL unless a reader will take the names. */
+/* TR_EINVAL unless readers accept the names. */
 static tr_status check_names(const struct tr_stored_tensor *tensors, int64_t count)
 {
     const char **names = tr_alloc((size_t)count, sizeof *names);
@@ -95,7 +95,7 @@ static tr_status make_header(const struct tr_stored_tensor *tensors, const struc
     return tr_json_finish(&json, text);
 }
 
-/* Turns the JSON text (taken) into the padded bytes with their length before them. */
+/* Turns the JSON text (taken) into the padded bytes, preceded by their length. */
 static tr_status frame_header(char *json, char **out, size_t *size)
 {
     size_t length = strlen(json), padded = (length + 7) / 8 * 8;
@@ -139,7 +139,7 @@ static tr_status write_data(const struct tr_stored_sink *sink, const struct tr_s
     return TR_OK;
 }
 
-/* What a file will be made of. */
+/* The layout of a file. */
 struct plan {
     struct entry *entries;
     char *header;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where the fields of a header lie. */
+/* Offsets of the fields of a header. */
 enum {
     NAME = 0,
     MODE = 100,
@@ -22,7 +22,7 @@ enum {
 #define SIZE_SIZE   12
 #define SUM_SIZE    8
 #define PREFIX_SIZE 155
-#define SIZE_OCTAL  ((uint64_t)1 << 33) /* sizes from here on do not go into 11 octal digits */
+#define SIZE_OCTAL  ((uint64_t)1 << 33) /* sizes from here on do not fit into 11 octal digits */
 
 /* `digits` octal digits and a NUL. */
 static void put_octal(uint8_t *to, size_t digits, uint64_t value)
@@ -140,7 +140,7 @@ tr_status tr_tar_next_file(const char *path, const void *archive, size_t size, s
             return tr_fail(TR_EFORMAT,
                            "\"%s\": %zu bytes at byte %zu are too few for a member of a tar archive", path,
                            left, *at);
-        const uint8_t *block = (const uint8_t *)archive + *at; /* which an empty archive does not have */
+        const uint8_t *block = (const uint8_t *)archive + *at; /* an empty archive has no memory */
         left -= TR_TAR_BLOCK;
         TR_TRY(read_header(path, block, *at, left, &header, &end));
         if (end) return TR_OK;

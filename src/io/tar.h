@@ -3,7 +3,7 @@
  *     for each member   a header of 512 bytes | data | zeros up to a multiple of 512
  *     two blocks of zeros
  *
- * Times are 0 and owners nobody, so that equal members make equal archives.
+ * Times are 0 and owners empty, so that equal members make equal archives.
  */
 #ifndef TR_IO_TAR_H
 #define TR_IO_TAR_H
@@ -23,11 +23,11 @@ tr_status tr_tar_header(const char *directory, const char *name, uint64_t bytes,
 /* The zeros after data of `bytes` bytes. */
 size_t tr_tar_padding(uint64_t bytes);
 
-/* What a header says of its member. */
+/* The fields of a member's header. */
 struct tr_tar_header {
     char name[101]; /* the path's last 100 characters at most */
     uint64_t size;
-    char type; /* '0': a file; '5': a directory; NUL: a file in archives of old */
+    char type; /* '0': a file; '5': a directory; NUL: a file in old archives */
 };
 enum tr_tar_verdict {
     TR_TAR_GOOD,
@@ -43,9 +43,9 @@ struct tr_tar_file {
     const uint8_t *data;
     size_t size;
 };
-/* The first file from byte *at on, which becomes where the next one begins; *there is false at the end.
-   Directories and records of names and times are passed over. `path` names the archive in messages.
-   TR_EFORMAT: what is there is no member, or not all of it, or neither file nor directory. */
+/* The first file from byte *at on; *at becomes the beginning of the next member; *there is false at the
+   end. Directories and records of names and times are skipped. `path` names the archive in messages.
+   TR_EFORMAT: no member, or an incomplete one, or neither file nor directory. */
 tr_status tr_tar_next_file(const char *path, const void *archive, size_t size, size_t *at,
                            struct tr_tar_file *out, bool *there);
 

@@ -14,7 +14,7 @@
 #define VERSION      20
 #define VERSION_WIDE 45
 
-/* A record in the making: numbers are little-endian. The longest fixed part has 56 bytes. */
+/* A record being built: numbers are little-endian. The longest fixed part has 56 bytes. */
 struct record {
     uint8_t bytes[128];
     size_t size;
@@ -25,7 +25,7 @@ static void put(struct record *record, uint64_t value, size_t size)
     for (size_t i = 0; i < size; i++) record->bytes[record->size++] = (uint8_t)(value >> 8 * i);
 }
 
-/* A number of 32 bits, or all ones where it stands in a 64-bit record. */
+/* A 32-bit number, or all ones where a 64-bit record has it. */
 static void put_32(struct record *record, const struct tr_zip *zip, uint64_t value)
 {
     put(record, value < zip->wide ? value : UINT32_MAX, 4);
@@ -36,8 +36,8 @@ static tr_status write_record(const struct tr_zip *zip, const struct record *rec
     return tr_file_write(zip->writer, record->bytes, record->size);
 }
 
-/* From the version to the length of the name, which both headers of a member have. The sizes are equal:
-   nothing is packed. */
+/* The fields from the version to the length of the name, which both headers of a member have. The two
+   sizes are equal, since nothing is packed. */
 static void put_member(struct record *record, const struct tr_zip *zip, const struct tr_zip_member *member,
                        bool wide)
 {

@@ -1,5 +1,5 @@
-/* Zip archives of members that are stored as they are (APPNOTE.TXT of PKWARE, with the 64-bit records where
- * something has 4 GiB or more).
+/* Zip archives of uncompressed members (APPNOTE.TXT of PKWARE, with 64-bit records where a size or offset
+ * reaches 4 GiB).
  *
  *     for each member   local header | name | extra | data
  *     for each member   central header | name | extra
@@ -12,7 +12,7 @@
 
 #include "base/files/ops.h"
 
-/* Where 32 bits end. Sizes and offsets from here on go into 64-bit records. */
+/* Limit of 32 bits. Sizes and offsets from here on go into 64-bit records. */
 #define TR_ZIP_WIDE UINT32_MAX
 
 struct tr_zip_member {
@@ -42,7 +42,7 @@ struct tr_zip_piece {
 /* Writes a member: the pieces one after the other. Everything is borrowed for the call. TR_EIO, TR_ENOMEM,
    and TR_EINVAL for a name of 65,535 bytes or more. */
 tr_status tr_zip_add(struct tr_zip *zip, const char *name, const struct tr_zip_piece *pieces, int count);
-/* Writes what stands after the members. TR_EIO, TR_ENOMEM. */
+/* Writes the directory and the end of the archive. TR_EIO, TR_ENOMEM. */
 tr_status tr_zip_finish(struct tr_zip *zip);
 void tr_zip_release(struct tr_zip *zip);
 

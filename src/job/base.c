@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* "adapters: lora" as a section, to which more can be added. */
+/* Turns "adapters: lora" into a section, to which keys can be added. */
 static tr_status expand(tr_config *root, const char *kind)
 {
     char *assignment = tr_format("adapters.kind=%s", kind);
@@ -35,7 +35,7 @@ tr_status tr_job_choose_base(struct tr_job *job, const struct tr_job_settings *s
     return status;
 }
 
-/* ---- where a base parameter lies ---- */
+/* ---- places of base parameters ---- */
 
 /* The files of a base. */
 struct opened {
@@ -49,7 +49,7 @@ static void close_files(void *user)
     tr_free(opened);
 }
 
-/* The parameter as its moving average, where one is kept, as `--from` takes it. */
+/* The parameter's moving average, where one is kept, as for `--from`; else the parameter. */
 static const struct tr_safetensors_entry *find_entry(const tr_checkpoint *checkpoint,
                                                      const struct tr_parameter *parameter,
                                                      enum tr_checkpoint_group *group)
@@ -107,7 +107,7 @@ static tr_status check_hash(const struct tr_job *job, const tr_checkpoint *check
         job->adapters.base_hash, tr_checkpoint_path(checkpoint), hash);
 }
 
-/* ---- apart ---- */
+/* ---- separate from the arena ---- */
 
 static tr_status map_group(const tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
                            struct opened *opened)
@@ -171,7 +171,7 @@ tr_status tr_job_open_base(struct tr_job *job)
     return status;
 }
 
-/* ---- whole ---- */
+/* ---- in the arena ---- */
 
 static tr_status load_all(const struct tr_job *job, tr_checkpoint *checkpoint, float *arena, tr_sha256 *hash)
 {

@@ -15,10 +15,10 @@ struct tr_opening {
     pthread_t thread;
     bool threaded;
     tr_source *source[TR_SETS];
-    struct tr_failure failure; /* messages belong to threads */
+    struct tr_failure failure; /* kept here, since messages belong to threads */
 };
 
-/* The job is not to be changed yet, so what other sets share with the training data is kept here. */
+/* The job must not be changed yet, so the state that other sets share with the training data is kept here. */
 static tr_status open_all(tr_opening *opening, char **state)
 {
     const struct tr_job *job = opening->job;

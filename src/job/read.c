@@ -1,4 +1,4 @@
-/* Reading a job: from a model file, its text, or what a checkpoint keeps. */
+/* Reading a job: from a model file, a text, or a checkpoint. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/path.h"
@@ -38,7 +38,7 @@ static tr_status read_sections(struct tr_job *job)
 
 /* ---- the run ---- */
 
-/* The validation data are named, a fraction, or a fold. */
+/* Validation data are named, or given as a fraction or a fold. */
 static tr_status check_split(const struct tr_job *job)
 {
     const struct tr_data_options *data = &job->data;
@@ -65,7 +65,7 @@ static tr_status check_split(const struct tr_job *job)
     return TR_OK;
 }
 
-/* What is wrong with the run whatever the data are. */
+/* Checks the settings of the run that do not depend on the data. */
 static tr_status check_run(struct tr_job *job)
 {
     struct tr_train_options *train = &job->train;
@@ -99,7 +99,7 @@ static tr_status check_run(struct tr_job *job)
     return TR_OK;
 }
 
-/* Counts the steps of epochs, for which the data must be there. */
+/* Computes the steps of epochs; the data must be open. */
 static tr_status resolve_run(struct tr_job *job)
 {
     struct tr_train_options *train = &job->train;
@@ -177,11 +177,11 @@ static tr_status default_sections(struct tr_job *job)
     return tr_options_defaults(tr_train_option_table, tr_train_option_count, &job->train);
 }
 
-/* What a schedule without a length of its own is checked with where epochs are not counted yet, or a warm-up
-   is about to shrink. */
+/* Length to check a schedule with, where it has none of its own and epochs are not counted yet, or where
+   the warm-up may be shortened. */
 #define STEPS_MOST ((int64_t)1 << 53)
 
-/* Finds what is wrong with the file, so that it is told before anything that is wrong with the data. */
+/* Checks the file, so that its faults are reported before those of the data. */
 static tr_status check_file(struct tr_job *job)
 {
     struct tr_optimizer optimizer;
@@ -202,7 +202,7 @@ static tr_status check_file(struct tr_job *job)
     return TR_OK;
 }
 
-/* Whether the file says itself what the input is. */
+/* Whether the file itself describes the input. */
 static bool is_described(const struct tr_job *job)
 {
     struct tr_source_parts parts;
@@ -211,7 +211,7 @@ static bool is_described(const struct tr_job *job)
     return job->input.shape.count > 0 || job->input.vocabulary > 0;
 }
 
-/* All that needs no data. */
+/* Reads all that needs no data. */
 static tr_status read_file(struct tr_job *job, const char *path, const char *state,
                            const struct tr_job_settings *settings)
 {
@@ -231,7 +231,7 @@ static tr_status make(struct tr_job *job, const char *path, const char *state,
                       const struct tr_job_settings *settings)
 {
     TR_TRY(read_file(job, path, state, settings));
-    /* What a checkpoint says is complete, unless it is told to count anew. */
+    /* A checkpoint's text is complete, unless settings change its number of steps. */
     bool opens =
         path ? !job->model || job->train.epochs > 0 || tr_warmup_needs_data(job) : settings->epochs > 0;
     if (opens) TR_TRY(tr_job_open_set(job, TR_SET_TRAIN));
@@ -242,7 +242,7 @@ static tr_status make(struct tr_job *job, const char *path, const char *state,
     return tr_job_check_source(job, job->source[TR_SET_TRAIN], tr_data_set_names[TR_SET_TRAIN], true);
 }
 
-/* Takes `root` over, also on failure. `path` is NULL for the text of a checkpoint. */
+/* Takes `root`, also on failure. `path` is NULL for the text of a checkpoint. */
 static tr_status make_job(tr_config *root, const char *path, const char *state,
                           const struct tr_job_settings *settings, struct tr_job **out)
 {

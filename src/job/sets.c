@@ -1,4 +1,4 @@
-/* The data sets of a job: opened, joined with it, counted. */
+/* The data sets of a job: opening, checking, counting. */
 #include "job/sets.h"
 
 #include "base/alloc.h"
@@ -74,8 +74,9 @@ tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, con
     return status;
 }
 
-/* Writes into the tree what the training data add to the file: what other sets must share, and names of
- * classes. */
+/* Adds to the tree what the training data contribute: the state that other sets must share, and names of
+ * classes.
+ */
 static tr_status record_source(struct tr_job *job)
 {
     const tr_source *source = job->source[TR_SET_TRAIN];
@@ -103,7 +104,7 @@ tr_status tr_job_take_source(struct tr_job *job, enum tr_data_set set, tr_source
     job->source[set] = source;
     if (set == TR_SET_TRAIN) TR_TRY(record_source(job));
     if (set == TR_SET_TRAIN) TR_TRY(make_sampler(job));
-    /* While the network is not built yet, the file is not read to its end: the check comes later. */
+    /* Until the network is built, the file is not read completely: the check comes later. */
     return job->model ? tr_job_check_source(job, source, tr_data_set_names[set], true) : TR_OK;
 }
 

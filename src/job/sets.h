@@ -1,4 +1,4 @@
-/* Where the data sets of a job come from. */
+/* The sources of a job's data sets. */
 #ifndef TR_JOB_SETS_H
 #define TR_JOB_SETS_H
 

@@ -64,13 +64,13 @@ static tr_status open_run(const struct tr_job *job, tr_checkpoint **out)
     return status == TR_OK ? TR_OK : tr_fail_in(status, "distill.teacher");
 }
 
-/* How an example becomes the input of a network in evaluations, as text. Returned, free with tr_free(). */
+/* How an example becomes the input of a network in evaluations, as a text. Returned, free with tr_free(). */
 static tr_status input_text(const struct tr_job *job, char **out)
 {
     struct tr_input_options input = job->input;
     input.state = NULL;
     input.classes = input.sources = (struct tr_string_list){0};
-    input.pad = 0; /* both see the rows as the network's training makes them */
+    input.pad = 0; /* both get the rows as changed for the network's training */
     input.flip = false;
     input.augment = (struct tr_augment_options){0};
     return tr_options_dump(tr_input_option_table, tr_input_option_count, &input, out);
@@ -118,7 +118,8 @@ static tr_status check_network(const struct tr_job *job, const struct tr_teacher
     return compare_inputs(job, teacher);
 }
 
-/* What the data gave the networks: means, vocabularies, names of classes. Once the data are open. */
+/* Compares the state that data gave to both networks: means, vocabularies, names of classes. Call it once
+   the data are open. */
 static tr_status check_state(const struct tr_job *job, const struct tr_teacher *teacher)
 {
     const char *own = job->state, *other = teacher->job->state;

@@ -23,7 +23,7 @@ void tr_state_name(const struct tr_parameter *parameter, const char *arena, char
     snprintf(name, TR_STATE_NAME, "%s.%s", arena, parameter->name);
 }
 
-/* Puts the moving averages that the checkpoint keeps in place of parameters. */
+/* Replaces parameters by the moving averages of the checkpoint. */
 static tr_status load_averages(const struct tr_model *model, tr_checkpoint *checkpoint, float *arena)
 {
     const tr_safetensors *file = tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_OPTIMIZER);

@@ -1,4 +1,4 @@
-/* Names and shapes under which checkpoints keep the arenas of a run. */
+/* Names and shapes of a run's arenas in checkpoints. */
 #ifndef TR_JOB_TENSORS_H
 #define TR_JOB_TENSORS_H
 
@@ -11,18 +11,18 @@ struct tr_stored_tensor tr_parameter_tensor(const struct tr_parameter *parameter
                                             float *arena);
 
 #define TR_STATE_NAME (sizeof(((struct tr_parameter *)0)->name) + 32)
-/* The name of what an arena of this name, of at most 31 bytes, has of a parameter: "m.conv1.weights". */
+/* The name of a parameter's part of an arena (whose name has at most 31 bytes): "m.conv1.weights". */
 void tr_state_name(const struct tr_parameter *parameter, const char *arena, char name[TR_STATE_NAME]);
 
-/* Reads the parameters that a checkpoint of the job keeps, those of a base (job/base.h) not among them, into
-   `arena`, host memory of arena_floats floats; with `use_average` the moving averages in their place where it
-   keeps such. Gaps are left alone. TR_EMISMATCH for a checkpoint of another network, TR_EIO, TR_ECORRUPT,
-   TR_ENOMEM. */
+/* Reads the parameters in a checkpoint of the job, without those of a base (job/base.h), into `arena`,
+   host memory of arena_floats floats; with `use_average`, the moving averages instead, where the
+   checkpoint has them. Gaps do not change. TR_EMISMATCH for a checkpoint of another network, TR_EIO,
+   TR_ECORRUPT, TR_ENOMEM. */
 tr_status tr_job_load_parameters(const struct tr_job *job, tr_checkpoint *checkpoint, bool use_average,
                                  float *arena);
 
-/* tr_model_hash() of the parameters that a checkpoint of the job keeps, which are read in pieces.
-   TR_EMISMATCH, TR_EIO, TR_ENOMEM. */
+/* tr_model_hash() of the parameters in a checkpoint of the job, which are read in pieces. TR_EMISMATCH,
+   TR_EIO, TR_ENOMEM. */
 tr_status tr_job_stored_hash(const struct tr_job *job, tr_checkpoint *checkpoint, char hex[TR_SHA256_TEXT]);
 
 #endif

@@ -95,14 +95,14 @@ void tr_adapters_release(struct tr_adapters *adapters)
 
 /* ---- names ---- */
 
-/* The part behind the point of "attention.query", or NULL. */
+/* The part after the point of "attention.query", or NULL. */
 static const char *part_of(const char *item)
 {
     const char *point = strchr(item, '.');
     return point ? point + 1 : NULL;
 }
 
-/* Whether the item, up to its point, is the name of the layer (`exact`) or of its kind. */
+/* Whether the item, up to its point, is the name of the layer (`exact`) or of its class. */
 static bool names_layer(const char *item, const struct tr_layer *layer, bool *exact)
 {
     const size_t length = strcspn(item, ".");
@@ -114,7 +114,7 @@ static bool names_layer(const char *item, const struct tr_layer *layer, bool *ex
 bool tr_adapters_train(const struct tr_adapters *adapters, const struct tr_layer *layer)
 {
     const size_t length =
-        strcspn(layer->name, "."); /* a direction of a bidirectional layer is a part of it */
+        strcspn(layer->name, "."); /* a direction of a bidirectional layer is a part of the layer */
     for (int32_t i = 0; i < adapters->train.count; i++)
         if (strlen(adapters->train.item[i]) == length &&
             strncmp(adapters->train.item[i], layer->name, length) == 0)
@@ -122,7 +122,7 @@ bool tr_adapters_train(const struct tr_adapters *adapters, const struct tr_layer
     return false;
 }
 
-/* The places that a list without items stands for. */
+/* The default list: used where there are no items. */
 static const char *const everywhere[] = {"attention", "dense"};
 
 static int32_t places(const struct tr_adapters *adapters)
@@ -135,7 +135,7 @@ static const char *place(const struct tr_adapters *adapters, int32_t i)
     return adapters->on.count > 0 ? adapters->on.item[i] : everywhere[i];
 }
 
-/* Whether adapters are asked for beside a projection of the layer. */
+/* Whether the section asks for adapters beside a projection of the layer. */
 static bool is_asked(const struct tr_adapters *adapters, const struct tr_layer *layer,
                      const struct tr_projection *beside)
 {
@@ -242,8 +242,8 @@ static tr_status declare(const struct tr_adapters *adapters, const struct tr_pro
     return tr_builder_parameter(builder, layer, name[1], TR_PARAMETER_WEIGHT, up, &zeros, rank, beside->out);
 }
 
-/* Floats of a row that an adapter needs for a while: forward, its input with zeros in it, then its product
-   and that between other columns; backward, its part of the gradient, and the gradient of its input. */
+/* Temporary floats of an adapter for each row: forward, its input after dropout, then its product, widened
+   to all columns; backward, its part of the gradient, and the gradient of its input. */
 static void measure(const struct tr_adapter *adapter, int64_t *forward, int64_t *backward)
 {
     const struct tr_projection *beside = &adapter->beside;

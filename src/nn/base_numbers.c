@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A device that computes with the base. */
+/* A device that reads the base. */
 struct reader {
     tr_device *device;
     int uses;            /* 0: the entry is free */
@@ -55,7 +55,7 @@ static tr_status make_hash(const struct tr_model *model, const float *const *hos
 
 static void destroy(struct tr_base_numbers *numbers)
 {
-    /* Passes, which are the readers, end before their model. */
+    /* Passes, the readers, must be destroyed before their model. */
     tr_free(numbers->reader);
     pthread_mutex_destroy(&numbers->lock);
     if (numbers->release) numbers->release(numbers->user);

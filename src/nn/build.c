@@ -1,4 +1,4 @@
-/* Building a model from its file: layers in order, each checked against the shapes before it. */
+/* Building a model from its file: layers in order, each checked against the shapes of its inputs. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "nn/adapters.h"
@@ -15,7 +15,7 @@ struct tr_builder {
     const struct tr_registry *layers;
     const struct tr_adapters *adapters; /* or NULL */
     bool whole;                         /* the base is in the arena */
-    bool adapts;                        /* parameters that are declared now are of adapters */
+    bool adapts;                        /* parameters being declared belong to adapters */
 };
 
 void tr_builder_tokens(struct tr_builder *builder, struct tr_layer *layer, int64_t tokens)
@@ -49,7 +49,7 @@ static tr_status check_buffers(const struct tr_layer *layer)
                    layer->buffer_count, TR_LAYER_BUFFERS);
 }
 
-/* A layer of the model by its name, in front of `layer`. */
+/* The layer with this name among those before `layer`. */
 static struct tr_layer *find_before(const struct tr_model *model, const struct tr_layer *layer,
                                     const char *name)
 {
@@ -72,7 +72,7 @@ tr_status tr_builder_tie(struct tr_builder *builder, struct tr_layer *layer, con
         return tr_fail(TR_EINVAL, "another layer shares the weights of \"%s\" already", name);
     layer->tie.lender = (int)(other - model->layers);
     *lender = other;
-    if (tr_layer_is_base(other)) return TR_OK; /* nothing is learned, so nothing is left to it */
+    if (tr_layer_is_base(other)) return TR_OK; /* nothing is learned, so it needs no gradient */
     int64_t bytes = model->parameters[other->parameter[0]].count * (int64_t)sizeof(float);
     other->tie.buffer = other->buffer_count;
     tr_layer_buffer(other,
@@ -81,7 +81,7 @@ tr_status tr_builder_tie(struct tr_builder *builder, struct tr_layer *layer, con
     return check_buffers(other);
 }
 
-/* Whether a parameter that is declared now is of the frozen base. */
+/* Whether a parameter being declared belongs to the frozen base. */
 static bool is_of_base(const struct tr_builder *builder, const struct tr_layer *layer)
 {
     return builder->adapters && !builder->adapts && !tr_adapters_train(builder->adapters, layer);
@@ -92,7 +92,7 @@ static int64_t round_up(int64_t count)
     return (count + TR_MODEL_GRAIN - 1) / TR_MODEL_GRAIN * TR_MODEL_GRAIN;
 }
 
-/* Notes the number of a parameter that was added to the base, or to what is learned. */
+/* Notes the number of a parameter that was added, to the base or to the learned parameters. */
 static void add_slot(struct tr_layer *layer, int slot)
 {
     layer->slot[layer->slot_count++] = slot;
@@ -115,7 +115,7 @@ static tr_status add_parameter(struct tr_model *model, struct tr_layer *layer, b
     return TR_OK;
 }
 
-/* The next parameter of a layer that shares those of another. */
+/* Takes the next parameter of a layer that shares those of another. */
 static tr_status share_parameter(const struct tr_model *model, struct tr_layer *layer, const char *name,
                                  enum tr_parameter_kind kind, const struct tr_shape *shape)
 {
@@ -180,7 +180,7 @@ const struct tr_parameter *tr_builder_parameter_at(const struct tr_builder *buil
 
 /* ---- layers ---- */
 
-/* Whether backward of a layer whose class skips gradients reads its input all the same. */
+/* Whether backward of a layer whose class skips gradients reads its input nevertheless. */
 static bool learns_from_input(const struct tr_layer *layer)
 {
     if (!layer->class->skips_gradients || !tr_layer_is_base(layer)) return true;
@@ -199,7 +199,7 @@ static tr_status adapt(struct tr_layer *layer, struct tr_builder *builder)
     return status;
 }
 
-/* Finds the layer whose parameters it uses, the first one that has them. */
+/* Finds the layer whose parameters it shares: the first layer that has them. */
 static tr_status find_shared(struct tr_builder *builder, struct tr_layer *layer)
 {
     const char *name = tr_layer_common(layer)->share;
@@ -228,7 +228,7 @@ static tr_status find_shared(struct tr_builder *builder, struct tr_layer *layer)
     return TR_OK;
 }
 
-/* Of all of them, and nothing else. */
+/* Checks that exactly the shared parameters were declared. */
 static tr_status check_shared(const struct tr_model *model, const struct tr_layer *layer)
 {
     if (layer->sharer_of == 0) return TR_OK;
@@ -244,7 +244,7 @@ static tr_status check_shared(const struct tr_model *model, const struct tr_laye
                    layer->slot_count, other->name, other->slot_count);
 }
 
-/* How many tokens the inputs have, which is the same in all of them. */
+/* Takes the number of tokens from the inputs; it must be the same in all of them. */
 static tr_status take_tokens(struct tr_builder *builder, struct tr_layer *layer)
 {
     int first = -1;
@@ -263,7 +263,8 @@ static tr_status take_tokens(struct tr_builder *builder, struct tr_layer *layer)
     return TR_OK;
 }
 
-/* What the class makes of its inputs; unless it says else, as many tokens as it takes. */
+/* Calls the class's build function; unless the class sets another number, the output has as many tokens as
+   the input. */
 static tr_status call_class(struct tr_builder *builder, struct tr_layer *layer)
 {
     TR_TRY(take_tokens(builder, layer));
@@ -289,8 +290,9 @@ static tr_status build_layer(struct tr_builder *builder, const tr_config *item)
     return status == TR_OK ? TR_OK : tr_fail_in(status, "%s: layer \"%s\"", layer->where, layer->name);
 }
 
-/* A max pool right behind a relu applies the relu's gradient while it passes its own back: one pass over
- * memory less. */
+/* A max pool directly after a relu applies the relu's gradient while it passes its own back, which saves a
+ * pass over memory.
+ */
 static void fuse_relu_gradients(struct tr_model *model)
 {
     for (int i = 0; i < model->layer_count; i++) {
@@ -305,7 +307,7 @@ static void fuse_relu_gradients(struct tr_model *model)
     }
 }
 
-/* An output that nothing takes would be computed for nothing. */
+/* Refuses an output that no layer takes: it would be computed for nothing. */
 static tr_status check_use(const struct tr_model *model)
 {
     for (int i = 0; i + 1 < model->layer_count; i++) {
@@ -331,7 +333,7 @@ static tr_status build_part_layer(struct tr_builder *builder, char *text)
     return status == TR_OK ? TR_OK : tr_fail_in(status, "input");
 }
 
-/* An input with a name is a part of the vector that the network takes; of an image under its shape. */
+/* A named input is a slice of the network's input vector, reshaped if it is an image. */
 static tr_status build_parts(struct tr_builder *builder, const struct tr_model_input *input)
 {
     struct tr_model *model = builder->model;
@@ -360,7 +362,7 @@ static tr_status build_parts(struct tr_builder *builder, const struct tr_model_i
 
 #define STEPS_ROWS "input_rows" /* the layer that gives each vector a row of an image */
 
-/* A vector as a sequence: nothing is computed, its numbers lie as a sequence has them. */
+/* A vector as a sequence: nothing is computed, since the numbers already have the layout of a sequence. */
 static tr_status build_steps(struct tr_builder *builder, const struct tr_model_input *input)
 {
     int64_t numbers = tr_shape_count(&input->shape);
@@ -409,7 +411,7 @@ static tr_status build_layers(struct tr_builder *builder, const tr_config *root,
     return TR_OK;
 }
 
-/* What is wrong with the output is told of the layer that gives it. */
+/* Errors of the output are reported at the layer that computes it. */
 static tr_status check_loss(struct tr_model *model)
 {
     const struct tr_layer *last = &model->layers[model->layer_count - 1];

@@ -12,7 +12,7 @@ enum verdict {
     IMAGE_TOKENS
 };
 
-/* `taker` is the layer after the cut that is in the way, `taken` what it takes. */
+/* `taker` is the layer after the cut that prevents it, `taken` its input from before the cut. */
 static enum verdict judge(const struct tr_model *model, int cut, int *taker, int *taken)
 {
     int crossing = tr_model_source(model, cut - 1);

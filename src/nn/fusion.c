@@ -1,6 +1,6 @@
 #include "nn/fusion.h"
 
-/* Which input of layer `i` is the output of layer i - 1, if nobody else takes that; else -1. */
+/* Which input of layer `i` is the output of layer i - 1, if no other layer takes that; else -1. */
 static int follows(const struct tr_model *model, int i)
 {
     const struct tr_layer *layer = &model->layers[i];
@@ -11,7 +11,7 @@ static int follows(const struct tr_model *model, int i)
     return found;
 }
 
-/* Whether the one layer that takes the output of layer `i`, a gelu, is within the range and applies its
+/* Whether the only layer that takes the output of layer `i`, a gelu, is within the range and applies its
    gradient. */
 static bool gelu_is_undone(const struct tr_model *model, int i, int limit)
 {

@@ -1,8 +1,8 @@
-/* Layers: what a network is made of.
+/* Layers: the parts of a network.
  *
- * A layer class says how a kind of layer is configured, checked, and expressed in device operations. It owns
- * no memory while training: everything it reads and writes comes with each call. To add a kind: one file in
- * nn/layers, one line in nn/layers/table.h; the tests enumerate the table.
+ * A layer class says how a kind of layer is configured, checked, and expressed in device operations. It
+ * owns no memory while training: each call gives it everything that it reads and writes. To add a kind,
+ * add a file in nn/layers and a line in nn/layers/table.h; the tests enumerate the table.
  *
  * Shapes are per example, or per token for sequences; the number of examples or tokens is first in memory and
  * never part of a shape.
@@ -31,22 +31,23 @@ struct tr_parameter {
     struct tr_shape shape;
     struct tr_initializer initializer;
     struct tr_pace pace; /* that of the layer; a statistic is never frozen */
-    bool base;           /* what adapters stand beside: frozen, and kept where it came from */
+    bool base;           /* of the base beside which adapters stand: frozen, and not in the arena */
     int64_t fan_in, fan_out;
     int64_t count;
-    int64_t offset; /* in floats, in every arena that is laid out like the parameters */
+    int64_t offset; /* in floats, in every arena with the layout of the parameters */
 };
 
 /* Weights that two layers share, see tr_builder_tie(). */
 struct tr_layer_tie {
-    int lender; /* of the layer that borrows: the one whose first parameter it uses as well; or -1 */
-    int buffer; /* of the lender: the first of its two buffers for what is left to it; 0: none is borrowed */
+    int lender; /* for the borrower: the layer whose first parameter it uses as well; or -1 */
+    int buffer; /* for the lender: the first of its two buffers for the borrower's gradient; 0: none
+                   borrows */
 };
 
-/* A relu whose gradient the only layer that takes its output, a max pool, applies. */
+/* A relu whose gradient is applied by the only layer that takes its output, a max pool. */
 struct tr_layer_relu {
-    bool output;           /* the layer's output went through a relu */
-    bool left_to_consumer; /* which the layer does not undo, as its consumer does */
+    bool output;           /* the layer's output is that of a relu */
+    bool left_to_consumer; /* whose gradient the layer does not apply, since its consumer does */
     bool of_input;         /* this layer is such a consumer */
 };
 
@@ -55,7 +56,7 @@ enum tr_buffer_unit { TR_PER_EXAMPLE, TR_PER_ROW, TR_PER_MICROBATCH };
 struct tr_buffer {
     enum tr_buffer_unit unit;
     int64_t bytes; /* per unit */
-    int64_t fixed; /* bytes in addition, whatever the number of units */
+    int64_t fixed; /* additional bytes, whatever the number of units */
     bool
         backward_only; /* lives within the layer's own backward; otherwise from its forward to its backward */
     int from;          /* backward_only, if > 0: lives from the backward of this later layer on */
@@ -63,11 +64,11 @@ struct tr_buffer {
     bool forward_only; /* lives within the layer's own forward */
 };
 
-/* A product of a layer's input, or of what it makes of that, with weights, beside which an adapter can stand:
-   columns [column, column + out) of y [rows][full] = x [rows][in] times parameter number `weights`. */
+/* A product of a layer's input (or of a value derived from it) with weights, beside which an adapter can
+   stand: columns [column, column + out) of y [rows][full] = x [rows][in] times parameter number `weights`. */
 struct tr_projection {
-    const char *part; /* its name behind that of the layer; NULL where there is one alone */
-    bool asked;       /* it takes its place where a layer is named without a part */
+    const char *part; /* its name after that of the layer; NULL where there is only one */
+    bool asked;       /* it has adapters where a layer is named without a part */
     int weights;
     int64_t in, full, column, out;
 };
@@ -76,7 +77,7 @@ struct tr_projection {
 struct tr_adapter {
     struct tr_projection beside;
     int down;       /* parameter number of a [in][rank] of the layer; b [rank][out] is the next one */
-    int64_t before; /* ranks of the layer's adapters before it */
+    int64_t before; /* sum of the ranks of the layer's earlier adapters */
 };
 
 struct tr_layer {
@@ -84,21 +85,21 @@ struct tr_layer {
     char name[TR_NAME_SIZE];
     char where[TR_WHERE_SIZE]; /* "models/x.yaml:12:5: layers[2]", for messages */
     void *options;             /* of class->options_size, filled through class->options */
-    struct tr_pace pace;       /* at which its parameters learn */
-    bool paced;                /* the file says so */
+    struct tr_pace pace;       /* learning rate and decay of its parameters */
+    bool paced;                /* the file gives it */
     void *state;               /* made by class->build, freed with tr_free(); e.g. window geometry */
     int input_count;
     int input[TR_LAYER_INPUTS]; /* layers whose outputs it takes; -1 is the network's input */
     struct tr_shape in[TR_LAYER_INPUTS];
     struct tr_shape out;
-    /* Tokens of each example in its inputs and in its output, where all examples have equally many; 0 where
-       the data decide, and of what is no sequence. */
+    /* Tokens of each example in its inputs and in its output, where all examples have equally many. 0
+       where the data determine it, and where there is no sequence. */
     int64_t tokens_in, tokens_out;
     int parameter_count;
-    int parameter[TR_LAYER_PARAMETERS]; /* numbers in the model */
-    /* All that it declares, in the order of the arguments of its calls: those above as number in the model,
-       of the frozen base (struct tr_model) as -1 - number there. Its class has declared the first own_slots
-       of them, the rest are of adapters. */
+    int parameter[TR_LAYER_PARAMETERS]; /* their numbers in the model */
+    /* All parameters that it declares, in the order of the arguments of its calls: those above as their
+       number in the model, those of the frozen base (struct tr_model) as -1 - number there. Its class
+       declared the first own_slots of them; the others belong to adapters. */
     int slot_count, own_slots;
     int slot[TR_LAYER_PARAMETERS];
     struct {
@@ -109,32 +110,32 @@ struct tr_layer {
         int hidden, forward, backward; /* buffers */
     } adapters;
     struct tr_layer_tie tie;
-    /* Parameters in common (`share`): 1 + the layer whose slots are also this one's, which then has no
-       parameters of its own; 0: none. And whether later layers use those of this one. */
+    /* Shared parameters (`share`): 1 + the layer whose slots are also this one's, which then has no own
+       parameters; 0: none. And whether later layers share those of this one. */
     int sharer_of;
     bool shared;
-    bool hides; /* a later layer takes its output, perhaps through others, and has a matrix of weights */
+    bool hides; /* a later layer with a matrix of weights takes its output, perhaps through others */
     int buffer_count;
     struct tr_buffer buffer[TR_LAYER_BUFFERS];
-    bool keeps_input, keeps_output; /* what its backward reads */
+    bool keeps_input, keeps_output; /* whether its backward reads them */
     bool recompute;                 /* it is computed again in backward, train.recompute */
-    bool alias;                     /* its output is its input under another shape; no calls are made */
+    bool alias;                     /* its output is its input in another shape; it is never called */
     struct tr_layer_relu relu;
     float statistic_momentum; /* fraction of a new batch in this layer's statistics */
-    int64_t flops;            /* of the forward pass, per example or token: 2 for a multiply-add */
-    /* For people: which of several definitions the class has chosen, NULL where there is one, and why. */
+    int64_t flops;            /* of the forward pass, per example or token; a multiply-add counts 2 */
+    /* For people: the definition that the class has chosen, NULL where there is only one, and the reason. */
     const char *algorithm;
     char reason[64];
 };
 
-/* The rows that precede those of a call that continues others. */
+/* The rows before those of a call that continues a sequence. */
 struct tr_layer_past {
-    int64_t rows, longest; /* that came before; that there may be in all */
-    const int32_t *whole;  /* device memory [2]: 0, and the rows with those of the call */
+    int64_t rows, longest; /* number of earlier rows; most rows in all */
+    const int32_t *whole;  /* device memory [2]: 0, and the number of rows including those of the call */
     void *const *memory;   /* [layers] */
 };
 
-/* The part of a layer in a fusion with the one before it (nn/fusion.h). */
+/* A layer's role in a fusion with the layer before it (nn/fusion.h). */
 enum tr_tail_kind {
     TR_TAIL_NONE,
     TR_TAIL_SUM = 1,
@@ -143,25 +144,25 @@ enum tr_tail_kind {
     TR_TAIL_GELU = 8
 };
 
-/* The operations of a call after the layer's own one, in training: call->y and call->dy are those of the
-   last layer of the fusion. */
+/* The operations of a call after the layer's own, in training: call->y and call->dy are those of the
+   fusion's last layer. */
 struct tr_layer_tail {
-    const float *addend;           /* forward: what is added, or NULL */
-    const float *more;             /* backward: to be added to dy, or NULL */
-    float *daddend;                /* backward: where the addend's gradient goes, or NULL */
-    enum tr_activation activation; /* NONE, RELU, LEAKY_RELU; backward: what is left to undo; or a gelu */
+    const float *addend;           /* forward: the addend, or NULL */
+    const float *more;             /* backward: a gradient to add to dy, or NULL */
+    float *daddend;                /* backward: destination of the addend's gradient, or NULL */
+    enum tr_activation activation; /* NONE, RELU, LEAKY_RELU (backward: the gradient to apply); or a gelu */
     float slope;
-    float *derivative; /* forward: where that of a gelu goes, which its consumer applies; or NULL */
-    const struct tr_sliding_window *pool; /* of a max pool, or NULL: the stride is the kernel, without
+    float *derivative; /* forward: destination of a gelu's derivative, which its consumer applies; or NULL */
+    const struct tr_sliding_window *pool; /* of a max pool, or NULL: its stride is its kernel, without
                                              padding or dilation */
     uint8_t *taken;                       /* of the pool */
     bool relu;                            /* backward: the pool applies the gradient of a relu before it */
 };
 
-/* Of a layer that borrows another one's weights. */
+/* For a layer that borrows another one's weights. */
 struct tr_layer_borrowed {
-    const float *parameter; /* the first one of the lender */
-    float *leaves; /* [microbatches][its size]: where backward leaves what it adds to that gradient */
+    const float *parameter; /* the lender's first parameter */
+    float *leaves; /* [microbatches][its size]: backward leaves its contribution to that gradient here */
 };
 
 /* The arguments of one call of forward or backward. Device memory, borrowed for the call. */
@@ -169,7 +170,8 @@ struct tr_layer_call {
     tr_device *device;
     const struct tr_layer *layer;
     bool training;
-    bool apart;                       /* backward leaves the first parameter's gradient to others */
+    bool apart;                       /* backward does not compute the first parameter's gradient, which is
+                                         computed elsewhere */
     int64_t examples;                 /* of this call */
     int64_t rows;                     /* tokens if the layer's input is a sequence, else examples */
     const struct tr_cut *cut;         /* over `rows`; training only */
@@ -186,78 +188,79 @@ struct tr_layer_call {
     const float *dy;
     float *dx[TR_LAYER_INPUTS];       /* NULL where not wanted */
     const struct tr_layer_past *past; /* extend */
-    void *memory;                     /* extend: its own of past->memory */
-    const struct tr_layer_tail *tail; /* NULL, or of a class that fuses */
-    const float *derivative; /* backward: of the gelu that x[0] comes from, by which dx[0] is multiplied; of
-                                a class whose fusing.applies_gelu_gradient is set, or NULL */
+    void *memory;                     /* extend: the layer's own part of past->memory */
+    const struct tr_layer_tail *tail; /* NULL, or for a class that fuses */
+    const float *derivative;          /* backward: derivative of the gelu that x[0] comes from, which dx[0] is
+                                         multiplied by; for a class with fusing.applies_gelu_gradient, or NULL */
     void *buffer[TR_LAYER_BUFFERS];
     struct tr_layer_borrowed borrowed;
     const float *parameter[TR_LAYER_PARAMETERS];
-    /* Of the first node; later ones at cut->stride. NULL of the frozen base, where the class skips these. */
+    /* For the first node; later ones at cut->stride. NULL for the frozen base, where the class skips
+       these. */
     float *gradient[TR_LAYER_PARAMETERS];
 };
 
 struct tr_builder;
 
-/* The ways in which a class can be joined with its neighbours. */
+/* How a class can be fused with its neighbours. */
 struct tr_layer_fusing {
-    /* What it can compute behind itself in training: a sum of enum tr_tail_kind. If that is not 0, `fuses`
-       tells whether a layer can, with its options on such a device; NULL: one that has all operations. */
+    /* The tails that it can compute in training: a sum of enum tr_tail_kind. If not 0, `fuses` says
+       whether a layer can, with its options and on this device; NULL: on one that has all operations. */
     unsigned tails;
     bool (*fuses)(const struct tr_layer *layer, const struct tr_device_class *device);
-    /* In a fusion its backward may write dx where dy is. */
+    /* In a fusion its backward may write dx in place of dy. */
     bool replaces_dy;
-    /* What it is as a tail, of which it fills in what its options say. NULL: NONE. A pool's and a gelu's
-       buffer 0 is where a fusion leaves what backward needs: `taken`, `derivative`. */
+    /* Its kind as a tail; the function fills in what its options determine. NULL: NONE. A fusion leaves
+       data for backward in buffer 0 of a pool (`taken`) or gelu (`derivative`). */
     enum tr_tail_kind (*tail)(const struct tr_layer *layer, struct tr_layer_tail *tail);
-    /* Its backward can apply the gradient of a relu that produced its input; the same of a fused gelu, see
-       struct tr_layer_call: derivative. */
+    /* Its backward can apply the gradient of a relu that produced its input; likewise that of a fused
+       gelu, see struct tr_layer_call: derivative. */
     bool applies_relu_gradient, applies_gelu_gradient;
 };
 
 struct tr_layer_class {
     TR_ENTRY; /* every layer has tr_layer_common_options in addition to those of its class */
-    /* 1; or the least number, of a class that takes up to TR_LAYER_INPUTS and whose first option is
-       TR_LAYER_WITH_OPTION() of layers/table.h. */
+    /* 1; or the least number of inputs, for a class that takes up to TR_LAYER_INPUTS and whose first
+       option is TR_LAYER_WITH_OPTION() of layers/table.h. */
     int inputs;
-    bool slides; /* a window over an image, of conv_transpose over its output: its state begins
-                    with a struct tr_sliding_window */
-    /* The gradient of its first parameter, [in][out], is that of tr_op_dense_backward_weights for its input
-       and the dy that backward leaves, the factors; with call->apart backward does not form it. */
+    bool slides; /* a window over an image (for conv_transpose over its output): its state begins with a
+                    struct tr_sliding_window */
+    /* The gradient of its first parameter, [in][out], is that of tr_op_dense_backward_weights for its
+       input and the dy that backward leaves (the factors); with call->apart backward does not compute it. */
     bool factors;
-    /* A later layer may use its first parameter as well. If layer->tie.buffer, backward adds what that layer
-       has left (buffer[tie.buffer], a leaf for each microbatch) to its own leaves. */
+    /* A later layer may share its first parameter. If layer->tie.buffer, backward adds that layer's
+       contribution (buffer[tie.buffer], a leaf for each microbatch) to its own leaves. */
     bool lends;
-    /* Its weights are a table in which tokens or places are looked up, no map from numbers to numbers. */
+    /* Its weights are a table indexed by tokens or places, not a map between vectors. */
     bool looks_up;
-    /* Backward leaves out gradients that are NULL; for other classes they are formed and thrown away. */
+    /* Backward skips gradients that are NULL; for other classes they are computed and discarded. */
     bool skips_gradients;
     struct tr_layer_fusing fusing;
-    /* Where adapters can stand, at most TR_LAYER_ADAPTERS, after `build`; the number of them is returned.
-       NULL: nowhere. The class then calls tr_adapters_forward() and tr_adapters_backward(). */
+    /* The places for adapters, at most TR_LAYER_ADAPTERS, after `build`; returns their number. NULL: none.
+       The class then calls tr_adapters_forward() and tr_adapters_backward(). */
     int (*projections)(const struct tr_layer *layer, struct tr_projection out[TR_LAYER_ADAPTERS]);
-    /* Checks options and input shapes (layer->in), sets layer->out, declares parameters and buffers. Messages
-       name the layer, which the caller puts in front. */
+    /* Checks options and input shapes (layer->in), sets layer->out, declares parameters and buffers. The
+       caller adds the layer's name to messages. */
     tr_status (*build)(struct tr_layer *layer, struct tr_builder *builder);
     tr_status (*forward)(const struct tr_layer_call *call);
-    /* What a row of its output follows from when a network is used: where neither is set, from any rows of
-       the example, and text is generated by computing all of it for each token. Without training only. */
-    bool by_row; /* the same row of its inputs; or, for a row of an example, the last of its rows */
-    /* The rows up to it. Then forward can go on where it stopped: `call` has the rows behind the first
-       call->past->rows ones of its only example, and call->memory is what earlier calls have left there, of
-       memory(layer, tokens) bytes for examples of up to `tokens` tokens; undefined where there are none. */
+    /* Which rows an output row depends on when a trained network is used. Where neither is set, it may
+       depend on any row of the example, and generating text computes all rows for each token. */
+    bool by_row; /* on the same row of its inputs; an example's output on the last of its rows */
+    /* On the rows up to it. Then forward can continue a sequence: `call` has the rows after the first
+       call->past->rows ones of its only example, and call->memory holds the results of earlier calls:
+       memory(layer, tokens) bytes for examples of up to `tokens` tokens, undefined where there are none. */
     tr_status (*extend)(const struct tr_layer_call *call);
     bool (*extends)(const struct tr_layer *layer); /* whether it can with its options; NULL: it can */
     int64_t (*memory)(const struct tr_layer *layer, int64_t tokens);
-    /* The longest example whose tokens it tells apart, or is meant for; 0: any. NULL: any. */
+    /* The longest example whose tokens it can distinguish or is meant for; 0: any. NULL: any. */
     int64_t (*longest)(const struct tr_layer *layer);
-    /* Writes call->dx (where wanted) and the gradients. May overwrite dy. NULL for layers without gradient.
-     */
+    /* Writes call->dx (where wanted) and the gradients. May overwrite dy. NULL for layers without
+       gradient. */
     tr_status (*backward)(const struct tr_layer_call *call);
 };
 
-/* For build functions: adds a parameter to the layer and the model. `initializer` is copied. TR_EINVAL for a
-   shape that is none, and for more than TR_LAYER_PARAMETERS. */
+/* For build functions: adds a parameter to the layer and the model. `initializer` is copied. TR_EINVAL for
+   an invalid shape, and for more than TR_LAYER_PARAMETERS. */
 tr_status tr_builder_parameter(struct tr_builder *builder, struct tr_layer *layer, const char *name,
                                enum tr_parameter_kind kind, struct tr_shape shape,
                                const struct tr_initializer *initializer, int64_t fan_in, int64_t fan_out);
@@ -266,20 +269,21 @@ const struct tr_parameter *tr_builder_parameter_at(const struct tr_builder *buil
                                                    const struct tr_layer *layer, int k);
 /* The name of input `k` of a layer in messages: the name of a layer, or "input". Borrowed. */
 const char *tr_builder_input(const struct tr_builder *builder, const struct tr_layer *layer, int k);
-/* For build functions: the layer uses the first parameter of the layer called `name`, one in front of it
-   whose class lends it, and no other layer does. Both gradients are added microbatch by microbatch, this
-   layer's first, before anything goes into the tree. *lender is that layer. TR_EINVAL. */
+/* For build functions: the layer shares the first parameter of the layer called `name`, which must come
+   before it, be of a class that lends it, and lend it to no other layer. Both gradients are added
+   microbatch by microbatch, this layer's first, before the reduction tree. *lender is that layer.
+   TR_EINVAL. */
 tr_status tr_builder_tie(struct tr_builder *builder, struct tr_layer *layer, const char *name,
                          const struct tr_layer **lender);
 /* For build functions: the layer's output is a sequence of `tokens` tokens, in every example. */
 void tr_builder_tokens(struct tr_builder *builder, struct tr_layer *layer, int64_t tokens);
-/* The size of the vocabulary that the data brought, 0 if unknown. */
+/* The size of the data's vocabulary, 0 if unknown. */
 int64_t tr_builder_vocabulary(const struct tr_builder *builder);
 /* For build functions: adds a buffer; its index is the order of calls. More than
    TR_LAYER_BUFFERS make the model fail after `build`. */
 void tr_layer_buffer(struct tr_layer *layer, struct tr_buffer buffer);
 
-/* The options of every layer, of a structure of their own; for the manual. */
+/* The options that every layer has, with a structure of their own; for the manual. */
 extern const struct tr_option tr_layer_common_options[];
 extern const int32_t tr_layer_common_option_count;
 
@@ -293,11 +297,11 @@ static inline const struct tr_layer_class *tr_layer_class_of(const struct tr_ent
 
 /* For exports of a network to other programs. */
 
-/* Where a layer keeps the value of an option of its class, of the type that the table gives it; NULL if the
-   class has no such option. Borrowed from the layer. */
+/* Where a layer stores an option of its class, of the option's type; NULL if the class has no such option.
+   Borrowed from the layer. */
 const void *tr_layer_option(const struct tr_layer *layer, const char *key);
-/* The geometry of a convolution or pool, of a transposed convolution that of the convolution back, NULL of
-   other layers. Borrowed from the layer. */
+/* The geometry of a convolution or pool (for a transposed convolution that of the convolution it
+   transposes), NULL for other layers. Borrowed from the layer. */
 const struct tr_sliding_window *tr_layer_window(const struct tr_layer *layer);
 
 #endif

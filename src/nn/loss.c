@@ -116,7 +116,7 @@ const struct tr_option tr_loss_options[] = {
 };
 const int32_t tr_loss_option_count = TR_OPTION_COUNT(tr_loss_options);
 
-/* What one of several losses has in addition. */
+/* Additional options of one loss among several. */
 static const struct tr_option head_options[] = {
     {"outputs", TR_OPTION_INT64, offsetof(struct tr_loss, outputs), NULL, 1, 1 << 28, NULL,
      "how many of the outputs it is of"},

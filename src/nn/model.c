@@ -1,4 +1,4 @@
-/* What a model tells of itself, the first values of its parameters, and their hash. */
+/* Properties of a model, the initial values of its parameters, and their hash. */
 #include "nn/model.h"
 
 #include "base/alloc.h"

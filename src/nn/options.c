@@ -50,7 +50,7 @@ const struct tr_option tr_layer_common_options[] = {
 #undef AT
 const int32_t tr_layer_common_option_count = TR_OPTION_COUNT(tr_layer_common_options);
 
-/* They are kept after the class's own struct. */
+/* They are stored after the class's own struct. */
 static size_t common_offset(const struct tr_layer_class *class)
 {
     size_t align = _Alignof(struct tr_layer_common);
@@ -67,7 +67,7 @@ static int32_t full_count(const struct tr_layer_class *class)
     return class->option_count + tr_layer_common_option_count;
 }
 
-/* The class's option table with those of all at the end. Returned, free with tr_free(). */
+/* The class's option table followed by the options of all layers. Returned, free with tr_free(). */
 static struct tr_option *full_table(const struct tr_layer_class *class)
 {
     struct tr_option *table = tr_alloc((size_t)full_count(class), sizeof *table);
@@ -94,7 +94,7 @@ tr_status tr_layer_read_options(struct tr_layer *layer, const tr_config *node)
     tr_status status = tr_options_defaults(table, count, layer->options);
     if (status == TR_OK) status = tr_options_read(table, count, node, layer->class->name, layer->options);
     tr_free(table);
-    /* Options that are not there have no place of their own. */
+    /* A missing section has no position for messages. */
     return status == TR_OK || node ? status : tr_fail_in(status, "%s", layer->where);
 }
 

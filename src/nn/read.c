@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define LAYER_LIMIT 4096
-/* An input with a name is a slice of the whole, and of an image one that is reshaped. */
+/* A named input is a slice of the whole input, reshaped for an image. */
 #define PART_LAYERS (2 * TR_MODEL_PARTS)
 
 static int find_layer(const struct tr_model *model, int before, const char *name)
@@ -83,8 +83,8 @@ static tr_status add_inputs(struct tr_model *model, struct tr_layer *layer,
     return TR_OK;
 }
 
-/* The inputs are those of `from`, else the layer before, with those of `with` behind it where a class takes
-   several. */
+/* The inputs are those of `from`, else the layer before; where a class takes several, those of `with`
+   follow. */
 static tr_status connect(struct tr_model *model, struct tr_layer *layer, const tr_config *item)
 {
     const struct tr_layer_class *class = layer->class;
@@ -155,7 +155,7 @@ tr_status tr_layer_read(struct tr_model *model, const struct tr_registry *layers
     layer->class = tr_layer_class_of(entry);
     layer->tie.lender = -1;
     tr_config_location(item, layer->where, sizeof layer->where);
-    model->layer_count++; /* tr_model_destroy() has to release it */
+    model->layer_count++; /* in the model, so that tr_model_destroy() releases it */
     TR_TRY(tr_layer_read_options(layer, node));
     TR_TRY(name_layer(model, layer, item));
     pace_layer(layer, node);
@@ -177,7 +177,7 @@ static tr_status check_initializers(const struct tr_layer *layer)
     return TR_OK;
 }
 
-/* Stands for a named input whose shape is not known. */
+/* Represents a named input whose shape is not known. */
 static tr_status add_part_name(struct tr_model *model, const char *name)
 {
     struct tr_layer *layer;

@@ -141,7 +141,7 @@ static bool fits_float(double value)
     return fabs(value) <= (double)FLT_MAX;
 }
 
-/* Reads a form; the numbers are not checked yet. */
+/* Reads a form; the numbers are not checked here. */
 static tr_status read_form(const tr_config *node, struct tr_initializer *out)
 {
     const char *number = tr_config_text(node);
@@ -150,7 +150,7 @@ static tr_status read_form(const tr_config *node, struct tr_initializer *out)
     const tr_config *options;
     TR_TRY(tr_registry_choose(&tr_initializers, node, &kind, &options));
     out->kind = (enum tr_initializer_kind)(kind - kinds);
-    /* Without options messages should still have a place: nothing (null) reads like an empty mapping. */
+    /* Without options, messages still need a place: no value (null) is read like an empty mapping. */
     if (options) return read_options(options, out);
     tr_status status = read_options(NULL, out);
     return status == TR_EINVAL ? tr_config_fail(status, node, "%s", tr_error_message()) : status;
@@ -208,7 +208,7 @@ tr_status tr_initializer_markdown(char **out)
 
 /* ---- filling ---- */
 
-/* Elements made at a time: the words and the doubles on the way stay in the first cache. */
+/* Elements computed at a time: their words and doubles stay in the first-level cache. */
 #define CHUNK 512
 
 /* Words of elements [begin, begin + count), begin a multiple of 4. */
@@ -234,7 +234,7 @@ static void transform_uniform(const uint32_t *word, int32_t count, double center
     for (int32_t i = 0; i < count; i++) out[i] = (float)(center + spread * normal_symmetric(word[i]));
 }
 
-/* A distribution reduced to what filling needs. */
+/* A distribution, reduced to the numbers that filling needs. */
 struct law {
     bool random, normal;
     double center, spread;

@@ -1,8 +1,8 @@
 /* Initial values of parameters.
  *
- * An element depends on the seed, the number of the parameter and the element's index alone, so that any
- * worker fills any range. Arithmetic is double without contraction and libm, rounded to float once: the same
- * bits everywhere.
+ * An element depends only on the seed, the number of the parameter and the element's index, so that any
+ * worker can fill any range. Arithmetic is double without contraction and libm, rounded to float once: the
+ * same bits everywhere.
  */
 #ifndef TR_OPTIM_INITIALIZER_H
 #define TR_OPTIM_INITIALIZER_H
@@ -16,8 +16,8 @@ enum tr_initializer_kind {
     TR_INIT_ZEROS,            /* 0 */
     TR_INIT_ONES,             /* 1 */
     TR_INIT_NORMAL,           /* mean, deviation */
-    TR_INIT_TRUNCATED_NORMAL, /* the same, restricted to mean +- 2 deviations; `deviation` is that before
-                                 cutting */
+    TR_INIT_TRUNCATED_NORMAL, /* the same, restricted to mean +- 2 deviations; `deviation` is that of the
+                                 unrestricted distribution */
     TR_INIT_UNIFORM,          /* low .. high, both of which can occur through rounding to float */
     TR_INIT_GLOROT_UNIFORM,   /* +- scale * sqrt(6 / (fan_in + fan_out)) */
     TR_INIT_GLOROT_NORMAL,    /* deviation scale * sqrt(2 / (fan_in + fan_out)) */

@@ -1,4 +1,4 @@
-/* Optimizer settings, and the constants they become. */
+/* Optimizer settings, and the constants computed from them. */
 #include "optim/optimizer.h"
 
 #include "base/fail.h"
@@ -9,18 +9,19 @@
 #include <math.h>
 #include <string.h>
 
-/* What an update rule keeps beside a parameter, and which of an optimizer's constants its update takes. */
+/* The state that an update rule keeps for a parameter, and which of the optimizer's constants its update
+   uses. */
 struct rule {
     TR_ENTRY; /* options are those of all rules, below */
     unsigned states;
-    bool corrects; /* the bias of its moments, by the step's scalars */
-    /* In the place of the option table's defaults, which are those of Adam and momentum; 0: as there. */
+    bool corrects; /* uses the step's scalars to correct the bias of its moments */
+    /* Override the option table's defaults, which are those of Adam and momentum; 0: no override. */
     float beta2, epsilon;
     float momentum;
     bool nesterov;
-    bool momentum_is_extra; /* none unless given; its state, TR_STATE_M, is kept only then */
+    bool momentum_is_extra; /* momentum is off unless given, and only then there is its state, TR_STATE_M */
     bool whole;             /* parameters are updated as wholes, by several operations */
-    /* The rule of what is updated by elements, where the rule is none of enum tr_rule. */
+    /* The rule for elementwise updates, where this rule is not in enum tr_rule. */
     enum tr_rule elements;
     void (*constants)(const struct tr_optimizer *optimizer, struct tr_op_update *update); /* NULL: none */
 };
@@ -283,7 +284,7 @@ const struct tr_option tr_optimizer_options[] = {
 };
 const int32_t tr_optimizer_option_count = TR_OPTION_COUNT(tr_optimizer_options);
 
-/* The defaults of the rule, for what is not given. */
+/* The rule's defaults, for options that are not given. */
 static void take_defaults(const tr_config *node, struct tr_optimizer *out)
 {
     const struct rule *rule = &rules[out->rule];
@@ -392,7 +393,7 @@ bool tr_optimizer_whole(const struct tr_optimizer *optimizer, enum tr_parameter_
     *out = (struct tr_whole_update){.kind = TR_WHOLE_NONE};
     if (kind == TR_PARAMETER_STATISTIC || (!is_lamb && !(is_muon && outputs > 0))) return false;
     tr_optimizer_update(optimizer, kind, pace, 0, &out->elements);
-    out->elements.rate_factor = -1; /* to a direction that is gone against */
+    out->elements.rate_factor = -1; /* the factor for a direction of descent */
     out->advance.rate_factor = pace->rate_factor;
     if (is_lamb)
         lamb(optimizer, kind == TR_PARAMETER_WEIGHT || optimizer->l2_biases, pace, out);

@@ -188,7 +188,7 @@ tr_status tr_schedule_read(const tr_config *node, int64_t training_steps, struct
     assert(training_steps > 0);
     TR_TRY(tr_options_defaults(tr_schedule_options, tr_schedule_option_count, out));
     TR_TRY(tr_options_read(tr_schedule_options, tr_schedule_option_count, node, "schedule", out));
-    /* The others know no end: a longer run of theirs begins like a shorter one and has the same settings. */
+    /* The other schedules have no end: a longer run begins like a shorter one and has the same settings. */
     bool ends = out->kind == TR_SCHEDULE_COSINE || out->kind == TR_SCHEDULE_LINEAR ||
                 out->kind == TR_SCHEDULE_ONE_CYCLE;
     if (ends && out->steps == 0) out->steps = training_steps;
@@ -205,7 +205,7 @@ static double ease(double x)
     return x <= 0 ? 0 : x >= 1 ? 1 : (1 - tr_cos(PI * x)) / 2;
 }
 
-/* The part of its period that is over at `step` steps after the warm-up. */
+/* The part of its period that has passed at `step` steps after the warm-up. */
 static double part_of_period(const struct tr_schedule *schedule, int64_t step)
 {
     int64_t period = schedule->every, at = step;

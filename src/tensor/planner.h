@@ -1,8 +1,8 @@
 /* Placing buffers with known lifetimes in one block of memory.
  *
- * Time is an integer that counts the events of a step. Two buffers may share memory only if their lifetimes
- * do not meet. Greedy by size: the largest first, each at the lowest offset that is free during its life;
- * within a few per cent of the optimum on networks of layers.
+ * Time is an integer that counts the events of a step. Two buffers may share memory only if their
+ * lifetimes do not overlap. Greedy by size: the largest first, each at the lowest offset that is free
+ * during its life; on typical networks this is within a few per cent of the optimum.
  */
 #ifndef TR_TENSOR_PLANNER_H
 #define TR_TENSOR_PLANNER_H

@@ -1,4 +1,4 @@
-/* The shape of what one example carries between two layers, or of a parameter. */
+/* The shape of an example's data between two layers, or of a parameter. */
 #ifndef TR_TENSOR_SHAPE_H
 #define TR_TENSOR_SHAPE_H
 
@@ -13,18 +13,18 @@
 struct tr_shape {
     int rank;
     int64_t size[TR_MAX_RANK];
-    bool sequence; /* one such tensor for every token of the example, instead of one for the example */
+    bool sequence; /* one such tensor for every token of the example, rather than one for the example */
 };
 
-/* One of several tensors that an example carries, by its name. */
+/* One of several tensors of an example, with its name. */
 #define TR_NAMED_SHAPE_NAME 64
 struct tr_named_shape {
     char name[TR_NAMED_SHAPE_NAME];
     struct tr_shape shape;
 };
 
-/* The number of elements (of one token for sequences); 1 for rank 0. Sizes are positive and their product
-   fits, which tr_shape_check() has made sure of. */
+/* The number of elements (of one token for sequences); 1 for rank 0. tr_shape_check() has checked that
+   sizes are positive and their product fits. */
 int64_t tr_shape_count(const struct tr_shape *shape);
 
 /* TR_EINVAL unless all sizes are positive and the count is below 2^40; `what` names the thing in the message.

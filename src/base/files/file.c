@@ -143,7 +143,7 @@ tr_status tr_file_map(const char *path, struct tr_file_map *out)
     uint64_t size;
     TR_TRY(tr_file_open(path, &descriptor, &size));
     tr_status status = tr_file_map_open(descriptor, path, size, out);
-    close(descriptor); /* the map stays */
+    close(descriptor); /* the mapping stays valid */
     return status;
 }
 
@@ -200,7 +200,7 @@ tr_status tr_file_replace_begin(const tr_file_system *files, const char *path, u
                                 struct tr_file_replacement *out)
 {
     *out = (struct tr_file_replacement){.files = files, .path = path, .writer.descriptor = -1};
-    /* A rename would put a file in place of /dev/null, say, when root runs. */
+    /* A rename would replace /dev/null, say, by a file when root runs it. */
     struct stat facts;
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode)) {
         if (S_ISDIR(facts.st_mode)) return tr_file_failure("write", path, EISDIR);

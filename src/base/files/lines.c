@@ -1,5 +1,4 @@
-/* Files of lines: each line is written at once, so that readers meanwhile, or after a kill, see whole
- * ones. */
+/* Files of lines: each line is written at once, so that readers see only whole ones, also after a crash. */
 #include "base/files/file.h"
 
 #include "base/fail.h"
@@ -7,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FILE_MOST ((uint64_t)1 << 30) /* that is read to cut it */
+#define FILE_MOST ((uint64_t)1 << 30) /* largest file in which an incomplete line is removed */
 
-/* Whether a file that is there ends within a line. */
+/* Whether an existing file ends within a line. */
 static tr_status ends_within_line(const char *path, bool *cut)
 {
     int descriptor;
@@ -23,7 +22,7 @@ static tr_status ends_within_line(const char *path, bool *cut)
     return status;
 }
 
-/* Takes away what a full disk left of the last line. */
+/* Removes the incomplete line that a full disk left at the end. */
 static tr_status cut_last_line(const char *path)
 {
     struct tr_file_content content;

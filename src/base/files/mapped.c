@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Pages that no mapping has used take no memory. */
+/* Unused entries take no memory, since their pages are never touched. */
 #define ENTRIES 16384
 
 struct entry {
@@ -16,7 +16,7 @@ struct entry {
 };
 
 static struct entry entries[ENTRIES];
-static atomic_int used; /* entries beyond were never taken */
+static atomic_int used; /* entries from here on were never used */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 tr_status tr_mapped_add(const void *data, size_t size, const char *path)

@@ -1,5 +1,6 @@
-/* Nothing that the caller of the program chooses, like argv[0], decides where modules are looked for, and
- * none is loaded that others can have written. */
+/* Where modules are looked for does not depend on anything that the program's caller controls, such as
+ * argv[0]; and no module is loaded that other users can write.
+ */
 #include "base/files/module.h"
 
 #include "base/fail.h"
@@ -17,7 +18,7 @@
 
 #define REASON_SIZE (PATH_MAX + 200)
 
-/* Loads the module from `directory`. If there is a file that does not serve, `reason` says why. */
+/* Loads the module from `directory`. If there is a file that cannot be used, `reason` says why. */
 static bool load_from(const struct tr_module *module, const char *directory, const char *program,
                       char *reason, const void **out)
 {
@@ -44,8 +45,9 @@ static bool load_from(const struct tr_module *module, const char *directory, con
     return true;
 }
 
-/* The file that this code was loaded from, "" where that is not known: the program, or the shared library,
- * for which it is true. The kernel tells its path in full, in whatever way the loader was given it. */
+/* The file that this code was loaded from, "" where that is not known: the program or the shared library.
+ * The kernel reports its full path, however the loader was given it.
+ */
 static bool find_self(char path[PATH_MAX])
 {
     char program[PATH_MAX] = "", line[PATH_MAX + 128];
@@ -71,7 +73,7 @@ tr_status tr_module_load(const struct tr_module *module, const void **out)
     char self[PATH_MAX], build[PATH_MAX], place[2 * PATH_MAX], reason[REASON_SIZE] = "";
     *out = NULL;
     bool is_library = find_self(self), is_built = tr_build_folder(self, build);
-    /* An installation may be moved: its program and library know the way from where they are. */
+    /* An installation may be moved: program and library find the directory relative to themselves. */
     const char *slash = strrchr(self, '/');
     int directory = slash ? (int)(slash - self) : 0;
     if (is_built)

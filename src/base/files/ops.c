@@ -22,7 +22,7 @@ static const tr_file_system *resolve(const tr_file_system *files)
     return files;
 }
 
-/* What a person can do about an error; "" where only the reason helps. */
+/* What a person can do about an error; "" where the reason alone says it. */
 static const char *advice(int error)
 {
     switch (error) {
@@ -94,7 +94,7 @@ tr_status tr_file_write(struct tr_file_writer *writer, const void *data, size_t 
     while (size > 0) {
         int64_t result = files->ops->write(files->context, writer->descriptor, rest, size);
         if (result == -EINTR) continue;
-        /* A file system that takes nothing without a reason would be asked for ever. */
+        /* A file system that accepts nothing without a reason would make this loop endless. */
         if (result == 0) result = -EIO;
         if (result < 0) return write_failure(writer, (int)-result);
         assert((uint64_t)result <= size);
@@ -112,7 +112,7 @@ tr_status tr_file_finish(struct tr_file_writer *writer, bool durable)
     int closed = files->ops->close(files->context, writer->descriptor);
     writer->descriptor = -1;
     if (synced < 0) return tr_file_failure("sync", writer->path, -synced);
-    /* Network file systems tell at last here that there was no room. */
+    /* Network file systems may report only here that there was no room. */
     return check("close", writer->path, closed);
 }
 
@@ -144,8 +144,9 @@ tr_status tr_file_make_directory(const tr_file_system *files, const char *path)
     return check("make directory", path, files->ops->make_directory(files->context, path));
 }
 
-/* The length of `path` up to its last component, without the slashes between; 0 where there is no parent in
- * the text. */
+/* The length of `path` up to its last component, without the slashes between; 0 where the text has no
+ * parent.
+ */
 static size_t parent_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -167,8 +168,8 @@ static int make_directories(const tr_file_system *files, char *path)
         if (result == 0) result = files->ops->make_directory(files->context, path);
     }
     if (result < 0 && result != -EEXIST) return result;
-    /* An existing one is synced too: who made it may have been killed before doing so. But then it is a
-       courtesy, since nothing is known to be wrong. */
+    /* An existing directory is synced too: its creator may have been killed before doing so. Failure is
+       ignored then, since nothing is known to be wrong. */
     *cut = '\0';
     int synced = files->ops->sync_directory(files->context, length > 0 ? path : kept == '/' ? "/" : ".");
     *cut = kept;
@@ -226,10 +227,10 @@ void tr_file_discard(const tr_file_system *files, const char *path)
     if (tr_file_remove(files, path) != TR_OK) tr_failure_restore(&failure);
 }
 
-/* A link cannot be written in place: it is made aside, and renamed. */
+/* A link cannot be overwritten: the new one is made under another name, and renamed. */
 static tr_status put_link(const tr_file_system *files, const char *aside, const char *path, const char *name)
 {
-    TR_TRY(tr_file_remove(files, aside)); /* of a kill */
+    TR_TRY(tr_file_remove(files, aside)); /* left by a killed process */
     TR_TRY(check("link", aside, files->ops->make_link(files->context, name, aside)));
     tr_status status = tr_file_rename(files, aside, path);
     if (status != TR_OK) tr_file_discard(files, aside);

@@ -1,4 +1,4 @@
-/* The machine's own file system behind the table of base/files/ops.h. */
+/* The machine's file system behind the table of base/files/ops.h. */
 #include "base/files/ops.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
  * useful. */
 #define WRITE_PIECE ((size_t)256 << 20)
 
-/* A path as the calls that end in "at" take it. */
+/* A path in the form of the *at() calls. */
 struct at_path {
     int directory;
     const char *path;
@@ -34,7 +34,7 @@ static struct at_path find(const void *context, const char *path)
     return (struct at_path){anchor->descriptor, *path ? path : "."};
 }
 
-/* 0 for a regular file, which is emptied if it has to be. */
+/* 0 for a regular file, which is truncated if requested. */
 static int prepare(int descriptor, enum tr_file_create create)
 {
     struct stat facts;
@@ -61,8 +61,9 @@ static int posix_open(void *context, const char *path, enum tr_file_create creat
     return result;
 }
 
-/* Beyond the file size limit the kernel sends the writing thread SIGXFSZ, which ends the process by default.
-   A library must not change the process's signal dispositions, so the signal is held back and taken away. */
+/* Beyond the file size limit the kernel sends the writing thread SIGXFSZ, which ends the process by
+   default. A library must not change the process's signal dispositions, so the signal is blocked and then
+   discarded. */
 static int64_t posix_write(void *context, int descriptor, const void *data, size_t size)
 {
     (void)context;
@@ -82,7 +83,7 @@ static int64_t posix_write(void *context, int descriptor, const void *data, size
     return written < 0 ? -error : written;
 }
 
-/* Devices, pipes and some network file systems cannot sync, which is no failure of ours. */
+/* Devices, pipes and some network file systems cannot sync, which is not a failure. */
 static int sync_result(int result)
 {
     if (result == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS) return 0;
@@ -101,7 +102,7 @@ static int posix_sync(void *context, int descriptor)
 static int posix_end(void *context, int descriptor)
 {
     (void)context;
-    /* On Linux the descriptor is gone after EINTR too. */
+    /* On Linux the descriptor is closed even after EINTR. */
     return close(descriptor) == 0 || errno == EINTR ? 0 : -errno;
 }
 
@@ -133,7 +134,7 @@ static int posix_sync_directory(void *context, const char *path)
 {
     struct at_path at = find(context, path);
     int descriptor = openat(at.directory, at.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* A directory that one may write but not read cannot be opened, so not synced either. */
+    /* A directory that may be written but not read cannot be opened, and so not synced. */
     if (descriptor < 0) return errno == EACCES ? 0 : -errno;
     int result = posix_sync(context, descriptor);
     close(descriptor);

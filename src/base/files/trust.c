@@ -12,8 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A group of the owner's name that nobody else is in: distributions make one for each user, and then let
- * groups write. */
+/* A group with the owner's name and no other members: distributions create one for each user, and let
+ * groups write.
+ */
 static bool is_private(gid_t group, uid_t owner)
 {
     char names[2][4096];
@@ -36,7 +37,7 @@ static tr_status check(const char *path, uid_t trusted)
         return tr_fail(TR_EUNSUPPORTED,
                        "%s belongs to user %u, who is neither root nor the owner of the program", path,
                        (unsigned)facts.st_uid);
-    /* In such a directory, as in /tmp, others can make files but not replace those of others. */
+    /* In such a directory (sticky, like /tmp) users can create files but not replace those of others. */
     if (S_ISDIR(facts.st_mode) && (facts.st_mode & S_ISVTX)) return TR_OK;
     if (facts.st_mode & S_IWOTH)
         return tr_fail(TR_EUNSUPPORTED, "%s can be written by everybody; chmod o-w it", path);

@@ -18,7 +18,7 @@ float tr_half_to_float(uint16_t half)
                    fraction = half & 0x3ff;
     if (exponent == 31) return float_of(sign | INFINITE | fraction << 13);
     if (exponent > 0) return float_of(sign | (exponent + 112) << 23 | fraction << 13);
-    const float value = (float)fraction * 0x1p-24f; /* subnormal: a whole number of 2^-24 */
+    const float value = (float)fraction * 0x1p-24f; /* subnormal: an integral multiple of 2^-24 */
     return sign ? -value : value;
 }
 
@@ -42,7 +42,7 @@ uint16_t tr_half_from_float(float value)
     const uint32_t size = bits & ~SIGN, exponent = size >> 23;
     if (size > INFINITE) return (uint16_t)(sign | 0x7e00 | (size >> 13 & 0x3ff));
     if (exponent >= 143) return (uint16_t)(sign | 0x7c00); /* from 2^16 on */
-    /* A fraction that is rounded up to 1 goes on into the exponent, which is then right, up to infinity. */
+    /* A fraction that rounds up to 1 carries into the exponent, which is then correct, up to infinity. */
     if (exponent > 112) return (uint16_t)(sign | shift_to_even(size - (112u << 23), 13));
     if (exponent < 102) return sign; /* below 2^-25 */
     return (uint16_t)(sign | shift_to_even((size & 0x7fffff) | 0x800000, 126 - exponent));

@@ -110,7 +110,7 @@ static tr_status finish(tr_sha256 *hash, struct tr_sha256_sum *out)
 tr_status tr_sha256_take(tr_sha256 *hash, struct tr_sha256_sum *out)
 {
     TR_TRY(finish(hash, out));
-    /* Without a kind, the one that the context has is used again. */
+    /* Without an algorithm, OpenSSL uses the context's present one again. */
     if (EVP_DigestInit_ex(hash->context, NULL, NULL) == 1) return TR_OK;
     return tr_fail(TR_EUNSUPPORTED, "libcrypto refuses another SHA-256");
 }

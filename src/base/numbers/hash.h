@@ -1,4 +1,4 @@
-/* Checksums: CRC-32C against accidents, CRC-32 for formats of others, SHA-256 for identity. */
+/* Checksums: CRC-32C against accidents, CRC-32 for other programs' formats, SHA-256 for identity. */
 #ifndef TR_BASE_HASH_H
 #define TR_BASE_HASH_H
 
@@ -31,10 +31,10 @@ struct tr_sha256_sum {
 };
 /* As lower-case hexadecimal digits and a NUL. Returns `text`. */
 const char *tr_sha256_text(const struct tr_sha256_sum *sum, char text[TR_SHA256_TEXT]);
-/* False, and *out is undefined, for what is not 64 lower-case hexadecimal digits. */
+/* False, and *out is undefined, for anything but 64 lower-case hexadecimal digits. */
 bool tr_sha256_parse(const char *text, struct tr_sha256_sum *out);
 
-/* A SHA-256 under way. Used by one thread at a time. */
+/* A SHA-256 being computed. Used by one thread at a time. */
 typedef struct tr_sha256 tr_sha256;
 
 /* Returned, end with tr_sha256_end() or tr_sha256_destroy(). TR_ENOMEM, TR_EUNSUPPORTED (libcrypto refuses
@@ -44,7 +44,7 @@ tr_status tr_sha256_begin(tr_sha256 **out);
 void tr_sha256_add(tr_sha256 *hash, const void *data, size_t size);
 /* Adds a number in a form that does not depend on the machine: 8 bytes, the lowest first. */
 void tr_sha256_add_number(tr_sha256 *hash, int64_t number);
-/* The digest of what was added since the beginning, or since the last one was taken; begins anew. After a
+/* The digest of the bytes added since the beginning, or since the last digest; begins anew. After a
    failure only tr_sha256_destroy() is allowed. */
 tr_status tr_sha256_take(tr_sha256 *hash, struct tr_sha256_sum *out);
 /* Writes the digest as lower-case hexadecimal digits and a NUL; destroys and nulls the handle, also on
@@ -52,7 +52,7 @@ tr_status tr_sha256_take(tr_sha256 *hash, struct tr_sha256_sum *out);
 tr_status tr_sha256_end(tr_sha256 **hash, char text[TR_SHA256_TEXT]);
 /* Accepts NULL, nulls the handle. */
 void tr_sha256_destroy(tr_sha256 **hash);
-/* All at once. Any thread. */
+/* The whole digest in one call. Any thread. */
 tr_status tr_sha256_of(const void *data, size_t size, char text[TR_SHA256_TEXT]);
 
 #endif

@@ -1,5 +1,6 @@
-/* Double-precision functions. Powers carry about 100 bits inside, since a small relative error of a logarithm
- * grows with the exponent. */
+/* Double-precision functions. Powers are computed with about 100 bits, since the exponent multiplies the
+ * relative error of the logarithm.
+ */
 #include "base/numbers/math.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@
 #define LN2_HIGH 0x1.62e42feep-1
 #define LN2_LOW  0x1.a39ef35793c76p-33
 
-/* Adding it rounds to a whole number, which its low bits then hold. */
+/* Adding it rounds to an integer, which is then in the low bits. */
 #define SHIFT 0x1.8p52
 
 /* A value as high + low, |low| at most half a unit in the last place of high. */

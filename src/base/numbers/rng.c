@@ -17,10 +17,12 @@ tr_rng_key tr_rng_key_make(uint64_t seed, uint32_t purpose)
 
 enum { ROUNDS = 6 };
 
-/* Halves of more bits have no table: 6 * 2^12 numbers fit the second-level cache and serve 2^24 positions. */
+/* Halves with more bits have no table: 6 * 2^12 numbers fit the second-level cache and serve 2^24
+   positions. */
 #define TABLE_HALF 12
 
-/* Bits of each of two halves that hold any number below count; at least one, so that rounds act. */
+/* Bits of each of two halves, enough for any number below count; at least one, so that rounds have an
+   effect. */
 static unsigned half_of(uint64_t count)
 {
     unsigned half = 1;
@@ -48,7 +50,7 @@ uint64_t tr_rng_permute(tr_rng_key key, uint32_t epoch, uint64_t count, uint64_t
             right = swapped;
         }
         position = left << half | right;
-    } while (position >= count); /* walks the cycle; fewer than four rounds on average */
+    } while (position >= count); /* walks along the cycle; fewer than four steps on average */
     return position;
 }
 
@@ -83,7 +85,7 @@ void tr_permutation_release(struct tr_permutation *permutation)
     *permutation = (struct tr_permutation)TR_PERMUTATION_INIT;
 }
 
-/* Values walked at once: a walk is a chain of loads, each of which waits for the one before. */
+/* Walks at once: a walk is a chain of loads, each of which depends on the one before. */
 enum { LANES = 8 };
 
 /* One step of each of `lanes` walks, at most LANES. */
@@ -107,7 +109,7 @@ static inline void step(const struct tr_permutation *permutation, const int lane
     for (int l = 0; l < lanes; l++) value[l] = left[l] << half | right[l];
 }
 
-/* From a position, or the value of a walk that has not ended, to the end. */
+/* Continues from a position, or from an unfinished walk, to the end. */
 static uint64_t walk(const struct tr_permutation *permutation, uint64_t value)
 {
     do step(permutation, 1, &value);
@@ -134,7 +136,7 @@ void tr_permutation_run(const struct tr_permutation *permutation, uint64_t first
         place[l] = l;
         value[l] = first + (uint64_t)l;
     }
-    while (next < count) { /* a lane whose walk has ended takes the next position */
+    while (next < count) { /* a lane whose walk is finished takes the next position */
         step(permutation, LANES, value);
         for (int l = 0; l < LANES; l++) {
             const bool done = value[l] < permutation->count;

@@ -1,8 +1,8 @@
 /* Counter-based random numbers: Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
  * SC 2011).
  *
- * There is no state: a number is a pure function of a key (seed and purpose) and a counter (what it is for),
- * so any worker computes any number on its own. Functions of keys and counters are pure. Any thread.
+ * There is no state: a number is a pure function of a key (seed and purpose) and a counter (its use), so
+ * any worker can compute any number. All functions of keys and counters are pure. Any thread.
  */
 #ifndef TR_BASE_RNG_H
 #define TR_BASE_RNG_H
@@ -11,8 +11,8 @@
 
 #include <stdint.h>
 
-/* What numbers are for; part of the key, so that no two uses share a stream. Values are part of the
-   arithmetic contract: never renumber. */
+/* Purposes of numbers; part of the key, so that no two purposes share a stream. Values are part of the
+   arithmetic contract: never renumber them. */
 enum tr_rng_purpose {
     TR_RNG_INIT = 1,      /* counter: parameter number, element / 4 */
     TR_RNG_DROPOUT = 2,   /* counter: layer, step, example in the global batch, element / 4 */
@@ -64,9 +64,9 @@ static inline float tr_rng_unit(uint32_t bits)
    of two with cycle walking. O(1) memory. count >= 1, position < count. */
 uint64_t tr_rng_permute(tr_rng_key key, uint32_t epoch, uint64_t count, uint64_t position);
 
-/* The permutation of one epoch with the values of its rounds in a table: a round depends on one half of the
-   position, so 6 * sqrt(4 * count) Philox blocks at most serve all of them. For many positions of one epoch;
-   one user at a time. */
+/* A permutation of one epoch, with the values of its rounds in a table. A round depends on one half of the
+   position, so at most 6 * sqrt(4 * count) Philox blocks serve all positions. For many positions of one
+   epoch; one user at a time. */
 struct tr_permutation {
     tr_rng_key key;
     uint32_t epoch;
@@ -80,14 +80,14 @@ struct tr_permutation {
         .count = 0                                                                                           \
     }
 
-/* Makes `permutation` that of an epoch; nothing is done where it is that already, and nothing allocated where
-   it is of as many. TR_ENOMEM, and it is as it was. To be released by tr_permutation_release(). */
+/* Makes `permutation` that of an epoch. Does nothing where it is that already, and does not allocate where
+   the count is the same. TR_ENOMEM leaves it unchanged. Release with tr_permutation_release(). */
 tr_status tr_permutation_set(struct tr_permutation *permutation, tr_rng_key key, uint32_t epoch,
                              uint64_t count);
 void tr_permutation_release(struct tr_permutation *permutation);
 
-/* tr_rng_permute() of what was set, at `position`, and at [first, first + count), to out[count], which takes
-   a fraction of the time of one after another. Any thread while none sets it. */
+/* tr_rng_permute() for the epoch that was set: at `position`, and for [first, first + count) into
+   out[count], which is several times faster than one by one. Any thread while none sets it. */
 uint64_t tr_permutation_at(const struct tr_permutation *permutation, uint64_t position);
 void tr_permutation_run(const struct tr_permutation *permutation, uint64_t first, int64_t count,
                         int64_t *out);

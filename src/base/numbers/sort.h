@@ -1,4 +1,4 @@
-/* Order among numbers. */
+/* Sorting of numbers. */
 #ifndef TR_BASE_SORT_H
 #define TR_BASE_SORT_H
 

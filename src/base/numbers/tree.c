@@ -22,7 +22,8 @@ int tr_tree_cover(int64_t leaves, int64_t begin, int64_t end, int64_t *bounds)
     return begin < end ? cover(0, leaves, begin, end, bounds, 0) : 0;
 }
 
-/* The multiple of the largest power of two that has one in [least, most], the one nearest to `even`. */
+/* The multiple in [least, most] of the largest possible power of two; of several, the one nearest to
+   `even`. */
 static int64_t roundest(int64_t least, int64_t most, int64_t even)
 {
     int64_t grain = 1;
@@ -44,8 +45,8 @@ static double speed_of(const double *speed, int64_t part)
     return speed ? speed[part] : 1;
 }
 
-/* The most leaves that a part does in `time`. Products only come near; what decides is the quotient that
-   `time` is one of. */
+/* The most leaves that a part computes within `time`. Products would only be approximate; the exact
+   criterion is the quotient, as `time` is one. */
 static int64_t most_in(double time, double speed, int64_t leaves)
 {
     double about = time * speed;
@@ -55,8 +56,8 @@ static int64_t most_in(double time, double speed, int64_t leaves)
     return most;
 }
 
-/* Moves the bounds of a cut to round numbers, as far as no part takes longer than the longest does. `speed`:
-   NULL: equal ones. */
+/* Moves the bounds of a cut to round numbers, as far as no part then takes longer than the slowest does.
+   `speed` NULL: equal speeds. */
 static void round_cut(int64_t leaves, int64_t parts, const double *speed, int64_t *bound)
 {
     int64_t least = leaves >= parts ? 1 : 0, following = 0;
@@ -68,7 +69,7 @@ static void round_cut(int64_t leaves, int64_t parts, const double *speed, int64_
     for (int64_t i = 0; i < parts; i++) following += most_in(longest, speed_of(speed, i), leaves);
     for (int64_t i = 1; i < parts; i++) {
         int64_t most = most_in(longest, speed_of(speed, i - 1), leaves);
-        following -= most; /* that the parts from here on can take; each takes `least` at least */
+        following -= most; /* the most that the parts from here on can take; each takes at least `least` */
         int64_t low = leaves - following, high = leaves - (parts - i) * least;
         if (low < bound[i - 1] + least) low = bound[i - 1] + least;
         if (high > bound[i - 1] + most) high = bound[i - 1] + most;
@@ -81,7 +82,7 @@ static void cut_evenly(int64_t leaves, int64_t parts, int64_t *bound)
     for (int64_t i = 0; i <= parts; i++) bound[i] = tr_cut(leaves, parts, i);
 }
 
-/* One leaf for each part; every other goes where it is done soonest, the first such part. */
+/* One leaf for each part; each further leaf goes to the part that completes it first, the first such part. */
 static void cut_greedily(int64_t leaves, int64_t parts, const double *speed, int64_t *bound)
 {
     int64_t *count = bound + 1;

@@ -14,10 +14,10 @@ struct command_line {
     int argc;
     const char *const *argv;
     void *object;
-    int next;                   /* argument to look at */
-    int32_t positional;         /* option the next positional argument is tried for */
+    int next;                   /* next argument */
+    int32_t positional;         /* option to try for the next positional argument */
     bool given[TR_OPTIONS_MAX]; /* by option */
-    bool leaves;                /* an option was given that lifts the demand for the others */
+    bool leaves;                /* an option was given without which required options would be demanded */
 };
 
 /* Whether an argument's name, `length` bytes, is the key; '-' stands for '_'. */
@@ -50,7 +50,7 @@ static tr_status fail_meant(const char *word, const char *meant)
     return status;
 }
 
-/* The value that was to go with an unknown option, "" if there is none. */
+/* The value that belongs to an unknown option, "" if there is none. */
 static const char *value_behind(const struct command_line *line, const char *argument)
 {
     const char *equals = strchr(argument, '=');
@@ -88,11 +88,11 @@ static tr_status fail_unknown(const struct command_line *line, const char *argum
                  : tr_fail(TR_EINVAL, "unknown option %s; --help lists the options", called);
 }
 
-/* Gives option `i` the text `value`; `name` is how it was called. */
+/* Gives option `i` the text `value`; `name` is the option as it was written. */
 static tr_status take(struct command_line *line, int32_t i, const char *value, const char *name)
 {
     const struct tr_option *option = &line->table[i];
-    /* A list on the command line replaces the fallback and grows with every further mention. */
+    /* A list on the command line first replaces the fallback; each further mention appends. */
     if (option_is_list(option) && !line->given[i]) option_clear(option, line->object);
     TR_TRY(option_add(option, value, name, line->object));
     line->given[i] = true;
@@ -100,7 +100,7 @@ static tr_status take(struct command_line *line, int32_t i, const char *value, c
     return TR_OK;
 }
 
-/* The value of an option that has none attached: the next argument, or what the option means by itself. */
+/* The value of an option without an attached one: the next argument, or the option's own default for that. */
 static tr_status take_next(struct command_line *line, int32_t i, const char *name)
 {
     if (line->table[i].bare) return take(line, i, line->table[i].bare, name);
@@ -109,7 +109,7 @@ static tr_status take_next(struct command_line *line, int32_t i, const char *nam
     return take(line, i, line->argv[line->next++], name);
 }
 
-/* The option that a word "--..." means, or -1, and the text that is its value; NULL: it lacks one. */
+/* The option that a word "--..." means, or -1, and the text of its value; NULL: the value is missing. */
 static int32_t find_named(const struct command_line *line, const char *argument, const char **value)
 {
     const char *name = argument + 2, *equals = strchr(name, '=');
@@ -145,7 +145,8 @@ static tr_status read_long(struct command_line *line, const char *argument)
     return status;
 }
 
-/* A letter that is none; of a word after a single dash, as other programs have them, two were meant. */
+/* An unknown letter; after a single dash, a long word was meant as other programs have them, with two
+   dashes. */
 static tr_status fail_letter(const struct command_line *line, const char *name, const char *argument)
 {
     const char *word = argument + 1;
@@ -179,7 +180,7 @@ static tr_status read_short(struct command_line *line, const char *argument)
     return TR_OK;
 }
 
-/* The last option may have been meant to take the argument for its value. */
+/* The argument may have been meant as the value of the last option. */
 static tr_status fail_unexpected(const struct command_line *line, const char *argument)
 {
     const char *before = line->next > 1 ? line->argv[line->next - 2] : "";
@@ -221,7 +222,7 @@ static tr_status check_required(const struct command_line *line)
     return TR_OK;
 }
 
-/* Two options of one key or letter would be one on the command line, and the second one out of reach. */
+/* Two options with the same key or letter could not be told apart on the command line. */
 static bool are_distinct(const struct tr_option *table, int32_t count)
 {
     for (int32_t i = 1; i < count; i++)
@@ -265,7 +266,7 @@ int tr_options_unknown(const struct tr_option *table, int32_t count, int argc, c
         for (const char *letter = argument + 1; argument[1] != '-' && *letter && !value; letter++) {
             i = find_letter(&line, *letter);
             if (i < 0) break;
-            /* What follows a letter that is no flag is its value. */
+            /* The rest after a letter that is not a flag is its value. */
             if (table[i].type != TR_OPTION_BOOL && letter[1]) value = letter + 1;
         }
         if (i < 0) return at;

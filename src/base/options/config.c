@@ -149,7 +149,7 @@ const char *tr_config_text(const tr_config *node)
 
 /* ---- locations ---- */
 
-/* snprintf at `used`, returning the new end; stays at the last byte once the buffer is full. */
+/* snprintf at `used`, returning the new end; stays at the last byte when the buffer is full. */
 static size_t put(char *buffer, size_t size, size_t used, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is looked into. */
+/* The text to search. */
 struct input {
     const char *text, *end;
     const struct config_notice *notice;
 };
 
-/* The beginning of a line, counted from 0; the end of the text where there is none. */
+/* The beginning of a line, counted from 0; the end of the text if there is no such line. */
 static const char *line_at(const struct input *input, size_t line)
 {
     const char *at = input->text;
@@ -29,7 +29,7 @@ static size_t line_length(const struct input *input, const char *line)
     return length;
 }
 
-/* The bytes of the character that begins at `at`; what is no UTF-8 is not read as far as here. */
+/* The bytes of the character at `at`; the text is known to be UTF-8 up to here. */
 static size_t character_length(const char *at, const char *end)
 {
     size_t length = 1;
@@ -37,7 +37,7 @@ static size_t character_length(const char *at, const char *end)
     return length;
 }
 
-/* Where a mark is in the text: marks count characters. */
+/* The position of a mark in the text: marks count characters. */
 static const char *mark_at(const struct input *input, const struct config_mark *mark)
 {
     const char *at = line_at(input, mark->line), *end = at + line_length(input, at);
@@ -97,7 +97,7 @@ static void say_colon(const struct input *input, struct config_fault *out)
         say(out, mark, "a colon is missing: a line is `key: value`, or `- value` in a list");
 }
 
-/* A colon where a value goes on. */
+/* A colon where a value continues. */
 static void say_value(const struct input *input, struct config_fault *out)
 {
     const struct config_mark *mark = &input->notice->problem_mark;
@@ -144,7 +144,7 @@ static void say_node(const struct input *input, struct config_fault *out)
         say(out, mark, "a value is missing here");
 }
 
-/* A line among the items of a list that is none. */
+/* A line among the items of a list that is not an item. */
 static void say_item(const struct input *input, struct config_fault *out)
 {
     const struct config_mark *mark = &input->notice->problem_mark, *list = &input->notice->context_mark;
@@ -157,7 +157,7 @@ static void say_item(const struct input *input, struct config_fault *out)
             list->line + 1, list->column + 1);
 }
 
-/* What stands between the keys of a mapping and is none. */
+/* Text between the keys of a mapping that is not a key. */
 static void say_key(const struct input *input, struct config_fault *out)
 {
     const struct config_mark *mark = &input->notice->problem_mark, *mapping = &input->notice->context_mark;
@@ -183,8 +183,7 @@ static bool context_has(const struct config_notice *notice, const char *words)
     return notice->context && strstr(notice->context, words);
 }
 
-/* libyaml says what it missed and while doing what; its words are fixed, and what is not among these is
- * passed on. */
+/* libyaml says what was expected and in which context, in fixed words; unknown messages are passed on. */
 static void find(const struct input *input, struct config_fault *out)
 {
     const struct config_notice *notice = input->notice;
@@ -249,7 +248,7 @@ void config_fault_find(const struct config_notice *notice, const char *text, siz
 {
     const struct input input = {text, text + length, notice};
     find(&input, out);
-    /* A text that ends too early is noticed after its last line. */
+    /* A truncated text is noticed only after its last line. */
     const char *at = line_at(&input, out->mark.line);
     if (at == input.end && out->mark.line > 0) {
         out->mark.line--;

@@ -1,5 +1,6 @@
-/* Messages about a text that is not YAML, in the words of those who write model files; for the reader
- * alone. */
+/* Messages about a text that is not valid YAML, in words for authors of model files; used by the parser
+ * only.
+ */
 #ifndef TR_BASE_CONFIG_FAULT_H
 #define TR_BASE_CONFIG_FAULT_H
 
@@ -10,21 +11,20 @@ struct config_mark {
     size_t line, column;
 };
 
-/* What the YAML reader noticed, in its words: what it missed and where, and, unless NULL, while doing what
-   and where that began. */
+/* The YAML parser's error, in its words: the problem and its place, and, unless NULL, the context and
+   where that began. */
 struct config_notice {
     const char *problem, *context;
     struct config_mark problem_mark, context_mark;
 };
 
 struct config_fault {
-    struct config_mark mark; /* where it is to be mended, maybe far before what the reader noticed */
+    struct config_mark mark; /* where to correct it, perhaps long before the place of the error */
     char message[320];
-    char line[120]; /* as it is written there, without blanks at its end, cut; tabs are "\t" */
+    char line[120]; /* the line there, without blanks at its end, truncated; tabs are "\t" */
 };
 
-/* Finds what is to be mended in `text`, where the reader noticed something other than a lack of memory or
-   bytes that are no UTF-8. */
+/* Finds the fault to correct in `text`, for parser errors other than lack of memory or invalid UTF-8. */
 void config_fault_find(const struct config_notice *notice, const char *text, size_t length,
                        struct config_fault *out);
 

@@ -1,9 +1,9 @@
 /* Reading YAML into a tree, from libyaml's events.
  *
- * Events rather than libyaml's document, so that limits hold while the input is read and not after it has
- * taken all memory. State: `open` is the innermost collection not yet ended (NULL outside the root), `key`
- * the key whose value comes next when `open` is a mapping. Every node hangs in the tree as soon as it exists,
- * so that destroying the root (and `key`) releases everything at any time.
+ * Events rather than libyaml's document, so that limits apply while the input is read, before it takes all
+ * memory. State: `open` is the innermost collection not yet ended (NULL outside the root), `key` the key
+ * whose value comes next when `open` is a mapping. Every node is linked into the tree as soon as it
+ * exists, so that destroying the root (and `key`) releases everything at any time.
  */
 #include "base/options/config_fault.h"
 #include "base/options/config_tree.h"
@@ -26,7 +26,7 @@ struct anchor {
 struct reader {
     yaml_parser_t yaml;
     struct config_source *source;
-    const char *where; /* what messages begin with; NULL: file, line and column */
+    const char *where; /* prefix of messages; NULL: file, line and column */
     const char *text;
     size_t length;
     tr_config *root, *open;
@@ -92,7 +92,7 @@ static tr_status admit(struct reader *reader, const yaml_mark_t *mark, int32_t d
     return TR_OK;
 }
 
-/* Hangs `node` (taken, destroyed on failure) below the open collection or makes it the root. */
+/* Links `node` (taken, destroyed on failure) into the open collection or makes it the root. */
 static tr_status attach(struct reader *reader, tr_config *node)
 {
     tr_config *parent = reader->open;
@@ -137,7 +137,7 @@ static tr_status define_anchor(struct reader *reader, char *name, const tr_confi
     return TR_OK;
 }
 
-/* A copy of `node`, all of which counts as written where the original stands. */
+/* A copy of `node`, whose nodes keep the place of the original. */
 static tr_config *copy_node(const tr_config *node)
 {
     tr_config *copy = config_new(node->kind, node->file, node->line, node->column);
@@ -162,8 +162,7 @@ static tr_status read_alias(struct reader *reader, const yaml_event_t *event)
 {
     const char *name = (const char *)event->data.alias.anchor;
     const tr_config *original = NULL;
-    /* The last definition counts. A collection that is still open is not there yet, so nothing contains
-     * itself. */
+    /* The last definition counts. An open collection is not defined yet, so nothing can contain itself. */
     for (int32_t i = reader->anchor_count - 1; i >= 0 && !original; i--) {
         if (strcmp(reader->anchors[i].name, name) == 0) original = reader->anchors[i].node;
     }

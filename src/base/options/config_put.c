@@ -1,4 +1,4 @@
-/* Values that a program puts into a tree: no text is parsed. */
+/* Values that a program sets in a tree: no text is parsed. */
 #include "base/options/config_tree.h"
 
 #include "base/alloc.h"
@@ -10,8 +10,8 @@
 
 static const char put_name[] = "";
 
-/* A fresh node of a scalar with its own copy of the text, whose bytes that are no UTF-8 become U+FFFD, as in
-   every text that is written. NULL when memory fails. */
+/* A new scalar node with a copy of the text, in which bytes that are not UTF-8 become U+FFFD, as in all
+   written text. NULL when memory fails. */
 static tr_config *new_scalar(const char *text)
 {
     struct tr_text valid = TR_TEXT_INIT;
@@ -28,7 +28,7 @@ static tr_config *new_scalar(const char *text)
     return NULL;
 }
 
-/* Puts `value`, which is taken, also on failure, under `key` of a mapping, in place of what is there. */
+/* Sets `key` of a mapping to `value`, which is taken, also on failure; replaces the present value. */
 static tr_status put(tr_config *mapping, const char *key, tr_config *value)
 {
     if (!value) return TR_ENOMEM;
@@ -49,7 +49,7 @@ static tr_status put(tr_config *mapping, const char *key, tr_config *value)
     return TR_OK;
 }
 
-/* The mapping `section` of the root, made where nothing is; NULL is the root itself. */
+/* The mapping `section` of the root, created if missing; NULL is the root itself. */
 static tr_status find_section(tr_config *root, const char *section, tr_config **out)
 {
     assert(!root->parent);

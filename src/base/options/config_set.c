@@ -1,6 +1,6 @@
 /* Overrides: `path=value` put into a tree.
  *
- * The target is found first and everything new is built aside, so that the tree changes in one step that
+ * The target is found and all new nodes are built first, so that the tree then changes in one step that
  * cannot fail.
  */
 #include "base/options/config_target.h"
@@ -63,7 +63,7 @@ static tr_status check_limits(const struct config_override *path, const tr_confi
     return TR_OK;
 }
 
-/* Reads the value; a value with no text at all (path=) is nothing. */
+/* Reads the value; an empty text (path=) is no value. */
 static tr_status parse_value(const struct config_override *path, tr_config **out)
 {
     const char *text = path->text + path->length + 1;
@@ -76,9 +76,8 @@ static tr_status parse_value(const struct config_override *path, tr_config **out
     return status == TR_EFORMAT ? TR_EINVAL : status;
 }
 
-/* What stands at the target becomes a part of the value that is to replace it, whose only key is the next
-   step of the path: under a key of its own, or as the name of the section. Nothing is to be done where the
-   step is that key or name. */
+/* The present value becomes part of its replacement, whose only key is the next step of the path: under
+   its own key, or as the name of the section. Does nothing where the step is that key or name. */
 static tr_status keep_short(const struct config_override *path, struct config_target *target,
                             tr_config **value, char **key)
 {

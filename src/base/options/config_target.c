@@ -89,7 +89,8 @@ static bool has_name(const tr_config *node, const struct config_step *step)
            memcmp(name->text, step->text, step->length) == 0;
 }
 
-/* Finds the item with `name:` in itself or in the value of its single key, where *holder points then. */
+/* Finds the item with this `name:`, in itself or in the value of its single key; *holder then points to
+   that mapping. */
 static bool find_named(const tr_config *list, const struct config_step *step, int32_t *index,
                        tr_config **holder)
 {
@@ -103,7 +104,7 @@ static bool find_named(const tr_config *list, const struct config_step *step, in
     return false;
 }
 
-/* Whether an item is a text or has a single key, of `length` bytes at `kind`. */
+/* Whether an item is a text or has a single key equal to the `length` bytes at `kind`. */
 static bool has_kind(const tr_config *item, const char *kind, size_t length)
 {
     const tr_config *single = config_single(item);
@@ -111,8 +112,8 @@ static bool has_kind(const tr_config *item, const char *kind, size_t length)
     return own && strncmp(own, kind, length) == 0 && own[length] == '\0';
 }
 
-/* Finds the item that is called "dense2" because it is the second of its kind. *holder stays NULL where
-   nothing but the kind is given. */
+/* Finds the item called "dense2" because it is the second of its kind. *holder stays NULL where the item
+   is only a text. */
 static bool find_numbered(const tr_config *list, const struct config_step *step, int32_t *index,
                           tr_config **holder)
 {
@@ -125,7 +126,7 @@ static bool find_numbered(const tr_config *list, const struct config_step *step,
     for (int32_t i = 0; i < list->count; i++) {
         if (!has_kind(list->child[i], step->text, length) || --number > 0) continue;
         tr_config *single = config_single(list->child[i]);
-        if (single && name_of(single)) return false; /* it has another name */
+        if (single && name_of(single)) return false; /* it has its own name */
         if (single && single->kind == TR_CONFIG_MAPPING) *holder = single;
         *index = i;
         return true;
@@ -133,8 +134,8 @@ static bool find_numbered(const tr_config *list, const struct config_step *step,
     return false;
 }
 
-/* What an item is called by number of its kind, "dense2", into `buffer`; its own name where it has one. NULL
-   where it has none. */
+/* Writes what an item is called by the number of its kind, "dense2", to `buffer`, or its own name if it
+   has one. NULL where it has neither. */
 static const char *call_of(const tr_config *list, int32_t index, char *buffer, size_t size)
 {
     const tr_config *item = list->child[index], *single = config_single((tr_config *)(uintptr_t)item);
@@ -148,7 +149,7 @@ static const char *call_of(const tr_config *list, int32_t index, char *buffer, s
     return buffer;
 }
 
-/* The name in a list that is nearest to a step, into `nearest`; "" where none is near. */
+/* The name in a list nearest to a step, into `nearest`; "" where none is near. */
 static void find_nearest(const tr_config *list, const struct config_step *step, char *nearest, size_t size)
 {
     char meant[TR_CONFIG_KEY_MAX + 1], one[TR_CONFIG_KEY_MAX + 16];
@@ -176,8 +177,8 @@ static tr_status fail_item(const struct config_override *path, const tr_config *
         *nearest ? "; did you mean \"" : "", nearest, *nearest ? "\"?" : "");
 }
 
-/* Finds the item of a list that a step means: its index, and the mapping where the path goes on if the item
-   was called by name (else NULL). */
+/* Finds the item of a list that a step means: its index, and the mapping where the path continues if the
+   item was called by name (else NULL). */
 static tr_status find_item(const struct config_override *path, const tr_config *list,
                            const struct config_step *step, int32_t *index, tr_config **holder)
 {
@@ -214,7 +215,7 @@ static enum tr_config_short form_of(const struct config_shorts *forms, const tr_
     return forms->of ? forms->of(forms->user, node, key) : TR_CONFIG_NO_SHORT;
 }
 
-/* Whether `node`, where the path goes on, is written in short; *target is where its full form goes. */
+/* Whether `node`, where the path continues, is abbreviated; *target becomes the place of its full form. */
 static bool find_short(const struct config_shorts *forms, tr_config *node, int32_t used,
                        struct config_target *target)
 {
@@ -229,7 +230,7 @@ static bool find_short(const struct config_shorts *forms, tr_config *node, int32
     return true;
 }
 
-/* The value below the name of a section whose name is left out, else the node itself. */
+/* The value inside a section whose name the path leaves out, else the node itself. */
 static tr_config *skip_name(const struct config_shorts *forms, tr_config *node,
                             const struct config_step *step)
 {

@@ -1,4 +1,4 @@
-/* The path of an override, `path=value`, and the target in a tree that it leads to. */
+/* The path of an override, `path=value`, and the place in a tree that it means. */
 #ifndef TR_BASE_CONFIG_TARGET_H
 #define TR_BASE_CONFIG_TARGET_H
 
@@ -17,18 +17,18 @@ struct config_override {
     int32_t count;
 };
 
-/* Where the value goes: at position `index` of `parent`; index == parent->count appends. `used` steps of the
-   path are spent on it, the others need new mappings. */
+/* Where the value goes: position `index` of `parent`; index == parent->count appends. `used` steps of the
+   path lead there; the other steps need new mappings. */
 struct config_target {
     tr_config *parent;
     int32_t index, used;
     const char *key; /* of the new child where parent is a mapping */
     size_t key_length;
-    enum tr_config_short form; /* in which what stands there now was written */
-    const char *first;         /* the key that its value has in full */
+    enum tr_config_short form; /* the abbreviation of the present value */
+    const char *first;         /* the key of its full form */
 };
 
-/* Who knows the short forms. */
+/* A function that knows the abbreviations. */
 struct config_shorts {
     tr_config_forms of;
     void *user;
@@ -37,9 +37,9 @@ struct config_shorts {
 #define PATH_ARGUMENTS(path) (int)(path)->length, (path)->text
 #define STEP_ARGUMENTS(step) (int)(step)->length, (step)->text
 
-/* Refuses a path, which is `why`. */
+/* Refuses a path for the reason `why`. */
 tr_status config_bad_path(const struct config_override *path, const char *why);
-/* Takes `assignment` apart, which is borrowed by the path. TR_EINVAL. */
+/* Parses `assignment`, which the path borrows. TR_EINVAL. */
 tr_status config_split_path(const char *assignment, struct config_override *path);
 /* Finds where the value of the path goes. TR_EINVAL names the path as far as it exists. */
 tr_status config_find_target(const struct config_override *path, const struct config_shorts *forms,

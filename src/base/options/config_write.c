@@ -1,19 +1,19 @@
 /* Writing trees: canonical YAML and JSON.
  *
- * The YAML writer is our own because the hash of its output identifies a model, and must not change with the
- * version of a library.
+ * The YAML writer is not a library's, because the hash of its output identifies a model, and must not
+ * change with the version of a library.
  */
 #include "base/options/config_tree.h"
 
 #include <string.h>
 
-/* Whether a scalar needs no quotes anywhere in YAML, and does not read as nothing: words, numbers, paths. */
+/* Whether a scalar needs no quotes anywhere in YAML and is not read as no value: words, numbers, paths. */
 static bool plain(const char *text)
 {
     static const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
     size_t length = strlen(text);
     if (config_is_null_word(text, length) || strspn(text, first) != length) return false;
-    /* "-" alone, "- x", "---" and "..." have a meaning of their own. */
+    /* "-" alone, "- x", "---" and "..." have special meanings. */
     return text[0] != '-' ? strcmp(text, "...") != 0 : text[1] != '\0' && text[1] != '-';
 }
 
@@ -26,7 +26,7 @@ static void write_word(struct tr_text *out, const char *text)
     }
 }
 
-/* Whether a node goes on the line of its key: scalars, empty collections, lists of scalars. */
+/* Whether a node is written on the line of its key: scalars, empty collections, lists of scalars. */
 static bool inline_node(const tr_config *node)
 {
     if (node->kind == TR_CONFIG_MAPPING) return node->count == 0;
@@ -93,7 +93,7 @@ tr_status tr_config_dump(const tr_config *node, char **out)
     return tr_text_finish(&text, out);
 }
 
-/* Whether a text is a number of JSON, or true or false. */
+/* Whether a text is a JSON number, or true or false. */
 static bool json_literal(const char *text)
 {
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) return true;

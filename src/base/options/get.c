@@ -28,7 +28,7 @@ static void dump_string(struct tr_text *text, const char *value)
     }
 }
 
-/* The name of the choice that a field holds. */
+/* The name of the choice in a field. */
 static const char *choice_name(const struct tr_option *option, const void *field)
 {
     struct tr_choice choice;
@@ -152,7 +152,7 @@ tr_status tr_options_dump(const struct tr_option *table, int32_t count, const vo
     return tr_text_finish(&text, out);
 }
 
-/* A copy of a text, or nothing where there is none. */
+/* A copy of a text, or NULL where there is none. */
 static tr_status get_text(const char *text, struct tr_value *out)
 {
     if (!text) return TR_OK;

@@ -1,12 +1,13 @@
-/* --help in groups and of any width, and its parts for those who set them in another form. */
+/* --help in groups and at any width, and its parts for other forms of output. */
 #ifndef TR_BASE_OPTIONS_HELP_H
 #define TR_BASE_OPTIONS_HELP_H
 
 #include "base/options/option.h"
 #include "base/text/text.h"
 
-/* A heading of --help and the options below it, in their order: keys with a blank between two; NULL: all
-   that no group names. Arrays end with a NULL heading; an option of the table is below no heading or one. */
+/* A heading of --help and the options below it, in their order: keys with blanks between them; NULL: all
+   options that are in no other group. Arrays end with a NULL heading; an option of the table is in at most
+   one group. */
 struct tr_option_group {
     const char *heading; /* "Several processes" */
     const char *keys;
@@ -16,9 +17,9 @@ struct tr_option_group {
  */
 tr_status tr_options_help_in(const char *command, const char *about, const struct tr_option *table,
                              int32_t count, const struct tr_option_group *groups, int width, char **out);
-/* The parts of that text, for those who set it in another form: "trireme train [options] MODEL"; an option's
-   names and what stands for its value, "  -o, --out DIR" (without a letter four blanks in its place); and
-   what it is for, with its choices, range and default. */
+/* The parts of that text, for other forms of output: "trireme train [options] MODEL"; an option's names
+   and the placeholder of its value, " -o, --out DIR" (four blanks where there is no letter); and its help,
+   with choices, range and default. */
 void tr_options_add_usage(struct tr_text *text, const char *command, const struct tr_option *table,
                           int32_t count);
 void tr_option_add_names(struct tr_text *text, const struct tr_option *option);

@@ -1,4 +1,4 @@
-/* Objects: fallbacks, reading from texts with several values and from trees. */
+/* Objects: setting defaults, and reading from texts with several values and from trees. */
 #include "base/options/table.h"
 
 #include "base/fail.h"
@@ -52,7 +52,7 @@ tr_status tr_options_defaults(const struct tr_option *table, int32_t count, void
     tr_status status = TR_OK;
     for (int32_t i = 0; i < count; i++) {
         void *field = option_field(&table[i], object);
-        /* What was there is not ours: overwritten, not freed. */
+        /* The present value is not owned: overwrite it, do not free it. */
         if (table[i].type == TR_OPTION_STRING) *(char **)field = NULL;
         if (table[i].type == TR_OPTION_STRING_LIST)
             *(struct tr_string_list *)field = (struct tr_string_list){0};
@@ -118,8 +118,9 @@ static tr_status read_value(const struct tr_option *option, const tr_config *nod
     return fail_type(option, node);
 }
 
-/* What a key was meant to be: another program's word for one of these or for one of another section, else the
- * nearest. */
+/* What an unknown key may have meant: another program's word for an option of this or another section,
+ * else the nearest key.
+ */
 static const char *meant_key(const struct tr_option *table, int32_t count, const char *key)
 {
     const char *keys[TR_OPTIONS_MAX];
@@ -160,7 +161,7 @@ static tr_status read_mapping(const struct tr_option *table, int32_t count, cons
     return TR_OK;
 }
 
-/* Refuses options that the value of the table's first one makes meaningless. */
+/* Refuses options that have no meaning for the value of the table's first option. */
 static tr_status check_applies(const struct tr_option *table, int32_t count, const tr_config *node,
                                const void *object)
 {

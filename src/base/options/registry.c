@@ -28,7 +28,8 @@ const struct tr_entry *tr_registry_find(const struct tr_registry *registry, cons
     return NULL;
 }
 
-/* Says that `name` is none of the entries: at `node`, which may be NULL. Returns `status`, or TR_ENOMEM. */
+/* Fails because `name` is not an entry; the place is that of `node`, which may be NULL. Returns `status`,
+   or TR_ENOMEM. */
 static tr_status refuse(const struct tr_registry *registry, tr_status status, const tr_config *node,
                         const char *name)
 {

@@ -10,7 +10,7 @@
  *     static const struct tr_entry *const cats[] = {&cat_tabby.entry, NULL};
  *     const struct tr_registry tr_cats = {.kind = "cat", .entries = cats};
  *
- * To add one of a kind: a file that fills the kind's structure, and a line in the kind's table. Parsing,
+ * To add an entry: a file that fills the kind's structure, and a line in the kind's table. Parsing,
  * checks, the manual and "did you mean" follow from it.
  *
  * Registries are constant: any thread.
@@ -21,7 +21,7 @@
 #include "base/options/option.h"
 
 #define TR_ENTRY_MEMBERS                                                                                     \
-    const char *name;                /* how it is chosen */                                                  \
+    const char *name;                /* the name that chooses it */                                          \
     const char *help;                /* a sentence without capital and point */                              \
     const struct tr_option *options; /* NULL: none */                                                        \
     int32_t option_count;                                                                                    \
@@ -31,8 +31,8 @@ struct tr_entry {
     TR_ENTRY_MEMBERS;
 };
 
-/* The first member of a kind's structure: what it shares with all kinds, as `entry` and by the members'
-   names. An entry's address is that of its structure. */
+/* The first member of a kind's structure: the members of all kinds, as `entry` and by their own names. An
+   entry's address is that of its structure. */
 #define TR_ENTRY                                                                                             \
     union {                                                                                                  \
         struct tr_entry entry;                                                                               \
@@ -49,8 +49,8 @@ struct tr_entry {
 
 struct tr_registry {
     const char *kind;                      /* in messages: "layer" */
-    const char *form;                      /* how a choice is written in a model file; NULL: in none */
-    const char *fallback;                  /* what is chosen where nothing is written; NULL: required */
+    const char *form;                      /* its form in a model file; NULL: it is not in model files */
+    const char *fallback;                  /* the default; NULL: required */
     const struct tr_entry *const *entries; /* ends with NULL */
 };
 
@@ -59,15 +59,16 @@ int32_t tr_registry_count(const struct tr_registry *registry);
 const struct tr_entry *tr_registry_find(const struct tr_registry *registry, const char *name);
 /* The same, or TR_ENOTFOUND with all choices and the nearest one. */
 tr_status tr_registry_get(const struct tr_registry *registry, const char *name, const struct tr_entry **out);
-/* The entry that `node` (NULL: nothing is written) chooses: `name` or `{name: options}`; *options is borrowed
-   from the tree, NULL where there are none. TR_EINVAL with the place, all choices and the nearest one. */
+/* The entry that `node` chooses (NULL: no choice was written): `name` or `{name: options}`; *options is
+   borrowed from the tree, NULL where there are none. TR_EINVAL with the place, all choices and the nearest
+   one. */
 tr_status tr_registry_choose(const struct tr_registry *registry, const tr_config *node,
                              const struct tr_entry **out, const tr_config **options);
 /* The same, and reads the options into a fresh struct: *options is returned, free with
    tr_entry_release(). TR_EINVAL, TR_ENOMEM. */
 tr_status tr_registry_read(const struct tr_registry *registry, const tr_config *node,
                            const struct tr_entry **out, void **options);
-/* Frees options with all that they own. Accepts NULL. */
+/* Frees options and all that they own. Accepts NULL. */
 void tr_entry_release(const struct tr_entry *entry, void *options);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the files of the option tables share; not for others. */
+/* Shared by the files of the option tables; private. */
 #ifndef TR_BASE_OPTION_TABLE_H
 #define TR_BASE_OPTION_TABLE_H
 
@@ -24,24 +24,24 @@ static inline bool option_is_list(const struct tr_option *option)
            option->type == TR_OPTION_STRING_LIST;
 }
 
-/* Whether a flag is on unless switched off. */
+/* Whether a flag is on by default. */
 static inline bool option_is_on(const struct tr_option *option)
 {
     return option->type == TR_OPTION_BOOL && option->fallback && strcmp(option->fallback, "true") == 0;
 }
 
-/* Whether an option has a meaning with the present value of the table's first one. */
+/* Whether an option is valid with the present value of the table's first option. */
 static inline bool option_applies(const struct tr_option *table, const struct tr_option *option,
                                   const void *object)
 {
     return !option->only || option->only >> *(const unsigned *)option_field_const(&table[0], object) & 1;
 }
 
-/* Appends the names of the first option's values that an option belongs to. */
+/* Appends the names of the first option's values with which an option is valid. */
 void option_add_only(const struct tr_option *table, const struct tr_option *option, const char *before,
                      const char *after, struct tr_text *text);
 
-/* Where a text came from: a node of a tree, or else a name. */
+/* The source of a text: a node of a tree, or else a name. */
 struct option_origin {
     const tr_config *node;
     const char *name;
@@ -53,18 +53,18 @@ tr_status option_fail(struct option_origin origin, const char *format, ...)
 
 /* Writes the allowed range ("1 .. 10", ">= 1", "> 0 and < 1"), "" if there is none, and returns `buffer`. */
 const char *option_range(const struct tr_option *option, char buffer[OPTION_RANGE_SIZE]);
-/* The same without limits that are far from any real value. */
+/* The same without limits beyond any practical value. */
 const char *option_range_for_people(const struct tr_option *option, char buffer[OPTION_RANGE_SIZE]);
-/* Appends what an option takes: "an integer", "one of same, valid". */
+/* Appends the type of an option's value: "an integer", "one of same, valid". */
 void option_add_type(const struct tr_option *option, struct tr_text *text);
 /* Appends the names of the choices with `before` and `after` around each, joined by `between`. */
 void option_add_choices(const struct tr_option *option, const char *before, const char *after,
                         const char *between, struct tr_text *text);
 
-/* Appends a key as it is typed on a command line: '-' for '_'. */
+/* Appends a key as typed on a command line, with '-' for '_'. */
 void option_add_dashed(struct tr_text *text, const char *key);
 
-/* Sets the field from one text, or appends one item to a list. Of a pair it sets both numbers. */
+/* Sets the field from one text, or appends one item to a list. For a pair it sets both numbers. */
 tr_status option_put(const struct tr_option *option, const char *text, struct option_origin origin,
                      void *object);
 /* Sets the second number of a pair. */

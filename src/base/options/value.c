@@ -39,7 +39,7 @@ static bool inside(const struct tr_option *option, double value, double least, d
     return above && below;
 }
 
-/* Whole numbers in full, since limits such as 1e+06 are hard to read. */
+/* Integers in full, since limits such as 1e+06 are hard to read. */
 static const char *write_limit(double limit, char buffer[TR_TEXT_NUMBER_SIZE])
 {
     if (limit != floor(limit) || fabs(limit) > 0x1p53) return tr_text_from_double(limit, buffer);
@@ -53,7 +53,7 @@ static const char *write_range(const struct tr_option *option, double most_of_pe
     char least[TR_TEXT_NUMBER_SIZE], most[TR_TEXT_NUMBER_SIZE];
     bool has_least = limited(option) && fabs(option->least) < most_of_people,
          has_most = limited(option) && fabs(option->most) < most_of_people;
-    bool tiny = option->least > 0 && option->least * most_of_people < 1e3; /* as good as above 0 */
+    bool tiny = option->least > 0 && option->least * most_of_people < 1e3; /* practically "above 0" */
     bool closed = !tiny && !(option->flags & (TR_OPTION_ABOVE_LEAST | TR_OPTION_BELOW_MOST));
     const char *above = tiny || option->flags & TR_OPTION_ABOVE_LEAST ? ">" : ">=";
     const char *below = option->flags & TR_OPTION_BELOW_MOST ? "<" : "<=";
@@ -112,8 +112,8 @@ static tr_status read_int32(const struct tr_option *option, const char *text, st
     return TR_OK;
 }
 
-/* Whether a number above 0, of an option that knows no others, would be 0 to what computes with it, or lose
-   digits: rates and factors meet 32-bit floats at the latest where they are applied. */
+/* Whether a number above 0, where the option allows only such, would become 0 or lose its digits in
+   computation, which uses 32-bit floats. */
 static bool vanishes(const struct tr_option *option, double value)
 {
     return limited(option) && option->least >= 0 && value > 0 && value < (double)FLT_MIN;

@@ -1,11 +1,11 @@
-/* What a table says about itself: types, --help, the manual. */
+/* A table's own description: types, --help, the manual. */
 #include "base/options/help.h"
 #include "base/options/table.h"
 
 #include <string.h>
 
 #define WIDTH 100
-/* Where what an option is for begins; beside its name only where the terminal leaves room for it. */
+/* Column of an option's help; it is beside the name only where the terminal is wide enough. */
 #define HELP_COLUMN   28
 #define NARROW_COLUMN 10
 #define NARROW        72
@@ -131,7 +131,7 @@ static void add_placeholder(struct tr_text *text, const struct tr_option *option
     }
 }
 
-/* "one of a, b (range; default: x)" as far as there is something to say. */
+/* "one of a, b (range; default: x)", as far as these exist. */
 static void add_facts(struct tr_text *facts, const struct tr_option *option)
 {
     char range[OPTION_RANGE_SIZE];
@@ -157,7 +157,7 @@ static void add_facts(struct tr_text *facts, const struct tr_option *option)
         tr_text_addf(facts, "%srequired", between);
 }
 
-/* "  -q, --quiet"; both ways where a flag is on by itself: "      --progress / -p, --no-progress". */
+/* " -q, --quiet"; both forms for a flag that is on by default: " --progress / -p, --no-progress". */
 static void add_names(struct tr_text *text, const struct tr_option *option)
 {
     bool on = option_is_on(option);
@@ -232,7 +232,7 @@ void tr_options_add_usage(struct tr_text *text, const char *command, const struc
     }
 }
 
-/* The words of `keys` one by one: *at moves after the word whose length is returned; 0 at the end. */
+/* The words of `keys` one by one: *at moves after the word, whose length is returned; 0 at the end. */
 static size_t next_key(const char **at, const char **word)
 {
     *word = *at + strspn(*at, " ");
@@ -311,13 +311,13 @@ tr_status tr_options_help(const char *command, const char *about, const struct t
 
 /* ---- the manual ---- */
 
-/* Appends `string` with what would end a cell of a table escaped. */
+/* Appends `string`, with characters that would end a cell of a table escaped. */
 static void add_cell(struct tr_text *text, const char *string)
 {
     for (; *string; string++) tr_text_addf(text, *string == '|' ? "\\%c" : "%c", *string);
 }
 
-/* Choices with longer explanations than this have a table of their own below that of the options. */
+/* Choices with longer explanations than this get a separate table below that of the options. */
 #define CELL_MOST 200
 
 static bool is_long(const struct tr_option *option)

@@ -1,4 +1,4 @@
-/* What a byte of a text in ASCII is, whatever the locale says. */
+/* Classes of ASCII bytes, independent of the locale. */
 #ifndef TR_BASE_ASCII_H
 #define TR_BASE_ASCII_H
 

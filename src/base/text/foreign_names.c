@@ -1,7 +1,7 @@
-/* What other programs call what we have: the table. */
+/* The table of other programs' names. */
 #include "base/text/foreign.h"
 
-/* Of several lines for one name the first counts whose word is allowed there; paths come last. */
+/* Of several lines for one name, the first whose word is allowed in that place applies; paths come last. */
 const struct tr_foreign tr_foreign_names[] = {
     /* layers */
     {"linear", "dense"},
@@ -179,7 +179,7 @@ const struct tr_foreign tr_foreign_names[] = {
     {"stochastic_gradient_descent", "sgd"},
     {"gradient_descent", "sgd"},
     {"adam_w", "adamw"},
-    /* what sections and choices are called */
+    /* sections and choices */
     {"name", "rule"},
     {"type", "rule"},
     {"optimizer", "rule"},

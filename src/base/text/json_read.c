@@ -1,6 +1,5 @@
-/* The reader works on a copy of the text: strings are decoded where they stand, which never needs more room.
- * How many values there can be at most is known from the commas and brackets, so all memory is allocated
- * before parsing begins.
+/* The reader works on a copy of the text: strings are decoded in place, which never needs more room. The
+ * number of commas and brackets limits that of values, so all memory is allocated before parsing.
  */
 #include "base/text/json.h"
 
@@ -39,7 +38,7 @@ static void skip_space(struct parser *parser)
     parser->at += strspn(parser->at, " \t\n\r");
 }
 
-/* The functions below return NULL on success, or what is wrong, with `at` where it is. */
+/* The functions below return NULL on success, or the fault, with `at` at its place. */
 
 static const char *read_value(struct parser *parser, struct tr_json_value **out, int depth);
 
@@ -59,7 +58,7 @@ static const char *read_unit(struct parser *parser, uint32_t *out)
     return NULL;
 }
 
-/* The character of an escape that begins with \u (which is after `at`), put at *to as UTF-8. */
+/* The character of an escape that begins with \u (`at` is after that), written to *to as UTF-8. */
 static const char *read_unicode(struct parser *parser, char **to)
 {
     uint32_t character, low;
@@ -151,7 +150,7 @@ static const char *read_number(struct parser *parser, struct tr_json_value *valu
     return problem ? "a number does not fit 64 bits" : NULL;
 }
 
-/* Sorts the members of an object and makes sure that no two have one key. */
+/* Sorts the members of an object and checks that no two have the same key. */
 static const char *index_members(tr_json *document, struct tr_json_value *object)
 {
     object->by_key = document->by_key + document->key_count;
@@ -240,7 +239,7 @@ static const char *read_value(struct parser *parser, struct tr_json_value **out,
     }
 }
 
-/* No more values than this are in the text: one is the root, each other one follows a bracket or a comma. */
+/* The text has no more values than this: one is the root; each other one follows a bracket or a comma. */
 static size_t most_values(const char *text, size_t size)
 {
     size_t count = 1;

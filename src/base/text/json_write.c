@@ -12,7 +12,7 @@ static void new_line(struct tr_json_writer *json)
     tr_text_pad(&json->text, ' ', (size_t)json->depth * INDENT);
 }
 
-/* What stands before a value: separator, line and key. */
+/* Writes all before a value: separator, line and key. */
 static void lead(struct tr_json_writer *json, const char *key)
 {
     bool in_array = !key;

@@ -1,4 +1,4 @@
-/* Numbers in text: strict reading, shortest writing, figures for people. No locale has a say. */
+/* Numbers in text: strict reading, shortest writing, figures for people. Independent of the locale. */
 #include "base/text/ascii.h"
 #include "base/text/text.h"
 
@@ -72,7 +72,7 @@ static size_t scan_number(const char *string, bool *zero)
 }
 
 static pthread_once_t locale_once = PTHREAD_ONCE_INIT;
-static locale_t c_locale; /* written once, never freed; 0 if there was no memory for it */
+static locale_t c_locale; /* written once, never freed; 0 if memory failed */
 
 static void make_locale(void)
 {
@@ -145,8 +145,9 @@ const char *tr_text_bool(const char *string, bool *out)
 
 /* ---- writing ---- */
 
-/* printf writes the decimal point of the locale, of any number of bytes: whatever is no part of a number
- * otherwise. */
+/* printf writes the decimal point of the locale, which may have several bytes: all that are not part of a
+ * number otherwise.
+ */
 static void write_decimal(double value, int digits, char buffer[TR_TEXT_NUMBER_SIZE])
 {
     char raw[64];

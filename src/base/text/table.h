@@ -14,7 +14,7 @@
 #include "base/text/text.h"
 
 struct tr_table {
-    const char *columns;  /* borrowed until the table is finished */
+    const char *columns;  /* one letter for each column; borrowed until the table is finished */
     struct tr_text cells; /* each ends with a NUL */
     int64_t count;
 };

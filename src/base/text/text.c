@@ -137,7 +137,8 @@ size_t tr_text_utf8(const char *string, uint32_t *character)
     return length;
 }
 
-/* What YAML does not allow as itself or takes for a line break; JSON needs only the first to be escaped. */
+/* Characters that YAML does not allow unescaped or takes for a line break; JSON requires only the first
+   group to be escaped. */
 static bool needs_escape(uint32_t character)
 {
     return character < 0x20 || (character >= 0x7F && character < 0xA0) || character == 0x2028 ||
@@ -211,7 +212,7 @@ int32_t tr_text_distance(const char *a, const char *b)
 const char *tr_text_nearest(const char *word, const char *const *words, int32_t count)
 {
     const char *nearest = NULL;
-    /* A typing error in four letters is likely meant; in shorter words one. */
+    /* One typing error for every three letters, and at least one. */
     size_t length = strlen(word);
     int32_t best = length / 3 > 1 ? (int32_t)(length / 3) : 1;
     for (int32_t i = 0; i < count; i++) {

@@ -1,4 +1,5 @@
-/* Text: a growing string, strict numbers that no locale changes, the nearest known word, figures for people.
+/* Text: a growing string, strict numbers independent of the locale, the nearest known word, figures for
+ * people.
  *
  * All functions may be called from any thread, on different objects.
  */
@@ -29,27 +30,28 @@ void tr_text_add_bytes(struct tr_text *text, const char *bytes, size_t length);
 void tr_text_addf(struct tr_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Adds `count` times `c`. */
 void tr_text_pad(struct tr_text *text, char c, size_t count);
-/* Adds `string` as a JSON string with its quotes; what is no UTF-8 becomes U+FFFD. A JSON string is a
-   double-quoted YAML scalar too. */
+/* Adds `string` as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. A JSON string is also a
+   double-quoted YAML scalar. */
 void tr_text_add_quoted(struct tr_text *text, const char *string);
-/* Adds `word` as a POSIX shell reads it: as it is, or in single quotes where it has other than plain
-   characters. */
+/* Adds `word` as a POSIX shell reads it: unchanged, or in single quotes where it has special characters. */
 void tr_text_add_word(struct tr_text *text, const char *word);
-/* The same by itself. Returned, free with tr_free(); NULL when memory fails. */
+/* The same as a separate text. Returned, free with tr_free(); NULL when memory fails. */
 char *tr_text_word(const char *word);
-/* Hands the string over (returned, free with tr_free) and leaves `text` empty. TR_ENOMEM if an addition
- * failed. */
+/* Gives the string to the caller (returned, free with tr_free) and empties `text`. TR_ENOMEM if an
+ * addition failed.
+ */
 tr_status tr_text_finish(struct tr_text *text, char **out);
-/* Frees what was gathered and leaves `text` empty. */
+/* Frees the contents and empties `text`. */
 void tr_text_release(struct tr_text *text);
 
-/* The bytes of the UTF-8 character at the beginning of `string`, and its number; 0 if there is none
-   (overlong, surrogate, cut, ...). The terminator ends a cut character, since it is no continuation byte. */
+/* The number of bytes of the UTF-8 character at the beginning of `string`, and its code point; 0 if it is
+   invalid (overlong, surrogate, cut, ...). The terminator ends a cut character, since it is not a
+   continuation byte. */
 size_t tr_text_utf8(const char *string, uint32_t *character);
 
-/* Strict numbers: the whole string, no blanks, no "inf" or "nan". They return NULL on success, otherwise what
-   is wrong as the end of a sentence ("is not a number", "is too large") in static storage, and leave *out
-   alone. */
+/* Strict numbers: the whole string, no blanks, no "inf" or "nan". They return NULL on success; otherwise
+   the fault as the end of a sentence ("is not a number", "is too large"), in static storage, and *out does
+   not change. */
 
 /* Decimal, or hexadecimal after 0x; an optional sign. */
 const char *tr_text_int64(const char *string, int64_t *out);
@@ -75,20 +77,20 @@ const char *tr_text_from_count(int64_t count, char buffer[TR_TEXT_NUMBER_SIZE]);
 const char *tr_text_from_bytes(int64_t bytes, char buffer[TR_TEXT_NUMBER_SIZE]);
 const char *tr_text_from_seconds(double seconds, char buffer[TR_TEXT_NUMBER_SIZE]);
 
-/* The capital of an ASCII letter, other bytes unchanged; toupper() asks the locale. */
+/* The capital of an ASCII letter, other bytes unchanged; toupper() depends on the locale. */
 static inline char tr_text_upper(char c)
 {
     return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
-/* Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`; words longer than 63
-   bytes count as unrelated (INT32_MAX). Case is ignored, and '-' equals '_'. */
+/* The number of insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`; words
+   longer than 63 bytes count as unrelated (INT32_MAX). Case is ignored, and '-' equals '_'. */
 int32_t tr_text_distance(const char *a, const char *b);
-/* The nearest of `count` words, for "did you mean": NULL when none is near enough to be meant. The result is
-   one of `words`; ties go to the first. */
+/* The nearest of `count` words, for "did you mean": NULL when none is near enough. The result is one of
+   `words`; ties go to the first. */
 const char *tr_text_nearest(const char *word, const char *const *words, int32_t count);
-/* Adds `"word" is none of a, b, c; did you mean "b"?`, the question only where one is near enough: what every
-   message says about a word that is not among those that it may be. */
+/* Adds `"word" is none of a, b, c; did you mean "b"?`, with the question only where one is near enough:
+   the message for every word that is not among the valid ones. */
 void tr_text_add_unknown(struct tr_text *text, const char *word, const char *const *words, int32_t count);
 
 #endif

@@ -1,11 +1,11 @@
-/* Time: for speeds, intervals and stamps, never for anything that reaches the arithmetic. */
+/* Time: for speeds, intervals and stamps, never for anything that arithmetic depends on. */
 #ifndef TR_BASE_CLOCK_H
 #define TR_BASE_CLOCK_H
 
-/* Seconds since some moment in the past; only differences mean something. Never goes back. Any thread. */
+/* Seconds since some moment in the past; only differences are meaningful. Never goes back. Any thread. */
 double tr_clock_seconds(void);
-/* From now on tr_clock_seconds() on the calling thread is what `source` says: for runs that are played in a
-   time of their own (src/plan). NULL: that of the system again. `user` is borrowed until then. */
+/* Makes tr_clock_seconds() on the calling thread return the time of `source`: for runs in simulated time
+   (src/plan). NULL: the system's clock again. `user` is borrowed until then. */
 typedef double (*tr_clock_source)(void *user);
 void tr_clock_use(tr_clock_source source, void *user);
 /* Seconds since 1970-01-01 00:00 UTC. Any thread. */

@@ -1,20 +1,20 @@
 /* A team of threads.
  *
- * Everything that members wait for is a counter that only grows: `run` (work handed out), `done` (chunks
- * that were finished, over all runs) and `passed` (barriers passed).
+ * Members wait only for counters, which only grow: `run` (runs started), `done` (chunks finished, over all
+ * runs) and `passed` (barriers passed).
  *
- * Chunks are claimed: `claimed` of a member is the last run in which somebody took its chunk, the member
- * itself or one that had nothing left to do. A run ends when all its chunks are done, so whoever claims a
- * chunk of run r finds the function of run r; a member that comes late to run r claims in vain.
+ * Chunks are claimed: `claimed` of a member is the last run in which its chunk was taken, by the member
+ * itself or by one that had nothing left to do. A run ends when all its chunks are done, so a member that
+ * claims a chunk of run r finds the function of run r; a member that comes late to run r fails to claim
+ * one.
  *
- * Waiting is the same everywhere: spin for some tens of microseconds, since work usually comes in quick
- * succession; then sleep, so that an idle or oversubscribed machine is not kept busy. A
- * waiter announces itself in `sleepers` before it looks at the counter for the last time, and a waker looks
- * at `sleepers` after it has changed the counter; both orders are sequentially consistent, so one of them
- * sees the other and no wake-up is lost.
+ * All waits are alike: spin for some tens of microseconds, since work usually comes in quick succession;
+ * then sleep, so that an idle or oversubscribed machine is not kept busy. A waiter increments `sleepers`
+ * before it reads the counter for the last time, and a waker reads `sleepers` after it has changed the
+ * counter. Both orders are sequentially consistent, so one sees the other and no wake-up is lost.
  *
- * Idle work takes the place of spinning. A member says that it is at it before it looks what there is, and
- * who takes that away looks for such members afterwards, in orders of the same kind.
+ * Idle work replaces spinning. A member sets `idling` before it reads the idle function, and the thread
+ * that removes the function looks for such members afterwards, in the same order.
  */
 #include "base/threads/team.h"
 
@@ -30,8 +30,8 @@
 #include <string.h>
 #include <time.h>
 
-/* How long a waiter spins: longer than the gap between two operations of a step, much shorter than what
-   anybody would notice as load. */
+/* How long a waiter spins: longer than the gap between two operations of a step, and too short to be
+   noticed as load. */
 #define SPIN_NANOSECONDS 40000
 /* With more members than processors a spinning member keeps another from working. */
 #define SPIN_NANOSECONDS_CROWDED 1000
@@ -46,7 +46,7 @@ struct member {
     _Alignas(TR_CACHE_LINE) atomic_bool idling; /* in a call of the team's idle work, or about to be */
 };
 
-/* Where those sleep who wait for the same. */
+/* Where members sleep that wait for the same counter. */
 struct condition {
     _Alignas(TR_CACHE_LINE) atomic_int sleepers;
     pthread_cond_t changed;
@@ -58,7 +58,7 @@ struct tr_team {
     tr_team_function function;
     void *arguments;
     atomic_bool leave;
-    atomic_bool together; /* nobody takes over another's chunk */
+    atomic_bool together; /* no member takes over another's chunk */
     _Atomic(tr_team_idle) idle;
     void *idle_arguments; /* set before `idle`, and not while it is set */
     _Alignas(TR_CACHE_LINE) atomic_uint run;
@@ -86,13 +86,13 @@ static int64_t nanoseconds(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* True once `word` has come to `target` or beyond; the counters wrap, so the comparison is by difference. */
+/* Whether `word` has reached `target`; the counters wrap, so the comparison is by difference. */
 static inline bool reached(atomic_uint *word, unsigned target)
 {
     return (int)(atomic_load_explicit(word, memory_order_acquire) - target) >= 0;
 }
 
-/* A call of the idle work by `member`; false: there is none. */
+/* Calls the idle work once for `member`; false: there is none. */
 static bool do_idle_work(struct tr_team *team, struct member *member)
 {
     if (!atomic_load_explicit(&team->idle, memory_order_relaxed)) return false;
@@ -103,7 +103,7 @@ static bool do_idle_work(struct tr_team *team, struct member *member)
     return more;
 }
 
-/* `member` is who waits. */
+/* `member` is the one that waits. */
 static void wait_until(struct tr_team *team, int member, struct condition *condition, atomic_uint *word,
                        unsigned target)
 {
@@ -118,8 +118,8 @@ static void wait_until(struct tr_team *team, int member, struct condition *condi
             if (reached(word, target)) return;
             pause_shortly();
         }
-        /* The scheduler may have put the member that is waited for on this very processor, and keeps both
-           there as long as others are busy: it must not lose the whole spin before it can begin. */
+        /* The scheduler may have put the awaited member on this very processor, and keep both there while
+           other processors are busy: yield, so that it need not wait for the whole spin. */
         sched_yield();
     } while (nanoseconds() < end);
     for (int i = 0; i < 2; i++) {
@@ -133,7 +133,7 @@ static void wait_until(struct tr_team *team, int member, struct condition *condi
     pthread_mutex_unlock(&team->lock);
 }
 
-/* Adds to a counter and wakes who sleeps. Returns the value before. */
+/* Adds to a counter and wakes sleepers. Returns the earlier value. */
 static unsigned advance(struct tr_team *team, struct condition *condition, atomic_uint *word, unsigned by)
 {
     unsigned before = atomic_fetch_add(word, by);
@@ -145,7 +145,7 @@ static unsigned advance(struct tr_team *team, struct condition *condition, atomi
     return before;
 }
 
-/* Does the chunk of `index` in a run, then those of others that have not begun. */
+/* Runs the chunk of `index`, then chunks of members that have not begun. */
 static void work(struct tr_team *team, unsigned run, int index)
 {
     unsigned done = 0;
@@ -166,8 +166,8 @@ static void *member_main(void *argument)
     struct tr_team *team = self->team;
     for (unsigned run = 0;;) {
         wait_until(team, self->index, &team->members_wait, &team->run, run + 1);
-        run = atomic_load(&team->run); /* runs that others did meanwhile are over */
-        /* After the number, since the last one is no run: whoever sees it sees that it is to leave. */
+        run = atomic_load(&team->run); /* runs that other members finished meanwhile are over */
+        /* After the counter, since the last increment is not a run but the request to leave. */
         if (team->leave) return NULL;
         work(team, run, self->index);
     }
@@ -241,7 +241,7 @@ static void run(struct tr_team *team, tr_team_function function, void *arguments
     team->function = function;
     team->arguments = arguments;
     atomic_store_explicit(&team->together, together, memory_order_relaxed);
-    /* Every chunk adds one to `done` in each run, so this is where it stands when all are finished. */
+    /* Every chunk adds one to `done` in each run, so this is its value when all are finished. */
     unsigned finished = atomic_load_explicit(&team->done, memory_order_relaxed) + (unsigned)team->size;
     unsigned number = advance(team, &team->members_wait, &team->run, 1) + 1;
     work(team, number, 0);

@@ -1,8 +1,7 @@
 /* A team of threads that runs one function at a time, divided into as many chunks as there are members.
  *
  * The caller is member 0. Members wait for work by spinning shortly and then sleeping, so that an
- * oversubscribed machine makes progress. A team never changes what is computed: members take disjoint
- * outputs.
+ * oversubscribed machine makes progress. A team does not change results: members compute disjoint outputs.
  */
 #ifndef TR_BASE_TEAM_H
 #define TR_BASE_TEAM_H
@@ -16,7 +15,8 @@ typedef struct tr_team tr_team;
 
 #define TR_TEAM_MAX 256
 
-/* Processors that the calling thread may use, and what it starts; 1 where the system does not say. */
+/* Number of processors that the calling thread, and threads that it starts, may use; 1 where the system
+   does not say. */
 int tr_team_processors(void);
 
 /* Makes a team of `size` members (1..TR_TEAM_MAX), the caller included. Returned, destroy with
@@ -27,20 +27,20 @@ void tr_team_destroy(tr_team **team);
 int tr_team_size(const tr_team *team);
 
 typedef void (*tr_team_function)(void *arguments, int member, int size);
-/* Calls `function` once for every member and returns when all calls are done. Who is done early takes over
-   calls of members that have not begun, since their processors may be busy with something else: so calls must
-   not wait for each other. Only from the thread that made the team; not from inside a run. */
+/* Calls `function` once for every member and returns when all calls are done. Members that finish early
+   take over calls of members that have not begun, since their processors may be busy with other work: so
+   calls must not wait for each other. Only from the thread that made the team; not from inside a run. */
 void tr_team_run(tr_team *team, tr_team_function function, void *arguments);
-/* The same with every call on its member's own thread, so that they may wait for each other. */
+/* The same, with every call on its member's own thread, so that calls may wait for each other. */
 void tr_team_run_together(tr_team *team, tr_team_function function, void *arguments);
-/* Inside a run together: waits until every member has come here. */
+/* Within a run together: waits until every member has called it. */
 void tr_team_barrier(tr_team *team, int member);
 
-/* Work that members do while they wait for each other: some microseconds of it per call. Returns whether
-   there may be more. Called by any member, by several at a time. */
+/* Work that members do while they wait for each other: some microseconds per call. Returns whether there
+   may be more. Called by any member, by several at a time. */
 typedef bool (*tr_team_idle)(void *arguments);
-/* From now on waiting members call `idle`; NULL: none does, nor is in such a call, when this
-   returns. Only from the thread that made the team; not from inside a run. */
+/* Makes waiting members call `idle`; NULL: when this returns, no member calls it or is in such a call.
+   Only from the thread that made the team; not from inside a run. */
 void tr_team_set_idle(tr_team *team, tr_team_idle idle, void *arguments);
 
 /* The part [*begin, *end) of `count` items that `member` of `size` takes; parts are contiguous, ascending,

@@ -5,7 +5,8 @@
 
 int tr_thread_start(pthread_t *thread, void *(*main)(void *), void *argument)
 {
-    /* These a thread raises by a fault of its own. Were they blocked, no handler could say where it was. */
+    /* Signals that a thread raises by its own faults. If they were blocked, no handler could report the
+       fault. */
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
     sigset_t blocked, before;
     sigfillset(&blocked);
@@ -53,7 +54,7 @@ struct timespec tr_moment_in(double seconds)
 {
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
-    double whole = (double)(int64_t)seconds; /* apart: a long time in nanoseconds may not fit */
+    double whole = (double)(int64_t)seconds; /* separately: a long time in nanoseconds may overflow */
     int64_t nanoseconds = at.tv_nsec + (int64_t)((seconds - whole) * 1e9);
     at.tv_sec += (time_t)whole + nanoseconds / 1000000000;
     at.tv_nsec = nanoseconds % 1000000000;

@@ -11,11 +11,11 @@
 
 #define LANES     64
 #define LANE_NAME 32
-#define NAMES     4096 /* of a lane; more are called "..." */
-/* Waits are one when they follow each other within so many nanoseconds. */
+#define NAMES     4096 /* names of a lane; further ones are called "..." */
+/* Waits that follow each other within so many nanoseconds count as one. */
 #define CLOSE      5000
 #define UNRECORDED (-1)
-#define SLOTS      8192 /* of the hash tables below, a power of two; never more than half full */
+#define SLOTS      8192 /* slots of the hash tables below, a power of two; at most half are used */
 
 const char *const tr_activity_names[TR_ACTIVITIES] = {
     "step", "input", "forward", "backward", "communication", "waiting", "update", "evaluation", "checkpoint",
@@ -23,7 +23,7 @@ const char *const tr_activity_names[TR_ACTIVITIES] = {
 
 struct open_span {
     enum tr_activity activity;
-    int32_t name; /* UNRECORDED if nothing was recorded where it began */
+    int32_t name; /* UNRECORDED if nothing was recorded when it began */
     int64_t begin, children;
     double work;
     int64_t bytes;
@@ -33,9 +33,9 @@ struct tr_lane {
     tr_timeline *timeline;
     char name[LANE_NAME];
     bool taken;           /* by a thread */
-    pthread_mutex_t lock; /* against those who close, freeze and read */
+    pthread_mutex_t lock; /* against threads that close, freeze and read */
     bool closed, frozen;
-    atomic_bool idle; /* nothing is recorded: a matter of the step and of the above, see set_idle() */
+    atomic_bool idle; /* nothing is recorded; depends on the step and on the settings above, see set_idle() */
     int64_t step;
     int depth; /* of open spans; those beyond TR_TIMELINE_DEPTH are only counted */
     struct open_span open[TR_TIMELINE_DEPTH];
@@ -101,7 +101,7 @@ static bool keeps_step(const tr_lane *lane)
     return !lane->closed && lane->step >= settings->first_step && lane->step < settings->end_step;
 }
 
-/* The lane's lock is held, or nobody else knows the lane. */
+/* The lane's lock is held, or no other thread knows the lane. */
 static void set_idle(tr_lane *lane)
 {
     bool records = !lane->frozen && (lane->timeline->settings.sums || keeps_step(lane));
@@ -193,7 +193,7 @@ static uint32_t hash_text(const char *text)
     return hash;
 }
 
-/* The number of a name, which is copied when first seen; 0 where there is no room for it. */
+/* The number of a name, which is copied when first seen; 0 where there is no room. */
 static int32_t intern(tr_lane *lane, const char *name)
 {
     uint32_t slot = hash_text(name) % SLOTS;
@@ -368,7 +368,7 @@ const char *tr_lane_name(const tr_lane *lane)
 
 const char *tr_lane_text(tr_lane *lane, int32_t name)
 {
-    pthread_mutex_lock(&lane->lock); /* its thread may be adding others */
+    pthread_mutex_lock(&lane->lock); /* its thread may be adding names */
     const char *text = name < lane->names ? lane->text[name] : "?";
     pthread_mutex_unlock(&lane->lock);
     return text;

@@ -27,7 +27,7 @@ static tr_status alloc(tr_augmenter *augmenter, int64_t bytes, void **out)
     return tr_device_alloc(augmenter->device, (size_t)bytes, out);
 }
 
-/* Floats of the mixed labels of an example. */
+/* Floats of an example's mixed labels. */
 static int64_t width_of(const tr_augmenter *augmenter)
 {
     const struct tr_source_info *info = tr_source_info(augmenter->source);
@@ -100,7 +100,7 @@ static struct tr_draw draw_of(const struct tr_augmented *part, int64_t row, uint
     };
 }
 
-/* The views of all rows, or of these and of what they are mixed with. */
+/* The views of all rows; with mixing also those of their partners. */
 static tr_status send_views(tr_augmenter *augmenter, const struct tr_augmented *part,
                             const struct tr_op_load_images *plain, uint32_t kinds)
 {
@@ -132,7 +132,7 @@ static tr_status send_mixtures(tr_augmenter *augmenter, const struct tr_augmente
                             (size_t)part->rows * sizeof *augmenter->mix);
 }
 
-/* Whether any colour is changed. */
+/* Whether any colour changes. */
 static bool tints(const struct tr_augment_options *options)
 {
     return options->brightness > 0 || options->contrast > 0 || options->saturation > 0 ||
@@ -199,7 +199,7 @@ tr_status tr_augmenter_labels(tr_augmenter *augmenter, const struct tr_augmented
     return tr_device_augment_labels(augmenter->device, &op);
 }
 
-/* Row `own` of the batch, `share` of it, and row `other`. */
+/* The target of row `own` of the batch with weight `share`, mixed with that of row `other`. */
 static void mix_targets(const struct tr_batch *batch, int64_t own, int64_t other, double share, int64_t width,
                         float *to)
 {

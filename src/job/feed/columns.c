@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What stands for a missing number: the mean of the training data, or a constant. */
+/* Replaces a missing number: by the mean of the training data, or by a constant. */
 static tr_status read_fill(const struct tr_job *job, bool mean, double constant, struct tr_job_columns *out)
 {
     int32_t floats = (int32_t)tr_shape_count(&job->stored), classes, place = 0;
@@ -31,7 +31,7 @@ static tr_status read_fill(const struct tr_job *job, bool mean, double constant,
     return status;
 }
 
-/* Columns may be given by number, which is no name for people. */
+/* Columns may be given by number, which is not a name for people. */
 static tr_status read_labels(const struct tr_csv_options *options, struct tr_job_columns *out)
 {
     const struct tr_string_list *given = &options->label_columns;

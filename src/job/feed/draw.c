@@ -40,15 +40,15 @@ static int64_t rounded(double x)
     return (int64_t)(x < 0 ? x - 0.5 : x + 0.5);
 }
 
-/* ---- where pixels come from ---- */
+/* ---- affine maps ---- */
 
-/* A row and a column, from the middle of the output, become place[0..1] * them + shift[0..1], from the middle
-   of the part of the image that is shown. */
+/* Maps a row and a column, relative to the middle of the output, to place[0..1] * them + shift[0..1],
+   relative to the middle of the part of the image that is shown. */
 struct map {
     double row[2], column[2], shift[2];
 };
 
-/* First `by`, then the map as it was. */
+/* Composes: first `by`, then the present map. */
 static void add(struct map *map, const struct map *by)
 {
     const struct map was = *map;
@@ -60,7 +60,7 @@ static void add(struct map *map, const struct map *by)
     }
 }
 
-/* Against the clock, to the eye. */
+/* Counterclockwise as seen by a viewer. */
 static void turn(struct map *map, double degrees)
 {
     const double angle = degrees * (PI / 180), c = tr_cos(angle), s = tr_cos(angle - PI / 2);
@@ -91,11 +91,11 @@ enum {
     TRANSLATE_Y,
     BRIGHTNESS,
     CONTRAST,
-    SATURATION, /* the last: of colours alone */
+    SATURATION, /* the last one: only colours */
     OPERATIONS
 };
 
-/* One operation of so much strength, from -1 to 1. */
+/* One operation with a strength from -1 to 1. */
 static void operate(int operation, double strength, const struct tr_op_load_images *plain, struct map *map,
                     double factor[3])
 {
@@ -221,7 +221,7 @@ static double draw_beta(double a, const struct tr_draw *draw)
     return 0.5;
 }
 
-/* The part of `length` places around `centre` that lies in an image of `size`. */
+/* The part of `length` places around `centre` that lies within an image of `size`. */
 static int32_t cut(int64_t centre, int64_t length, int32_t size, int32_t *begin)
 {
     int64_t first = centre - length / 2, end = first + length;

@@ -20,22 +20,22 @@ struct tr_feed {
     const struct tr_job *job;
     const tr_source *source;
     bool augment;
-    tr_augmenter *augmenter;     /* where images change beyond shifts and mirrors, and labels mix; or NULL */
-    bool mixes;                  /* each image and its label with another one */
-    struct tr_resident resident; /* or nothing is: then all comes with the batch */
+    tr_augmenter *augmenter;     /* for augmentation beyond shifts and mirrors, and mixed labels; or NULL */
+    bool mixes;                  /* each image and its label are mixed with another example's */
+    struct tr_resident resident; /* empty where nothing is resident: then all data come with the batch */
     int64_t *index;              /* device [rows]: numbers of examples, or of images among those of a run */
-    struct tr_outgoing numbers;  /* [rows] the former */
-    size_t memory;               /* of the device, but for what is resident */
+    struct tr_outgoing numbers;  /* device [rows]: numbers of examples, or of images among those of a run */
+    size_t memory;               /* of the device, without the resident data */
     /* Images: */
-    uint8_t *images;             /* device: those of a run */
-    struct tr_outgoing gathered; /* [rows] images that were taken from a resident source on the host */
+    uint8_t *images;             /* device: images of a run */
+    struct tr_outgoing gathered; /* [rows] images copied from a resident source on the host */
     int32_t *labels;             /* device [rows][height][width] as stored, where pixels have labels */
     /* Tokens: */
     struct tr_outgoing offsets; /* [rows + 1] */
-    /* Of joined sources with images: each image of a batch as bytes and as numbers, and the vectors. */
-    struct tr_source_parts parts; /* as the network takes them */
+    /* For joined sources with images: each image of a batch as bytes and as numbers, and the vectors. */
+    struct tr_source_parts parts; /* in the network's order */
     void *part_bytes[TR_SOURCE_PARTS];
-    void *part_floats[TR_SOURCE_PARTS + 1]; /* behind the images the vectors */
+    void *part_floats[TR_SOURCE_PARTS + 1]; /* the images', and after them that of the vectors */
 };
 
 /* ---- making ---- */
@@ -52,7 +52,7 @@ static tr_status alloc(tr_feed *feed, int64_t bytes, void **out)
     return tr_device_alloc(feed->device, (size_t)bytes, out);
 }
 
-/* The numbers 0, 1, 2, ... of all images of a run, which come with the batch. */
+/* The numbers 0, 1, 2, ... for the images of a run that come with the batch. */
 static tr_status number_images(tr_feed *feed, int64_t rows)
 {
     int64_t *identity = tr_alloc((size_t)rows, sizeof *identity);
@@ -167,7 +167,7 @@ bool tr_feed_is_resident(const tr_feed *feed)
     return feed->resident.here;
 }
 
-/* Sets what is drawn at random: the same for all images of an example. */
+/* Sets the random draws: the same for all images of an example. */
 static void augment(const tr_feed *feed, const struct tr_batch *batch, int64_t begin, uint64_t seed,
                     const struct tr_step_scalars *scalars, struct tr_op_load_images *op)
 {
@@ -179,7 +179,7 @@ static void augment(const tr_feed *feed, const struct tr_batch *batch, int64_t b
     op->scalars = scalars;
 }
 
-/* Which examples the rows [begin, begin + rows) are, for what gathers them. */
+/* Sends the numbers of the examples in rows [begin, begin + rows), for operations that gather them. */
 static tr_status send_numbers(tr_feed *feed, const struct tr_batch *batch, int64_t begin, int64_t rows)
 {
     size_t bytes = (size_t)rows * sizeof *batch->index;
@@ -190,8 +190,8 @@ static tr_status send_numbers(tr_feed *feed, const struct tr_batch *batch, int64
     return tr_outgoing_send(feed->device, &feed->numbers, feed->index, bytes * (size_t)images_a_row(feed));
 }
 
-/* The images of rows [begin, begin + rows) of the batch, where the set is not kept, as the run's from `place`
-   on. */
+/* Sends the images of rows [begin, begin + rows), where the set is not resident, to the run's images from
+   `place` on. */
 static tr_status send_images(tr_feed *feed, const struct tr_batch *batch, int64_t begin, int64_t rows,
                              int64_t place)
 {
@@ -200,7 +200,7 @@ static tr_status send_images(tr_feed *feed, const struct tr_batch *batch, int64_
                                batch->images + (size_t)begin * image, (size_t)rows * image);
 }
 
-/* The same from a source that has them in memory. */
+/* The same from a source that has the images in memory. */
 static tr_status gather_images(tr_feed *feed, const struct tr_batch *batch, int64_t begin, int64_t rows)
 {
     const size_t image = image_bytes(feed);
@@ -263,7 +263,7 @@ static tr_status feed_part(tr_feed *feed, int32_t i, const struct tr_batch *batc
     return load(feed, batch, begin, seed, &op);
 }
 
-/* The images of each row and then its vectors, side by side. */
+/* The images of each row and then its vectors, concatenated. */
 static tr_status feed_parts(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
                             int64_t rows, uint64_t seed, const struct tr_step_scalars *scalars)
 {
@@ -292,7 +292,7 @@ static tr_status feed_tokens(tr_feed *feed, tr_pass *pass, const struct tr_batch
     size_t count = (size_t)(batch->offset[begin + rows] - first);
     void *memory;
     TR_TRY(tr_outgoing_take(feed->device, &feed->offsets, &memory));
-    int32_t *offset = memory; /* those of a part start at its own first token */
+    int32_t *offset = memory; /* in a part, offsets begin at its first token */
     for (int64_t i = 0; i <= rows; i++) offset[i] = batch->offset[begin + i] - (int32_t)first;
     TR_TRY(tr_outgoing_send(feed->device, &feed->offsets, tr_pass_offset(pass),
                             (size_t)(rows + 1) * sizeof *offset));
@@ -304,7 +304,7 @@ static tr_status feed_tokens(tr_feed *feed, tr_pass *pass, const struct tr_batch
                                count * sizeof *batch->tokens);
 }
 
-/* How far probabilities may be from a sum of 1: rows are often written with two digits. */
+/* Tolerance for the sum of probabilities, since rows are often written with two digits. */
 #define SUM_OFF 0.02
 
 static tr_status check_probabilities(const struct tr_loss_class *class, const float *target, int64_t values,
@@ -327,8 +327,8 @@ static tr_status check_probabilities(const struct tr_loss_class *class, const fl
                    values, example, sum, class->name);
 }
 
-/* What a source gives as values may be any; a loss takes those of one kind. `target` are those of one example
-   for this loss. */
+/* Checks values, which may be anything, for the kind that the loss requires. `target` are the values of
+   one example for this loss. */
 static tr_status check_target(const struct tr_loss *loss, const float *target, int64_t values,
                               int64_t example)
 {
@@ -395,7 +395,7 @@ static tr_status feed_features(tr_feed *feed, tr_pass *pass, const struct tr_bat
     return feed_floats(feed, pass, batch, begin, rows);
 }
 
-/* Labels of pixels go where the pixels of their image go. */
+/* Labels of pixels move with the pixels of their image. */
 static tr_status feed_pixels(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
                              int64_t rows, uint64_t seed, const struct tr_step_scalars *scalars)
 {
@@ -448,7 +448,7 @@ static tr_status feed_labels(tr_feed *feed, tr_pass *pass, const struct tr_batch
     return tr_device_to_device(feed->device, to, from, (size_t)((end - first) * values) * sizeof(float));
 }
 
-/* Labels or values that are mixed with those of other examples. */
+/* Labels or values mixed with those of other examples. */
 static tr_status feed_mixed(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
                             int64_t rows, uint64_t seed)
 {

@@ -33,7 +33,7 @@ void tr_intake_of_image(const struct tr_input_options *input, const int64_t *sto
     }
 }
 
-/* The scaling of `width` columns in the state of their source, which may be another state, or none. */
+/* Reads the scaling of `width` columns from the source's state, which may be of another kind, or missing. */
 static tr_status scaling_of(const char *state, int64_t width, struct tr_scaling *out)
 {
     int32_t classes;
@@ -54,7 +54,7 @@ tr_status tr_job_scaling(const struct tr_job *job, struct tr_scaling *out)
     return scaling_of(job->state, tr_shape_count(&job->stored), out);
 }
 
-/* Names are given as a number each. */
+/* Replaces each column of names by a column of numbers. */
 static void give_columns(struct tr_intake_part *part)
 {
     if (part->scaling.categories.columns > 0) part->stored.size[0] = part->scaling.categories.columns;
@@ -75,7 +75,7 @@ static tr_status enter_source(const struct tr_job *job, const struct tr_shape *w
     return status == TR_OK ? TR_OK : tr_fail_in(status, "source \"%s\"", part->name);
 }
 
-/* What is filled in; where that is all, nothing is scaled. */
+/* Reads the fill values; where these are all, nothing is scaled. */
 static tr_status take_fill(const struct tr_job *job, struct tr_intake_part *part)
 {
     struct tr_job_columns columns;

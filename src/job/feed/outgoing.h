@@ -1,5 +1,5 @@
-/* Outgoing: host memory for what is put together for a device, twice, so that the device takes one half while
- * the other is filled.
+/* Outgoing: host memory in which data for a device are assembled, in two halves: the device reads one
+ * while the other is filled.
  */
 #ifndef TR_JOB_OUTGOING_H
 #define TR_JOB_OUTGOING_H
@@ -14,13 +14,13 @@ struct tr_outgoing {
     int turn;
 };
 
-/* Twice `bytes`; released by tr_outgoing_release() also after a failure. TR_ENOMEM. */
+/* Allocates twice `bytes`; release with tr_outgoing_release(), also after a failure. TR_ENOMEM. */
 tr_status tr_outgoing_make(tr_device *device, size_t bytes, struct tr_outgoing *outgoing);
 /* Accepts zeros. */
 void tr_outgoing_release(tr_device *device, struct tr_outgoing *outgoing);
-/* Memory to be filled: the device has taken what was in it. */
+/* Memory to fill: the device has finished reading its earlier contents. */
 tr_status tr_outgoing_take(tr_device *device, struct tr_outgoing *outgoing, void **out);
-/* Enqueues that what was taken last goes to `to`, device memory. */
+/* Enqueues a copy of the memory last taken to `to`, device memory. */
 tr_status tr_outgoing_send(tr_device *device, struct tr_outgoing *outgoing, void *to, size_t bytes);
 
 #endif

@@ -5,15 +5,16 @@
 #include "base/text/log.h"
 #include "base/text/text.h"
 
-/* A set that is larger than a device's room divided by this is not kept: passes and evaluations want some,
- * too. */
+/* A set larger than the device's free memory divided by this is not kept, since passes and evaluations
+ * need memory, too.
+ */
 #define ROOM_PARTS 2
-/* Words that are read before they go to the device, at least. */
+/* Least words that are read before they are sent to the device. */
 #define PIECE (INT64_C(1) << 18)
 
-/* ---- how much it is ---- */
+/* ---- size ---- */
 
-/* Words of an example; of tokens the most there are. */
+/* Words of an example; for tokens, the most that there are. */
 static int64_t feature_words(const tr_source *source)
 {
     return source->info.features == TR_FEATURE_IMAGE ? 0 : tr_source_capacity(source);
@@ -42,10 +43,10 @@ static bool is_ragged(const tr_source *source)
     return source->info.features == TR_FEATURE_TOKENS && !source->stream;
 }
 
-/* What is kept, in words, each part in memory of its own. */
+/* Sizes of the kept data in words; each part has separate memory. */
 struct extent {
-    int64_t features, labels, bytes; /* of these the bytes of images */
-    int64_t *start;                  /* as that of the set; host memory */
+    int64_t features, labels, bytes; /* `bytes`: part of `features` for images */
+    int64_t *start;                  /* [count + 1] of the set; host memory */
 };
 
 static tr_status measure(const tr_source *source, bool features, bool labels, struct extent *out)
@@ -76,7 +77,7 @@ static tr_status measure(const tr_source *source, bool features, bool labels, st
     return TR_OK;
 }
 
-/* ---- bringing it ---- */
+/* ---- upload ---- */
 
 /* Words on their way to `to`, piece by piece. */
 struct upload {
@@ -86,7 +87,7 @@ struct upload {
     int64_t room, used, sent;
 };
 
-/* Memory for `count` words of the device, which come `most` or fewer at a time. */
+/* Memory for `count` words on the device, which are written at most `most` at a time. */
 static tr_status begin(struct tr_resident *resident, int64_t count, int64_t most, int32_t **words,
                        struct upload *out)
 {
@@ -110,7 +111,7 @@ static tr_status send(struct upload *upload)
     return tr_device_wait(upload->device);
 }
 
-/* Where the next `most` words at most are to be written; NULL: they are not wanted. */
+/* Where to write the next words, at most `most`; NULL: they are not wanted. */
 static tr_status place(struct upload *upload, int64_t most, int32_t **out)
 {
     if (upload->to && upload->room - upload->used < most) TR_TRY(send(upload));
@@ -134,7 +135,7 @@ static tr_status read_all(const tr_source *source, struct upload *features, stru
     return send(labels);
 }
 
-/* What lies on the host as it is wanted on the device. */
+/* Copies data that the host has in the device's form. */
 static tr_status copy(struct tr_resident *resident, const void *from, size_t bytes, void **to)
 {
     TR_TRY(tr_device_alloc(resident->device, bytes, to));
@@ -211,7 +212,7 @@ static tr_status keep_set(struct tr_resident *resident, const struct extent *ext
     return TR_OK;
 }
 
-/* Whether it would be kept, given the room. */
+/* Whether it would be kept, if there is room. */
 static bool is_candidate(const tr_device *device, const tr_source *source)
 {
     return !device->class->host_memory && is_in_memory(source);
@@ -259,7 +260,7 @@ void tr_resident_release(struct tr_resident *resident)
 
 /* ---- gathering ---- */
 
-/* Rows of `width` words; of tokens as many as an example has, `behind` its first one. */
+/* Gathers rows of `width` words; for tokens as many as an example has, `behind` its first one. */
 static tr_status gather(const struct tr_resident *resident, int64_t rows, const int64_t *index,
                         const int32_t *offset, int64_t width, bool of_tokens, int64_t behind,
                         const int32_t *from, void *to)

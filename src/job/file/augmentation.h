@@ -1,4 +1,4 @@
-/* What a model file says of the augmentation of images, checked against what they are. */
+/* The augmentation options of a model file, checked against the images. */
 #ifndef TR_JOB_AUGMENTATION_H
 #define TR_JOB_AUGMENTATION_H
 
@@ -8,8 +8,8 @@
 bool tr_augmentation_is_any(const struct tr_augment_options *options);
 bool tr_augmentation_mixes(const struct tr_augment_options *options);
 
-/* Checks the options of a job whose network is built, and tells its loss of mixed labels. TR_EINVAL with file
-   and line. */
+/* Checks the options of a job whose network is built, and notes mixed labels in its loss. TR_EINVAL with
+   file and line. */
 tr_status tr_augmentation_settle(struct tr_job *job);
 
 #endif

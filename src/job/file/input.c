@@ -24,8 +24,9 @@ static struct tr_shape shape_of_source(const struct tr_source_info *info)
 
 /* ---- what is resolved ----
  *
- * Options take what the data or the place of the file say beyond the file itself, and the tree takes the
- * same, since it is what a checkpoint keeps. */
+ * Options and tree both receive what the data, or the directory of the file, add to the file, since a
+ * checkpoint keeps the tree.
+ */
 
 tr_status tr_job_resolve_text(struct tr_job *job, char **option, const char *section, const char *key,
                               const char *text)
@@ -50,7 +51,7 @@ static tr_status set_shape(struct tr_job *job, const struct tr_shape *shape)
     return tr_config_put_texts(job->root, "input", "shape", shape->rank, text);
 }
 
-/* Numbers that are an image. */
+/* Numbers that form an image. */
 static tr_status set_image(struct tr_job *job, const struct tr_source_info *info)
 {
     const int32_t side[3] = {info->height, info->width, info->channels};
@@ -82,7 +83,7 @@ static tr_status set_sources(struct tr_job *job, const struct tr_source_parts *p
                                (const char *const *)sources->item);
 }
 
-/* What set_sources() wrote: images first. */
+/* Parses a line of set_sources(): images first. */
 static tr_status read_source(const char *text, struct tr_named_shape *part)
 {
     const char *blank = strrchr(text, ' ');
@@ -136,7 +137,7 @@ static tr_status set_classes(struct tr_job *job, const struct tr_source_info *in
     TR_TRY(tr_config_put_texts(job->root, "input", "classes", info->classes, info->class_names));
     classes->item = tr_alloc_zero((size_t)info->classes, sizeof *classes->item);
     if (!classes->item) return TR_ENOMEM;
-    /* As the tree has them: names are files' and may be no UTF-8. */
+    /* As in the tree: names come from files and may not be valid UTF-8. */
     const tr_config *list = tr_config_get(tr_config_get(job->root, "input"), "classes");
     for (; classes->count < info->classes; classes->count++)
         if (!(classes->item[classes->count] = tr_strdup(tr_config_text(tr_config_at(list, classes->count)))))
@@ -169,7 +170,7 @@ tr_status tr_job_input_resolve(struct tr_job *job)
     return TR_OK;
 }
 
-/* What scale, shift, pad and crop say must fit every image. */
+/* Checks that scale, shift, pad and crop fit every image. */
 static tr_status check_image(const struct tr_job *job, const struct tr_shape *image)
 {
     const struct tr_input_options *input = &job->input;
@@ -224,7 +225,7 @@ static tr_status check_steps(const struct tr_job *job, const tr_config *node)
                           numbers, steps);
 }
 
-/* An image of numbers enters as it is. */
+/* An image of numbers enters unchanged. */
 static tr_status check_image_of_numbers(const struct tr_job *job, const tr_config *node)
 {
     const struct tr_input_options *input = &job->input;
@@ -326,7 +327,7 @@ static void add_parts(const struct tr_source_parts *parts, struct tr_text *text)
                      tr_shape_text(&parts->part[i].shape, shape));
 }
 
-/* Inputs with names are found by these. */
+/* Inputs are found by these names. */
 static tr_status check_source_parts(const struct tr_job *job, const tr_source *source, const char *name)
 {
     static const struct tr_source_parts none;

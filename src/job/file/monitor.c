@@ -31,7 +31,7 @@ bool tr_monitor_rises(const char *monitor)
 struct figures {
     const char *name[FIGURES_MOST];
     int32_t count;
-    char own[TR_LOSS_HEADS + 1][24]; /* names with a number */
+    char own[TR_LOSS_HEADS + 1][24]; /* names that contain a number */
 };
 
 static void add(struct figures *figures, const char *name)
@@ -39,7 +39,7 @@ static void add(struct figures *figures, const char *name)
     figures->name[figures->count++] = name;
 }
 
-/* As train/evaluate/metrics.c measures them; a test compares the two. */
+/* Lists the metrics of train/evaluate/metrics.c; a test compares the two. */
 static void list(const struct tr_job *job, struct figures *figures)
 {
     const struct tr_loss *loss = &job->model->loss;
@@ -78,7 +78,7 @@ static void list(const struct tr_job *job, struct figures *figures)
     if (tr_loss_class_of(loss)->entropy) add(figures, "perplexity");
 }
 
-/* Means over classes are what "macro_" says. */
+/* The prefix "macro_" means a mean over classes. */
 static bool is_known(const struct figures *figures, const char *monitor)
 {
     static const char *const means[] = {"precision", "recall", "f1"};

@@ -4,21 +4,21 @@
 
 #include "job/job.h"
 
-/* The name of the figure in an evaluation: "loss" for NULL, "f1" for "macro_f1", others as they are. */
+/* The name of the figure in an evaluation: "loss" for NULL, "f1" for "macro_f1", others unchanged. */
 const char *tr_monitor_figure(const char *monitor);
-/* Whether more of it is better: of all but the loss and what goes with it. */
+/* Whether more of it is better: for all but the loss and figures derived from it. */
 bool tr_monitor_rises(const char *monitor);
-/* How much worse than nothing a value is, so that the lower is the better, whatever the figure. */
+/* A value as a cost, of which less is better, whatever the figure. */
 static inline double tr_monitor_cost(const char *monitor, double value)
 {
     return tr_monitor_rises(monitor) ? -value : value;
 }
 
-/* Whether evaluations of any job have the figure; `what` begins the message. TR_EINVAL with those that there
-   are, and the nearest of them. */
+/* Whether evaluations of any job can have the figure; `what` begins the message. TR_EINVAL with all
+   figures, and the nearest one. */
 tr_status tr_monitor_check_name(const char *what, const char *monitor);
-/* Whether evaluations of the job, whose network is there, have the figure. TR_EINVAL with file and line, the
-   figures that they have, and the nearest of them. */
+/* Whether evaluations of the job, whose network is built, have the figure. TR_EINVAL with file and line,
+   their figures, and the nearest one. */
 tr_status tr_monitor_check(const struct tr_job *job);
 
 #endif

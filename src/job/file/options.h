@@ -1,77 +1,78 @@
-/* The sections of a model file that are about the run: `train:` and `input:`, and its top level. */
+/* The sections of a model file about the run: `train:` and `input:`, and its top level. */
 #ifndef TR_JOB_OPTIONS_H
 #define TR_JOB_OPTIONS_H
 
 #include "base/options/option.h"
 
 enum tr_keep_best {
-    TR_KEEP_BEST_AUTO, /* where an early stop is asked for */
+    TR_KEEP_BEST_AUTO, /* on if early stopping is */
     TR_KEEP_BEST_ALWAYS,
     TR_KEEP_BEST_NEVER
 };
 
 enum tr_sampling {
-    TR_SAMPLING_ONCE,     /* every example once an epoch */
-    TR_SAMPLING_BALANCED, /* drawn so that all classes come equally often */
+    TR_SAMPLING_ONCE,     /* every example once in each epoch */
+    TR_SAMPLING_BALANCED, /* drawn so that all classes are equally frequent */
     TR_SAMPLING_SHARES    /* drawn so that classes come in given proportions */
 };
 
 enum tr_split_kind {
     TR_SPLIT_RANDOM,
-    TR_SPLIT_STRATIFIED /* each part has its share of every class */
+    TR_SPLIT_STRATIFIED /* each part has the same proportions of classes */
 };
 
 enum tr_nonfinite_policy {
-    TR_NONFINITE_STOP, /* end the run; the last good checkpoint stays */
-    TR_NONFINITE_SKIP  /* leave the step out, with a warning */
+    TR_NONFINITE_STOP, /* ends the run; the last good checkpoint stays */
+    TR_NONFINITE_SKIP  /* skips the step, with a warning */
 };
 
 struct tr_train_options {
     int64_t batch;                   /* examples of a global batch */
-    int64_t microbatches;            /* parts that it is cut into; 0: by tr_microbatch_rule() */
+    int64_t microbatches;            /* number of parts; 0: by tr_microbatch_rule() */
     struct tr_string_list recompute; /* layers computed again in backward: "true", or names */
-    int64_t pass;                    /* microbatches that are computed at a time, a power of two; 0: all */
-    int64_t steps, epochs;           /* one of the two is given */
+    int64_t pass;                    /* microbatches computed at a time, a power of two; 0: all */
+    int64_t steps, epochs;           /* exactly one of the two is given */
     int64_t log_every, evaluate_every, checkpoint_every; /* steps; 0: never */
     double checkpoint_seconds;                           /* 0: never */
     int64_t evaluate_batch;
-    int32_t keep;          /* checkpoints */
-    bool receipt;          /* the run keeps one, receipt/receipt.h */
-    int64_t receipt_every; /* steps between its boundaries; 0: checkpoints alone are such */
+    int32_t keep;          /* number of checkpoints */
+    bool receipt;          /* keep a receipt of the run, receipt/receipt.h */
+    int64_t receipt_every; /* steps between its boundaries; 0: only at checkpoints */
     int32_t keep_best;     /* enum tr_keep_best */
     bool shuffle;
     int32_t last_batch;                   /* enum tr_last_batch */
     int32_t prefetch;                     /* batches; -1: where reading is slow */
     int32_t on_nonfinite;                 /* enum tr_nonfinite_policy */
-    double until_accuracy;                /* stop once an evaluation reaches it; 0: never */
-    int64_t patience;                     /* stop after so many evaluations without a better one; 0: never */
-    char *monitor;                        /* the figure that judges, job/file/monitor.h; NULL: the loss */
-    int32_t top_k;                        /* so many classes are answers in the metric top_<k> */
+    double until_accuracy;                /* stop when an evaluation reaches it; 0: never */
+    int64_t patience;                     /* stop after so many evaluations without improvement; 0: never */
+    char *monitor;                        /* the figure that judges the run, job/file/monitor.h; NULL: the
+                                             loss */
+    int32_t top_k;                        /* number of classes in the metric top_<k> */
     int32_t sampling;                     /* enum tr_sampling */
     struct tr_float_list sampling_shares; /* of the classes, TR_SAMPLING_SHARES */
 };
 
-/* How training changes images at random, beyond shifts and mirrors (job/feed/draw.h). */
+/* Random changes of images in training, beyond shifts and mirrors (job/feed/draw.h). */
 struct tr_augment_options {
     double rotate;                           /* up to so many degrees */
     struct tr_float_list zoom;               /* least and most; empty: none */
     double brightness, contrast, saturation; /* factors are within 1 +- this */
-    double erase;                            /* share of the images that lose a part */
+    double erase;                            /* fraction of the images that lose a part */
     struct tr_float_list erase_area;         /* of the image, least and most; empty: 0.02 and 0.33 */
-    double erase_value;                      /* as it is stored */
-    int32_t randaugment;                     /* operations that are drawn for an image */
-    double magnitude;                        /* of these, of 30 */
+    double erase_value;                      /* a stored value */
+    int32_t randaugment;                     /* operations drawn for an image */
+    double magnitude;                        /* of these, up to 30 */
     double mixup, cutmix;                    /* both parameters of the Beta distribution; 0: none */
 };
 
 struct tr_input_options {
-    struct tr_int_list shape; /* of an example; empty: as the data say */
-    int64_t steps;            /* its numbers are so many vectors, one after the other; 0: as the data say */
-    struct tr_int_list image; /* its numbers are one: height, width, channels; empty: as the data say */
-    int64_t vocabulary;       /* of tokens; 0: as the data say */
-    char *state;              /* the file of a checkpoint with what sources share; NULL: none */
-    struct tr_string_list classes; /* names; empty: as the data say */
-    struct tr_string_list sources; /* "name 28x28x1" of each part of joined data; empty: as the data say */
+    struct tr_int_list shape; /* of an example; empty: from the data */
+    int64_t steps;            /* its numbers are so many vectors, one after the other; 0: from the data */
+    struct tr_int_list image; /* its numbers are an image: height, width, channels; empty: from the data */
+    int64_t vocabulary;       /* of tokens; 0: from the data */
+    char *state;              /* the file of a checkpoint with the state that sources share; NULL: none */
+    struct tr_string_list classes;     /* names; empty: from the data */
+    struct tr_string_list sources;     /* "name 28x28x1" for each part of joined data; empty: from the data */
     struct tr_float_list scale, shift; /* per channel: value = byte * scale + shift */
     int32_t pad;                       /* zeros around the image before a random crop */
     int32_t crop[2];                   /* height, width; 0: as the image */
@@ -89,15 +90,16 @@ struct tr_file_options {
 
 struct tr_distill_options {
     char *teacher;      /* run or checkpoint; NULL: the section is empty */
-    char *teacher_hash; /* of the one that a run began with; NULL: any */
+    char *teacher_hash; /* hash of the teacher that a run began with; NULL: any */
     float temperature;
-    float alpha; /* share of the teacher in the loss */
+    float alpha; /* weight of the teacher in the loss */
 };
 
 struct tr_data_options {
     const tr_config *train, *validation, *test;
-    double validation_split; /* fraction of the training data that are the validation data; 0: none */
-    int32_t folds, fold;     /* parts of the training data, of which one, from 1, are they; 0: none */
+    double validation_split; /* fraction of the training data used for validation; 0: none */
+    int32_t folds, fold;     /* number of folds of the training data, and the one, from 1, used for
+                                validation; 0: none */
     int32_t split;           /* enum tr_split_kind */
     int64_t split_seed;      /* -1: that of the job */
 };
@@ -113,8 +115,8 @@ static inline bool tr_data_is_split(const struct tr_data_options *data)
     return data->validation_split > 0 || data->folds > 0;
 }
 
-/* The number of microbatches where the file names none: the largest power of two, at most 16, that leaves
-   each at least 25 examples; 1 for batches below 50. Part of the arithmetic contract. */
+/* The number of microbatches where the file names none: the largest power of two, at most 16, such that
+   each has at least 25 examples; 1 for batches below 50. Part of the arithmetic contract. */
 int64_t tr_microbatch_rule(int64_t batch);
 
 /* Whether a run keeps the weights of its best evaluation. */

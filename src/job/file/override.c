@@ -19,13 +19,13 @@ static size_t option_length(const char *text)
     return length;
 }
 
-/* "pipeline", or "parameter-server,mode=async,servers=2", as the `strategy:` of the file. */
+/* Writes "pipeline", or "parameter-server,mode=async,servers=2", as the `strategy:` of the file. */
 static tr_status set_strategy(tr_config *root, const char *text)
 {
     size_t length = strcspn(text, ",");
     char *name = tr_format("%.*s", (int)length, text);
     if (!name) return TR_ENOMEM;
-    /* Options go below a name of which nothing is said yet. */
+    /* A name for options to be added below it. */
     tr_status status = text[length] ? tr_config_put_nothing(root, NULL, "strategy")
                                     : tr_config_put_text(root, NULL, "strategy", name);
     for (const char *at = text + length; *at && status == TR_OK; at += length) {
@@ -46,7 +46,7 @@ static tr_status put_seed(tr_config *root, uint64_t seed)
     return tr_config_put_text(root, NULL, "seed", text);
 }
 
-/* A set that the program gives needs no line in the file. */
+/* A data set from the program needs no line in the file. */
 static tr_status put_given(tr_config *root, const char *name)
 {
     enum tr_data_set set;

@@ -1,4 +1,4 @@
-/* Changes of a model file by the command line, before the sections of the file are read. */
+/* Changes to a model file by the command line, before the sections of the file are read. */
 #ifndef TR_JOB_OVERRIDE_H
 #define TR_JOB_OVERRIDE_H
 

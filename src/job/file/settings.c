@@ -23,7 +23,8 @@ static tr_status add_section(struct tr_text *text, const char *title, const stru
     return TR_OK;
 }
 
-/* Nothing where every example comes once: so it was before there was a choice. */
+/* Adds nothing where every example comes once, so that the text equals that of versions without the
+   option. */
 static tr_status add_sampling(struct tr_text *text, const struct tr_train_options *train)
 {
     static const char *const names[] = {"once", "balanced", "shares"};
@@ -35,7 +36,7 @@ static tr_status add_sampling(struct tr_text *text, const struct tr_train_option
     return TR_OK;
 }
 
-/* Nothing where there are none. Which base it is its hash says, wherever it lies. */
+/* Adds nothing where there are no adapters. The base is identified by its hash, not its path. */
 static tr_status add_adapters(struct tr_text *text, const struct tr_job *job)
 {
     struct tr_adapters adapters = job->adapters;
@@ -88,7 +89,7 @@ tr_status tr_settings_text(const struct tr_job *job, char **out)
     TR_TRY_GOTO(add_section(&text, "schedule", tr_schedule_options, tr_schedule_option_count,
                             &job->optimizer.schedule),
                 out);
-    /* The rate follows from it, as nothing else of the state does. */
+    /* The rate depends on it: it is the only state that affects the weights. */
     const char *monitor = tr_monitor_figure(job->train.monitor);
     if (job->optimizer.schedule.kind == TR_SCHEDULE_PLATEAU && strcmp(monitor, "loss") != 0)
         tr_text_addf(&text, "monitor: %s\n", monitor);
@@ -121,10 +122,10 @@ static void add_value(struct tr_text *text, const tr_config *node)
     tr_text_release(&json);
 }
 
-/* The differences that were found, and how many more are told. */
+/* The differences found, and how many more to list. */
 struct differences {
     struct tr_text text;
-    const char *between; /* the two values */
+    const char *between; /* text between the two values */
     int left;
 };
 

@@ -1,15 +1,15 @@
-/* The settings of a job that decide its weights, as one text, and where two such texts differ.
+/* The settings of a job that determine its weights, as a text, and the differences of two such texts.
  *
- * Speeds, logs and lengths are left out: a longer run passes through the same states, unless the schedule
- * knows its end, which is then part of the schedule. Names of classes and the vocabulary follow from the
- * data, which have a digest of their own.
+ * Settings of speed, logging and length are left out: a longer run passes through the same states, unless
+ * the schedule depends on the end, which is then part of the schedule. Names of classes and the vocabulary
+ * follow from the data, which have a separate digest.
  */
 #ifndef TR_JOB_SETTINGS_H
 #define TR_JOB_SETTINGS_H
 
 #include "job/job.h"
 
-/* The text, in YAML; its SHA-256 is the job's digest. The job's network and optimizer must be there.
+/* The text, in YAML; its SHA-256 is the job's digest. The job's network and optimizer must be built.
    Returned, free with tr_free(). TR_ENOMEM. */
 tr_status tr_settings_text(const struct tr_job *job, char **out);
 

@@ -5,12 +5,12 @@
 
 #include <string.h>
 
-/* The steps of a path, "layers[2].conv.weights", counted and cut. */
+/* Most steps of a path, "layers[2].conv.weights". */
 #define STEPS_MOST 5
 struct steps {
     char text[TR_CONFIG_PATH_SIZE];
     const char *step[STEPS_MOST]; /* "layers", "2", "conv", "weights" */
-    int count;                    /* STEPS_MOST: or more */
+    int count;                    /* STEPS_MOST: so many or more */
 };
 
 static void split(const tr_config *node, struct steps *out)
@@ -34,7 +34,7 @@ static enum tr_config_short by_first(const char *first, const char **key)
     return first ? TR_CONFIG_FIRST_KEY : TR_CONFIG_NO_SHORT;
 }
 
-/* Sections that are no lists and no choices between classes. */
+/* The first key of sections that are neither lists nor choices between classes. */
 static const char *first_of_section(const char *name)
 {
     const struct {
@@ -55,7 +55,7 @@ static const char *first_of_format(const char *name)
     return entry && entry->option_count > 0 ? entry->options[0].key : NULL;
 }
 
-/* A layer without options of its own has a name all the same. */
+/* A layer without options of its own still has a name. */
 static const char *first_of_layer(const char *name)
 {
     const struct tr_entry *entry = tr_registry_find(&tr_layer_classes, name);
@@ -63,7 +63,7 @@ static const char *first_of_layer(const char *name)
     return entry->option_count > 0 ? entry->options[0].key : "name";
 }
 
-/* Sections in the options of a layer are initializers; a number is one, too, and has no name. */
+/* Sections in a layer's options are initializers; a number is one, too, and has no name. */
 static enum tr_config_short of_initializer(const struct steps *steps, const tr_config *node)
 {
     const struct tr_entry *class = tr_registry_find(&tr_layer_classes, steps->step[2]);

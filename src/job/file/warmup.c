@@ -28,7 +28,7 @@ void tr_warmup_record(struct tr_job *job, const struct tr_job_settings *settings
     job->meant.epochs = number_of(train, "epochs");
 }
 
-/* That of a cosine or a line along the whole training; 0 of any other schedule. */
+/* The length of a cosine or a line over the whole training; 0 for any other schedule. */
 static int64_t warmup_of(const struct tr_job *job)
 {
     struct tr_optimizer optimizer;
@@ -58,7 +58,7 @@ tr_status tr_warmup_shrink(struct tr_job *job)
     if (job->meant.epochs > 0 &&
         __builtin_mul_overflow(tr_job_steps_per_epoch(job), job->meant.epochs, &meant))
         return TR_OK;
-    if (warmup >= meant) return TR_OK; /* the file is wrong by itself, which reading it says */
+    if (warmup >= meant) return TR_OK; /* the file itself is invalid, which reading it reports */
     int64_t less = (int64_t)floor((double)warmup / (double)meant * (double)steps + 0.5);
     if (less < 1) less = 1;
     if (less >= steps) less = steps - 1;

@@ -30,14 +30,15 @@ static tr_status zero_floats(tr_gradient *gradient, int64_t begin, int64_t end)
     return tr_device_fill(gradient->device, &zero);
 }
 
-/* Places that are left apart have addresses, but are never touched, and so take no memory. */
+/* The places of gradients that are computed elsewhere have addresses, but are never touched, and so take
+   no memory. */
 static tr_status make_slots(tr_gradient *gradient, const bool *apart, float *window)
 {
     const struct tr_model *model = gradient->job->model;
     int64_t floats = gradient->plan.stride * gradient->plan.slots, begin = 0;
     TR_TRY(tr_staging_make(gradient->device, floats, window, &gradient->slots));
     assert(!apart || gradient->plan.slots == 1);
-    /* Gaps between parameters are never written by a pass, but take part in updates and sums. */
+    /* Passes never write the gaps between parameters, but updates and sums read them. */
     for (int i = 0; apart && i < model->layer_count; i++) {
         if (!apart[i]) continue;
         const struct tr_parameter *weights = &model->parameters[model->layers[i].parameter[0]];
@@ -45,7 +46,7 @@ static tr_status make_slots(tr_gradient *gradient, const bool *apart, float *win
         begin = weights->offset + weights->count;
     }
     TR_TRY(zero_floats(gradient, begin, floats));
-    /* Large pages of their neighbours hold some of them. */
+    /* Huge pages of neighbouring parameters contain some of them. */
     for (int i = 0; apart && i < model->layer_count; i++) {
         if (!apart[i]) continue;
         const struct tr_parameter *weights = &model->parameters[model->layers[i].parameter[0]];
@@ -55,8 +56,8 @@ static tr_status make_slots(tr_gradient *gradient, const bool *apart, float *win
     return TR_OK;
 }
 
-/* Threads of the device read ahead while they wait for each other: a thread beside them would take a
-   processor from one of them, and the others would wait for it. */
+/* The device's threads read ahead while they wait for each other: a separate thread would take a processor
+   from one of them, and the others would wait for it. */
 static void let_help(tr_gradient *gradient)
 {
     if (!tr_loader_may_be_helped(gradient->loader)) return;
@@ -127,7 +128,7 @@ void tr_gradient_leave(tr_gradient **handle)
     *handle = NULL;
 }
 
-/* Of which the loss is the mean: the whole batch's, or those of a part alone. */
+/* The number of examples for the mean loss: those of the whole batch, or only of the part. */
 static int64_t examples_of(const tr_gradient *gradient, const struct tr_batch *batch)
 {
     const int64_t *bound = gradient->plan.bound, parts = gradient->job->train.microbatches;
@@ -159,8 +160,8 @@ tr_status gradient_prepare_pass(tr_gradient *gradient, const struct tr_batch *ba
                         (uint64_t)job->file.seed, scalars);
 }
 
-/* Computes microbatches [first, end), which are `nodes` whole nodes from plan.bound[node] on or, with nodes
-   1, a part of one, into the slots from `slot` on. */
+/* Computes microbatches [first, end) into the slots from `slot` on. They are `nodes` whole nodes from
+   plan.bound[node] on or, if nodes is 1, perhaps a part of one. */
 static tr_status run_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
                           int node, int nodes, float *slot)
 {
@@ -183,7 +184,7 @@ static float *slot_at(const tr_gradient *gradient, int index)
     return gradient->slots.data + index * gradient->plan.stride;
 }
 
-/* Adds slot `right` to the one below. */
+/* Adds slot `right` to the slot below it. */
 static tr_status combine(tr_gradient *gradient, int right)
 {
     float *left = slot_at(gradient, right - 1);
@@ -191,7 +192,8 @@ static tr_status combine(tr_gradient *gradient, int right)
     return tr_device_add(gradient->device, &add);
 }
 
-/* The last pass has computed its slot from float `from` on: adds the slots that wait there, and notifies. */
+/* The last pass has completed its slot from float `from` on: adds the waiting slots there, and notifies
+   the listener. */
 static tr_status finish(tr_gradient *gradient, int64_t from)
 {
     int64_t count = gradient->final - from;
@@ -214,8 +216,8 @@ static tr_status finish_layer(void *user, int layer)
     return finish(gradient, from);
 }
 
-/* The last pass of a step, which fills the slots from depth - 1 on, for a listener: what it completes is
-   added as it comes, not in the end. */
+/* The last pass of a step with a listener; it fills the slots from depth - 1 on. Gradients are added as
+   soon as they are complete, not at the end. */
 static tr_status run_last_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first,
                                int64_t end, int node, int nodes, int depth)
 {
@@ -228,8 +230,8 @@ static tr_status run_last_pass(tr_gradient *gradient, const struct tr_batch *bat
     return status == TR_OK ? finish(gradient, 0) : status;
 }
 
-/* Computes a node that takes several passes into its slot, by a binary counter over them that stands on that
-   slot. */
+/* Computes a node that takes several passes into its slot; a binary counter over the passes uses the slots
+   from there on. */
 static tr_status compute_in_passes(tr_gradient *gradient, const struct tr_batch *batch, int node, bool tells)
 {
     const int64_t *bound = gradient->plan.bound + node, per_pass = gradient->plan.per_pass;
@@ -246,7 +248,7 @@ static tr_status compute_in_passes(tr_gradient *gradient, const struct tr_batch 
     return TR_OK;
 }
 
-/* Computes nodes from `node` on, as many as one pass can take or else one, and returns the next. */
+/* Computes nodes from `node` on: as many as one pass can take, or else one. Returns the next node. */
 static tr_status compute_nodes(tr_gradient *gradient, const struct tr_batch *batch, int node, int *next)
 {
     const struct tr_gradient_plan *plan = &gradient->plan;

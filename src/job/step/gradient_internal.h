@@ -1,5 +1,6 @@
-/* The inside of what computes gradients, shared by its steps (gradient.c) and the search for numbers that are
- * not finite (nonfinite.c). */
+/* The structure that computes gradients, shared by its steps (gradient.c) and the search for numbers that
+ * are not finite (nonfinite.c).
+ */
 #ifndef TR_JOB_GRADIENT_INTERNAL_H
 #define TR_JOB_GRADIENT_INTERNAL_H
 
@@ -21,13 +22,13 @@ struct tr_gradient {
     bool alone;        /* see struct tr_gradient_part */
     struct tr_gradient_plan plan;
     struct tr_staging slots;  /* [plan.slots][plan.stride]; slot j receives node j */
-    struct tr_rows rows;      /* of a pass */
+    struct tr_rows rows;      /* rows of a pass */
     float sums[TR_PASS_SUMS]; /* after node 0, of the last step */
     size_t memory;
     tr_gradient_listener listener; /* or NULL */
     void *listener_user;
-    /* While the last pass of a step goes backward: it computes the top of the slots [node, depth), which wait
-       for each other. Of floats from `final` on, the sum is in slot `node`. */
+    /* While the last pass of a step runs backward: it computes the top of the slots [node, depth), which
+       are to be added. For floats from `final` on, slot `node` has the sum. */
     int node, depth;
     int64_t final;
 };

@@ -3,7 +3,7 @@
 #include "job/step/gradient.h"
 #include "job/step/rows.h"
 
-/* What does not depend on the data: nodes, passes and slots. */
+/* The parts of the plan that do not depend on the data: nodes, passes and slots. */
 static void plan_slots(const struct tr_job *job, const struct tr_gradient_part *part,
                        struct tr_gradient_plan *plan)
 {
@@ -23,7 +23,7 @@ static void plan_slots(const struct tr_job *job, const struct tr_gradient_part *
     plan->widest = largest;
     int64_t all = part->end - part->first;
     plan->per_pass = job->train.pass && job->train.pass < all ? job->train.pass : all;
-    /* Node j waits in slot j; the tree below it stands on that slot and those after it. Passes are the
+    /* Node j waits in slot j; the tree below it uses that slot and the ones after it. Passes are the
        leaves of a smaller tree with the same upper levels. */
     for (int j = 0; j < plan->nodes; j++) {
         int64_t size = plan->bound[j + 1] - plan->bound[j];

@@ -34,7 +34,7 @@ static tr_status make(tr_lesson *lesson, const struct tr_job *job, const struct 
     lesson->memory += bytes;
     TR_TRY(tr_device_to_device(lesson->device, lesson->values, lesson->teacher.values, bytes));
     TR_TRY(tr_device_wait(lesson->device));
-    tr_free(lesson->teacher.values); /* the device has them */
+    tr_free(lesson->teacher.values); /* they are on the device */
     lesson->teacher.values = NULL;
     return TR_OK;
 }

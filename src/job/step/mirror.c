@@ -9,15 +9,15 @@ struct tr_mirror {
     bool direct;
     enum tr_arena arena; /* last renewed */
     int64_t floats;
-    /* Without direct reach: */
+    /* Where there is no direct access: */
     float *parameters;               /* of the reader */
     struct tr_step_scalars *scalars; /* of the reader */
     float *gradient;                 /* of the holder */
-    /* On the way, of the host: parameters or a gradient, and scalars; pinned. Devices may still take from
-       them what they were given last. */
+    /* In transfer, on the host: parameters or a gradient, and scalars; pinned. Devices may be reading what
+       they were given last. */
     float *between;
     struct tr_step_scalars *scalars_between;
-    tr_device *pinner; /* which these are pinned for */
+    tr_device *pinner; /* device for which these are pinned */
     struct taker {
         tr_device *device;
         tr_event taken;
@@ -65,7 +65,7 @@ static tr_status wait_for(const struct taker *taker)
     return taker->used ? tr_device_wait_for(taker->device, taker->taken) : TR_OK;
 }
 
-/* What was on the way before has been taken, mostly long ago. */
+/* Waits until the last transfer was read, which was mostly long ago. */
 static tr_status begin(const tr_mirror *mirror)
 {
     TR_TRY(wait_for(&mirror->by_reader));
@@ -89,7 +89,7 @@ void tr_mirror_destroy(tr_mirror **handle)
     *handle = NULL;
 }
 
-/* All that is on the way has been given to its taker. */
+/* Everything in transfer has been given to its reader. */
 static tr_status end(struct taker *taker)
 {
     taker->used = true;

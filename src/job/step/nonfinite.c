@@ -1,4 +1,4 @@
-/* Which tensor of a step is the first that is not finite. */
+/* Finds the first tensor of a step that is not finite. */
 #include "job/step/gradient_internal.h"
 
 #include "base/alloc.h"

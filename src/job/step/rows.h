@@ -15,7 +15,7 @@ struct tr_rows {
 /* Room for `microbatches` microbatches. TR_ENOMEM. Release with tr_rows_release(), also after a failure. */
 tr_status tr_rows_create(struct tr_rows *rows, int64_t microbatches);
 void tr_rows_release(struct tr_rows *rows);
-/* The most examples and tokens of `microbatches` neighbouring microbatches, in a part of the batch that has
+/* The most examples and tokens in `microbatches` neighbouring microbatches of a part of the batch that has
    at most `rows` examples with `tokens` tokens in all (0 without sequences). */
 void tr_rows_most(const struct tr_job *job, int64_t microbatches, int64_t rows, int64_t tokens,
                   struct tr_pass_limits *limits);

@@ -43,7 +43,7 @@ void tr_shared_weights_lend(const struct tr_shared_weights *shared, tr_pass *pas
             tr_pass_lend(pass, shared->item[i].tie.borrower, shared->item[i].copy.data);
 }
 
-/* The lender's side: over the parameter, wherever the arena is. */
+/* The lender's side: points to the parameter in the present arena. */
 static tr_status aim(const struct tr_shared_weights *shared, struct tr_shared_weight *item,
                      const float *parameters)
 {
@@ -56,7 +56,7 @@ static tr_status aim(const struct tr_shared_weights *shared, struct tr_shared_we
     return tr_staging_open(&item->copy);
 }
 
-/* Brings what this side lends to the memory of messages. */
+/* Copies the weights that this side lends to the memory of messages. */
 static tr_status fetch(struct tr_shared_weights *shared, const float *parameters)
 {
     bool lends = false;

@@ -24,7 +24,7 @@ tr_status variables_clear(tr_variables *variables, float *at, int64_t count)
     return tr_device_fill(variables->device, &zero);
 }
 
-/* Gaps between parameters hold zeros; what is between them is for the caller to write. */
+/* Gaps between parameters are set to zero; the caller writes the parameters. */
 static tr_status fill_gaps(tr_variables *variables, float *arena, struct variables_range range)
 {
     const struct tr_model *model = variables->model;
@@ -43,12 +43,13 @@ static tr_status allocate_arena(tr_variables *variables, enum tr_arena arena, fl
     int64_t floats = variables->model->arena_floats;
     struct variables_range range = variables_range_of(variables, arena);
     TR_TRY(tr_staging_make(variables->device, floats, window, &variables->arena[arena]));
-    /* A device of its own gives memory for a whole arena where there are addresses for one. */
+    /* A device with its own memory needs addresses for a whole arena. */
     int64_t touched = tr_device_memory(variables->device) > 0 ? floats : range.end - range.begin;
     variables->memory += (size_t)touched * sizeof(float);
-    /* Memory that ranks share is zero as it is. One of them may be filling it at this moment. */
+    /* Memory that ranks share is zero already, and one of them may be filling it. */
     if (window && tr_staging_is_direct(&variables->arena[arena])) return TR_OK;
-    /* Memory is touched first by what fills it: parameters and averages at once, moments here. */
+    /* The code that fills memory touches it first: elsewhere for parameters and averages, here for
+       moments. */
     if (arena == TR_ARENA_PARAMETERS || arena == TR_ARENA_EMA)
         return fill_gaps(variables, variables->arena[arena].data, range);
     if (range.begin == range.end) return TR_OK;

@@ -1,5 +1,5 @@
-/* Parameters that are moved for a moment: sharpness-aware minimization (SAM; Foret and others 2021) takes the
- * gradient where the loss is about the worst within a distance rho.
+/* Parameters that are moved temporarily: sharpness-aware minimization (SAM; Foret and others 2021) takes
+ * the gradient where the loss is approximately greatest within a distance rho.
  *
  *     saved = w                                   scale
  *     a = 1, b = |g|^2                            fill, sum_squares of the norm that was measured
@@ -8,7 +8,7 @@
  *     w = saved                                   scale
  *
  * g is the mean gradient of the batch, without decay and before clipping. Running statistics and frozen
- * parameters stay.
+ * parameters do not move.
  */
 #include "job/step/variables_internal.h"
 

@@ -1,5 +1,6 @@
-/* The first values of variables: parameters, which each process fills or another one of its host, and
- * averages. */
+/* The first values of variables: parameters, which this process or another one of its host fills, and
+ * averages.
+ */
 #include "job/step/variables_internal.h"
 
 #include "base/alloc.h"
@@ -32,7 +33,7 @@ static tr_status initialize_host(const tr_variables *variables, uint64_t seed, f
     return TR_OK;
 }
 
-/* Initial parameters by way of the host, for devices with memory of their own. */
+/* Initial parameters through the host, for devices with separate memory. */
 static tr_status initialize_by_copy(tr_variables *variables, uint64_t seed)
 {
     float *values = tr_alloc_aligned((size_t)variables->model->arena_floats + 1, sizeof *values);

@@ -1,4 +1,4 @@
-/* What a step does with variables: scalars, norm, update, and whether it went well. */
+/* The steps of variables: scalars, norm, update, and whether it succeeded. */
 #include "job/step/variables_internal.h"
 
 #include "base/alloc.h"
@@ -16,7 +16,7 @@ static bool alike(const struct tr_op_update *a, const struct tr_op_update *b)
            a->clip_value == b->clip_value;
 }
 
-/* The part of layer i's parameters' statistics that a new batch takes. */
+/* The weight of a new batch in the running statistics of layer i. */
 static float follow_of(const struct tr_model *model, int parameter)
 {
     for (int i = 0; i < model->layer_count; i++)
@@ -33,7 +33,7 @@ tr_status variables_make_groups(tr_variables *variables)
     variables->groups = tr_alloc_zero((size_t)model->parameter_count, sizeof *variables->groups);
     if (!variables->groups) return TR_ENOMEM;
     unsigned group_states = 0;
-    bool apart = true; /* from the last group, by a frozen parameter */
+    bool apart = true; /* separated from the last group by a frozen parameter */
     for (int i = 0; i < model->parameter_count; i++) {
         const struct tr_parameter *parameter = &model->parameters[i];
         if (parameter->pace.frozen) {
@@ -73,7 +73,7 @@ static tr_status send_scalars(tr_variables *variables, int64_t step, size_t byte
 {
     int turn = variables->turn ^= 1;
     struct tr_step_scalars *next = &variables->next[turn];
-    /* Those of the step before the last; mostly they are long there. */
+    /* Waits for the scalars of two steps before; mostly they were copied long ago. */
     if (variables->used[turn]) TR_TRY(tr_device_wait_for(variables->device, variables->sent[turn]));
     variables->used[turn] = true;
     tr_optimizer_scalars(variables->optimizer, step, next);
@@ -89,7 +89,7 @@ tr_status tr_variables_begin_step(tr_variables *variables, int64_t step)
 tr_status tr_variables_begin_behind(tr_variables *variables, int64_t step, bool skips)
 {
     static const int32_t no = 0;
-    /* What was judged, which follows, stays. */
+    /* The results of judging, which come after it in the structure, do not change. */
     TR_TRY(send_scalars(variables, step, offsetof(struct tr_step_scalars, nonfinite)));
     return skips ? tr_device_to_device(variables->device, &variables->scalars->held, &no, sizeof no) : TR_OK;
 }
@@ -105,7 +105,7 @@ tr_status tr_variables_measure_squares(tr_variables *variables, const float *gra
         struct tr_op_sum_squares sum = {parameter->count, gradient + parameter->offset,
                                         variables->squares.data + square++};
         if (parameter->offset < range.begin || parameter->offset >= range.end) continue;
-        if (parameter->pace.frozen) /* what is not learned from does not count */
+        if (parameter->pace.frozen) /* parameters that are not learned do not count */
             TR_TRY(variables_clear(variables, sum.out, 1));
         else
             TR_TRY(tr_device_sum_squares(variables->device, &sum));

@@ -1,26 +1,26 @@
-/* Updates of parameters as wholes: LAMB and Muon, by operations that have their order each.
+/* Updates of parameters as wholes: LAMB and Muon, each a fixed order of operations.
  *
  * LAMB (You and others 2020, "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes",
  * algorithm 2, with the identity for phi):
  *     u = decay * w                               scale
- *     m, v as Adam has them; u = u + its step     update to u, at a rate of -1
+ *     m, v as in Adam; u = u + its step            update to u, at a rate of -1
  *     a = |w|^2, b = |u|^2                        sum_squares
  *     w = w - rate * sqrt(a) / sqrt(b) * u        advance; without the ratio where a or b is 0
  *
  * Muon (Jordan and others 2024, "Muon: An optimizer for hidden layers in neural networks") of W, which is
  * [in][out]:
  *     U = 0                                       fill
- *     m as momentum has it; U = rate * step       update to U, at -1 times the rate
+ *     m as in momentum; U = rate * step           update to U, at -1 times the rate
  *     X = U / |U|                                 sum_squares, advance from 0
  *     five times, with (a, b, c) = (3.4445, -4.7750, 2.0315):
  *         G = X X^T, or X^T X where in > out      dense_backward_data or dense_backward_weights
  *         H = G G; G = b G + c H                  dense_forward to H; scale, advance
  *         U = G X, or X G; X = a X + U            dense_forward to U; scale, advance
  *     W = W - rate * decay * W - rate * sqrt(max(1, out / in)) * X      advance
- * Gradients of weights are those of one microbatch. The length of U is of no consequence.
+ * Gradients of weights are those of one microbatch. The length of U does not matter.
  *
- * Invariant: what a parameter becomes depends on it, its moments and its gradient alone, so on no division of
- * the arenas among ranks.
+ * Invariant: the new value of a parameter depends only on it, its moments and its gradient, not on how
+ * ranks divide the arenas.
  */
 #include "job/step/variables_internal.h"
 
@@ -49,11 +49,11 @@ static void widen(struct variables_scratch *most, const struct tr_whole_update *
     if (whole->kind == TR_WHOLE_NONE) return;
     if (count > most->matrix) most->matrix = count;
     if (whole->kind != TR_WHOLE_MUON) return;
-    if (count > most->gram[0]) most->gram[0] = count; /* sizes for now */
+    if (count > most->gram[0]) most->gram[0] = count; /* sizes at first */
     if (least * least > most->gram[1]) most->gram[1] = least * least;
 }
 
-/* From sizes to places. */
+/* Converts sizes to offsets. */
 static void place(struct variables_scratch *out)
 {
     int64_t direction = rounded(out->matrix), matrix = rounded(out->gram[0]), gram = rounded(out->gram[1]);
@@ -90,8 +90,7 @@ int64_t tr_variables_scratch(const struct tr_model *model, const struct tr_optim
     return (scratch.floats + around) * (int64_t)sizeof(float);
 }
 
-/* Moments, and to `direction` what an update would take from a w of 0 at a rate of -1, added to what is
-   there. */
+/* Updates moments, and adds to `direction` what an update would make of a w of 0 at a rate of -1. */
 static tr_status update_direction(tr_variables *variables, const struct variables_group *group,
                                   const float *gradient, float *direction)
 {
@@ -152,7 +151,7 @@ static tr_status product(tr_device *device, int64_t rows, int64_t in, int64_t ou
     return tr_device_dense_forward(device, &op);
 }
 
-/* The smaller of x x^T and x^T x of an x of [in][out]. */
+/* The smaller of x x^T and x^T x, for an x of [in][out]. */
 static tr_status gram(tr_device *device, int64_t in, int64_t out, const float *x, float *y)
 {
     const int64_t row[] = {0, in};
@@ -163,7 +162,7 @@ static tr_status gram(tr_device *device, int64_t in, int64_t out, const float *x
                     : tr_device_dense_backward_data(device, &wide);
 }
 
-/* x becomes nearly orthogonal: its singular values come close to 1. `spare` is of x's size. */
+/* Makes x nearly orthogonal: its singular values come close to 1. `spare` has the size of x. */
 static tr_status orthogonalize(tr_device *device, int64_t in, int64_t out, float *x, float *spare, float *g,
                                float *h)
 {

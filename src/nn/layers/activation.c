@@ -1,5 +1,4 @@
-/* Activations as layers of their own: relu, leaky_relu, gelu, silu, hard_swish, relu6, tanh,
- * sigmoid. */
+/* Activations as separate layers: relu, leaky_relu, gelu, silu, hard_swish, relu6, tanh, sigmoid. */
 #include "base/fail.h"
 #include "nn/layers/table.h"
 
@@ -63,7 +62,7 @@ static tr_status run_backward(const struct tr_layer_call *call, enum tr_activati
         .y = call->y,
         .dy = call->dy,
         .dx = call->dx[0],
-        /* When the consumer has applied a relu's gradient, dy passes as it is. */
+        /* If the consumer has applied a relu's gradient, dy is passed on unchanged. */
         .activation = call->layer->relu.left_to_consumer ? TR_ACT_NONE : activation,
         .slope = slope_of(call->layer),
     };
@@ -132,7 +131,7 @@ static tr_status build_gelu(struct tr_layer *layer, struct tr_builder *builder)
     return TR_OK;
 }
 
-/* On its own, where outputs are observed, it leaves what its fusion would. */
+/* Run separately, where outputs are observed, it leaves the same data as its fusion. */
 static tr_status forward_gelu(const struct tr_layer_call *call)
 {
     const enum tr_activation activation = gelu_of(call->layer);

@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 
-/* Masks of adapters differ from each other, and from that of the layer itself: layers have numbers below. */
+/* Adapters use other dropout masks than the layer, and than each other: layers have lower numbers. */
 #define ADAPTER_MASKS 65536
 
 static uint32_t mask_of(const struct tr_layer_call *call, const struct tr_adapter *adapter)
@@ -11,7 +11,7 @@ static uint32_t mask_of(const struct tr_layer_call *call, const struct tr_adapte
     return call->layer_number + ADAPTER_MASKS * (uint32_t)adapter->down;
 }
 
-/* Drops from x [rows][in], of the layer's input or of its gradient. */
+/* Applies dropout to x [rows][in], the layer's input or its gradient. */
 static tr_status drop(const struct tr_layer_call *call, const struct tr_adapter *adapter, const float *x,
                       float *y)
 {
@@ -35,13 +35,13 @@ static bool drops(const struct tr_layer_call *call)
     return call->training && call->layer->adapters.dropout > 0;
 }
 
-/* [rows][rank] of an adapter: what it made of its input, scaled. */
+/* [rows][rank] of an adapter: its scaled product with a. */
 static float *hidden_of(const struct tr_layer_call *call, const struct tr_adapter *adapter)
 {
     return (float *)call->buffer[call->layer->adapters.hidden] + call->rows * adapter->before;
 }
 
-/* The columns of a product as three parts, of which the second is the adapter's; a part may be empty. */
+/* The columns of a product in three parts, the second of which is the adapter's; parts may be empty. */
 static void cut_columns(const struct tr_projection *beside, int64_t width[TR_JOIN_PARTS])
 {
     width[0] = beside->column;

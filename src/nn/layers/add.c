@@ -27,7 +27,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     return TR_OK;
 }
 
-/* From the first input to the last. */
+/* Adds from the first input to the last. */
 static tr_status forward(const struct tr_layer_call *call)
 {
     int64_t count = call->rows * tr_shape_count(&call->layer->out);

@@ -1,4 +1,5 @@
-/* batch_norm (Ioffe, Szegedy 2015; statistics over a microbatch, as over a replica elsewhere). */
+/* batch_norm (Ioffe, Szegedy 2015; statistics over a microbatch, where other frameworks use a replica's
+   batch). */
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 
@@ -22,8 +23,8 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
 {
     const struct options *options = layer->options;
     char text[TR_SHAPE_TEXT];
-    /* Its running statistics weigh microbatches by their share of the global batch's examples; nobody knows
-       the tokens of a whole global batch. */
+    /* Its running statistics weigh microbatches by their share of the global batch's examples, since the
+       number of tokens in a whole global batch is not known. */
     if (layer->in[0].sequence)
         return tr_fail(TR_EINVAL,
                        "wants one vector or image for each example, its input is %s; use layer_norm",

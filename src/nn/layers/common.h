@@ -4,13 +4,13 @@
 
 #include "nn/layer.h"
 
-/* Names of the activations that a dense or convolution layer can apply while it writes its output. */
+/* Names of the activations that a dense or convolution layer can apply to its output. */
 extern const struct tr_choice tr_fused_activation_choices[];
 
 /* Options of layers with weights; their tables use the same keys. */
 struct tr_affine_options {
     int32_t activation;              /* enum tr_activation */
-    float slope;                     /* of leaky_relu */
+    float slope;                     /* for leaky_relu */
     const tr_config *weights, *bias; /* initializers; NULL for the defaults */
     bool use_bias;
 };
@@ -42,7 +42,8 @@ struct tr_affine_options {
     }
 
 /* Declares "weights" of `shape` and, if wanted, "bias" [outputs] as parameters 0 and 1, and notes what the
- * activation keeps. */
+ * activation's gradient needs.
+ */
 tr_status tr_affine_build(struct tr_layer *layer, struct tr_builder *builder,
                           const struct tr_affine_options *options, struct tr_shape shape, int64_t outputs,
                           int64_t fan_in, int64_t fan_out);
@@ -57,12 +58,13 @@ static inline float *tr_affine_bias_gradient(const struct tr_layer_call *call)
     return call->layer->own_slots > 1 ? call->gradient[1] : NULL;
 }
 
-/* Turns call->dy, the gradient of the output, into that before the activation, in place; nothing when the
- * consumer has done so. */
+/* Turns call->dy, the gradient of the output, into that before the activation, in place; nothing where the
+ * consumer has done it.
+ */
 tr_status tr_affine_activation_backward(const struct tr_layer_call *call,
                                         const struct tr_affine_options *options);
 
-/* The row of an option table for the groups of channels of a convolution, to the member `groups`. */
+/* The option for the number of channel groups of a convolution, for the member `groups`. */
 #define TR_GROUPS_OPTION(type)                                                                               \
     {                                                                                                        \
         "groups", TR_OPTION_INT64, offsetof(type, groups), "1", 1, 1 << 20, NULL,                            \
@@ -73,7 +75,8 @@ tr_status tr_affine_activation_backward(const struct tr_layer_call *call,
 /* TR_EINVAL unless `groups` divides both. */
 tr_status tr_layer_groups(int64_t groups, int64_t channels, int64_t filters);
 
-/* The size of the last dimension of a layer's output, by which norms scale and shift; 1 of a number alone. */
+/* The size of the last dimension of a layer's output, by which norms scale and shift; 1 for a single
+   number. */
 int64_t tr_layer_channels(const struct tr_layer *layer);
 
 /* Declares a parameter [size] that begins as `value`, an initializer's name or number. */
@@ -82,7 +85,7 @@ tr_status tr_layer_vector(struct tr_layer *layer, struct tr_builder *builder, co
 /* Declares "gamma" and "beta", both [size], the next two parameters: 1 and 0. */
 tr_status tr_layer_scale(struct tr_layer *layer, struct tr_builder *builder, int64_t size);
 
-/* The row of an option table for what a norm adds to the variance, to the member `epsilon`. */
+/* The option for the number that a norm adds to the variance, for the member `epsilon`. */
 #define TR_EPSILON_OPTION(type)                                                                              \
     {                                                                                                        \
         "epsilon", TR_OPTION_FLOAT, offsetof(type, epsilon), "1e-5", 1e-12, 1, NULL, "added to the variance" \
@@ -91,14 +94,16 @@ tr_status tr_layer_scale(struct tr_layer *layer, struct tr_builder *builder, int
 /* TR_EINVAL unless the layer's input is a sequence. */
 tr_status tr_layer_wants_sequence(const struct tr_layer *layer);
 
-/* TR_EINVAL unless a width divides into heads of queries, and these into those of keys and values. */
+/* TR_EINVAL unless the width is divisible by the heads of queries, and their number by that of heads of
+   keys and values. */
 tr_status tr_layer_check_heads(int64_t width, int64_t heads, int64_t kv_heads);
 
-/* Microbatch `m` of a call alone, as one node; `row` [2] and `bound` [2] are what it borrows. */
+/* Microbatch `m` of a call, as a single node; `row` [2] and `bound` [2] are memory that the result
+   borrows. */
 struct tr_cut tr_cut_single(const struct tr_cut *cut, int32_t m, int64_t row[2], int32_t bound[2]);
 
-/* Normalizes groups of channels of each row, scaled by parameter 0 and shifted by parameter 1; buffers 0 and
-   1 of the layer keep mean and inverse deviation, which backward takes. */
+/* Normalizes groups of channels of each row, scaled by parameter 0 and shifted by parameter 1; buffers 0
+   and 1 of the layer keep mean and inverse deviation, which backward reads. */
 tr_status tr_layer_group_norm_forward(const struct tr_layer_call *call, int64_t groups, float epsilon);
 tr_status tr_layer_group_norm_backward(const struct tr_layer_call *call, int64_t groups);
 

@@ -38,7 +38,7 @@ static int projections(const struct tr_layer *layer, struct tr_projection out[TR
     return 1;
 }
 
-/* The activation comes behind what adapters add. */
+/* The activation follows after the adapters' products are added. */
 static tr_status forward_adapted(const struct tr_layer_call *call, struct tr_op_dense_forward *op)
 {
     const struct tr_op_activation_forward activation = {.count = call->rows * op->out,
@@ -82,7 +82,7 @@ static tr_status backward(const struct tr_layer_call *call)
     int64_t in = tr_shape_count(&call->layer->in[0]);
     TR_TRY(tr_affine_activation_backward(call, &options->affine));
     struct tr_op_dense_backward_weights weights = {
-        .in = call->apart ? 0 : in, /* the bias all the same */
+        .in = call->apart ? 0 : in, /* 0: the bias only */
         .out = options->units,
         .x = call->x[0],
         .dy = call->dy,

@@ -1,7 +1,8 @@
 /* dropout: zeroes a share of its inputs in training and scales the rest (Srivastava et al. 2014, inverted
- * form). stochastic_depth: the same for whole examples (Huang et al. 2016), in a residual branch, which the
- * sum then goes without. The mask is a function of seed, step, example, layer and, for dropout, element; it
- * is never stored. */
+ * form). stochastic_depth: the same for whole examples (Huang et al. 2016), which drops a residual branch
+ * from the sum. The mask is a function of seed, step, example, layer and, for dropout, element; it is
+ * never stored.
+ */
 #include "nn/layers/table.h"
 
 struct options {

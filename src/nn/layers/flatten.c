@@ -1,4 +1,4 @@
-/* flatten: gives an image the shape of a vector; the bytes stay where they are. */
+/* flatten: gives an image the shape of a vector; the numbers stay in place. */
 #include "nn/layers/table.h"
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)

@@ -1,5 +1,6 @@
 /* group_norm (Wu, He 2018): groups of channels of each example, or token, are normalized by their own mean
- * and variance: what batch_norm does, without a batch. */
+ * and variance; unlike batch_norm it does not depend on the batch.
+ */
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 

@@ -31,7 +31,7 @@ static const struct tr_option table[] = {
      .help = "what is normalized together"},
 };
 
-/* What of an example is normalized together: so many numbers, in so many places. */
+/* The numbers that are normalized together: how many, and in how many places of an example. */
 static int64_t width_of(const struct tr_layer *layer)
 {
     const struct options *options = layer->options;

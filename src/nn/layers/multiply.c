@@ -1,5 +1,6 @@
-/* multiply: two layers' outputs number by number, or an image by one factor for each of its channels
- * (squeeze-and-excitation, Hu et al. 2018); gated layers are made of it (Shazeer 2020). */
+/* multiply: two layers' outputs elementwise, or an image by one factor for each of its channels
+ * (squeeze-and-excitation, Hu et al. 2018); gated layers use it (Shazeer 2020).
+ */
 #include "nn/layers/table.h"
 
 struct options {
@@ -20,7 +21,7 @@ static bool spreads(const struct tr_shape *a, const struct tr_shape *b)
     return b->rank == 1 || (b->rank == 3 && b->size[2] == count);
 }
 
-/* Which input is spread over the other one's pixels; the second where they are alike. */
+/* Which input is broadcast over the other one's pixels; the second where their shapes are equal. */
 static int spread_of(const struct tr_layer *layer)
 {
     return tr_shape_equal(&layer->in[0], &layer->in[1]) || spreads(&layer->in[0], &layer->in[1]) ? 1 : 0;
@@ -53,7 +54,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     return TR_OK;
 }
 
-/* y = a * b, b spread over the pixels. */
+/* y = a * b, with b broadcast over the pixels. */
 static tr_status multiply(const struct tr_layer_call *call, const float *a, const float *b, float *y)
 {
     const int64_t spatial = spatial_of(call->layer);

@@ -1,4 +1,4 @@
-/* reshape: gives a vector the shape of an image; the numbers stay where they are. */
+/* reshape: gives a vector the shape of an image; the numbers stay in place. */
 #include "nn/layers/table.h"
 
 struct options {

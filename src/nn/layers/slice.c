@@ -29,7 +29,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     return TR_OK;
 }
 
-/* What lies before, the slice, and what lies after. */
+/* The widths before the slice, of the slice, and after it. */
 static void widths_of(const struct tr_layer *layer, int64_t width[TR_JOIN_PARTS])
 {
     const struct options *options = layer->options;

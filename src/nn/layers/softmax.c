@@ -1,4 +1,4 @@
-/* softmax: exp(x) over its sum, along the channels of each row. The cross-entropy loss contains its own. */
+/* softmax: exp(x) over its sum, along the channels of each row. The cross-entropy loss includes one. */
 #include "nn/layers/table.h"
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)

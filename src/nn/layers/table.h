@@ -54,7 +54,7 @@
 TR_LAYER_TABLE(TR_LAYER_DECLARE)
 #undef TR_LAYER_DECLARE
 
-/* The first option of a class that takes several inputs: those beside the layer before. */
+/* The first option of a class that takes several inputs: those in addition to the layer before it. */
 #define TR_LAYER_WITH "with"
 #define TR_LAYER_WITH_OPTION(type, what)                                                                     \
     {                                                                                                        \

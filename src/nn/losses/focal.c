@@ -1,4 +1,4 @@
-/* focal: classes, where examples that are answered well count less (Lin and others 2017). */
+/* focal: classes, with less weight for examples that are already classified well (Lin and others 2017). */
 #include "nn/losses/table.h"
 
 static tr_status check(const struct tr_loss *loss, const struct tr_shape *output)

@@ -1,7 +1,7 @@
-/* heads: several losses, each of some of the outputs, which follow one another; their weighted sum.
+/* heads: the weighted sum of several losses, each of a consecutive part of the outputs.
  *
- * The targets of an example are values: one for a head that wants a class, its number, and as many as it has
- * outputs for any other.
+ * The targets of an example are values: for a head with classes one, the number of the class; for any
+ * other head as many as it has outputs.
  */
 #include "nn/losses/table.h"
 
@@ -24,7 +24,7 @@ static struct parts parts_of(const struct tr_loss *loss, int64_t width, const st
     return parts;
 }
 
-/* Brings the columns of each head together. */
+/* Gathers the columns of each head. */
 static tr_status split(const struct tr_loss *loss, const struct tr_loss_call *call, const struct parts *parts)
 {
     struct tr_op_split_columns outputs = {.rows = call->rows, .parts = loss->head_count, .x = call->output};

@@ -1,4 +1,4 @@
-/* mean_absolute_error and huber: values, where far ones count less than squared (Huber 1964). */
+/* mean_absolute_error and huber: values, where large errors count less than squared (Huber 1964). */
 #include "nn/losses/table.h"
 
 static tr_status run_with(float delta, int64_t width, const struct tr_loss_call *call)

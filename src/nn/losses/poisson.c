@@ -1,4 +1,4 @@
-/* poisson: counts, of which the network gives the rate or its logarithm. */
+/* poisson: counts; the outputs are their rates or the logarithms of these. */
 #include "nn/losses/table.h"
 
 static tr_status run(const struct tr_loss *loss, int64_t width, const struct tr_loss_call *call)

@@ -1,5 +1,5 @@
-/* quantile: values, of which outputs are quantiles; of one value those that `quantiles` names follow each
- * other.
+/* quantile: values, of which outputs are quantiles; the quantiles of one value, named by `quantiles`, are
+ * consecutive.
  */
 #include "nn/losses/table.h"
 

@@ -14,7 +14,7 @@ static float smoothing_of(const struct tr_loss *loss, const struct tr_loss_call 
     return call->training ? loss->label_smoothing : 0;
 }
 
-/* Pixel by pixel, and then the mean of each example. */
+/* Computes pixel by pixel, then the mean of each example. */
 static tr_status run_pixels(const struct tr_loss *loss, int64_t classes, const struct tr_loss_call *call)
 {
     const int64_t pixels = call->rows * loss->pixels;
@@ -56,10 +56,10 @@ static tr_status mix(tr_device *device, int64_t count, float factor, float share
     return tr_device_add(device, &add);
 }
 
-/* The share of a teacher (Hinton and others 2015, "Distilling the Knowledge in a Neural Network"), with its
-   scores z and the temperature T, beside what the labels gave: (1 - share) * that + share * T * T times the
-   cross-entropy of softmax(x / T) to softmax(z / T). The gradient of the latter is share * T times that of
-   its scores x / T. */
+/* The contribution of a teacher (Hinton and others 2015, "Distilling the Knowledge in a Neural Network"),
+   with its scores z and the temperature T, added to the loss of the labels: (1 - share) * that + share * T
+   * T times the cross-entropy of softmax(x / T) to softmax(z / T). The gradient of the latter is share * T
+   times that of its scores x / T. */
 static tr_status run_teacher(const struct tr_loss *loss, int64_t width, const struct tr_loss_call *call)
 {
     const int64_t count = call->rows * width;
@@ -88,7 +88,7 @@ static tr_status run_teacher(const struct tr_loss *loss, int64_t width, const st
                           : TR_OK;
 }
 
-/* Against rows of probabilities, which mixtures of labels are. */
+/* With rows of probabilities as targets, which are mixtures of labels. */
 static tr_status run_mixed(const struct tr_loss *loss, int64_t width, const struct tr_loss_call *call)
 {
     const struct tr_op_soft_cross_entropy op = {

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "nn/loss.h"
 
-/* The first is the default. Digests of settings have the names, not the places. */
+/* The first is the default. Digests of settings use the names, not the positions. */
 #define TR_LOSS_TABLE(X)                                                                                     \
     X(softmax_cross_entropy)                                                                                 \
     X(mean_squared_error)                                                                                    \
@@ -20,7 +20,7 @@
     X(triplet)                                                                                               \
     X(heads)
 
-/* TR_LOSS_<name>: its place in the list. */
+/* TR_LOSS_<name>: its position in the list. */
 #define TR_LOSS_PLACE(class) TR_LOSS_##class,
 enum { TR_LOSS_TABLE(TR_LOSS_PLACE) };
 #undef TR_LOSS_PLACE

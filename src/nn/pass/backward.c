@@ -1,4 +1,4 @@
-/* Backward of a pass: layers in reverse; a fusion with the call of its head, in place of that. */
+/* Backward of a pass: layers in reverse; a fusion runs with the call of its head, in place of that. */
 #include "nn/pass/internal.h"
 
 #include "base/fail.h"
@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-/* The tree sums of loss and correctness, behind the gradients of each node. */
+/* The tree sums of loss and correctness, after the gradients of each node. */
 static tr_status sum_metrics(tr_pass *pass, const struct tr_cut *cut, float *sums)
 {
     struct tr_op_sum_rows loss = {pass->loss_rows, sums, *cut};
@@ -21,7 +21,7 @@ static int source_of(const struct tr_pass *pass, int i, int k)
     return tr_model_source(pass->model, pass->model->layers[i].input[k]);
 }
 
-/* Sets call->dx: the gradient's own place for its first contribution, an addend for later ones. */
+/* Sets call->dx: the gradient's own memory for the first contribution, an addend for later ones. */
 static void aim_input_gradients(struct tr_pass *pass, int i, struct tr_layer_call *call)
 {
     const struct tr_layer *layer = &pass->model->layers[i];
@@ -34,8 +34,8 @@ static void aim_input_gradients(struct tr_pass *pass, int i, struct tr_layer_cal
     }
 }
 
-/* Whether the second of two contributions to the gradient of a layer's output is added where a fusion reads
-   it. */
+/* Whether the second of two contributions to the gradient of a layer's output is added by the fusion that
+   reads it. */
 static bool left_to_fusion(const struct tr_pass *pass, int source)
 {
     const struct tr_fusion *fusion = &pass->layer[source].fusion;
@@ -64,7 +64,8 @@ static tr_status add_contributions(struct tr_pass *pass, int i, const struct tr_
     return TR_OK;
 }
 
-/* The derivative of the gelu that layer `i` takes, where that was fused with what is before it; else NULL. */
+/* The derivative of the gelu that layer `i` takes, where the gelu was fused with layers before it; else
+   NULL. */
 static const float *derivative_of_input(const struct tr_pass *pass, int i)
 {
     const struct tr_layer_class *class = pass->model->layers[i].class;
@@ -86,7 +87,7 @@ static tr_status run_backward(struct tr_pass *pass, const struct tr_pass_batch *
         pass_extend_call(pass, fusion, &tail, call);
         if (pass->model->layers[fusion->end].relu.left_to_consumer) tail.activation = TR_ACT_NONE;
         tail.more = pass->layer[fusion->end].more;
-        /* The layer that adds comes before the head, as it would alone. */
+        /* The layer that adds runs before the head, as it would without a fusion. */
         if (fusion->sum >= 0) {
             pass_fill_call(pass, batch, parameters, NULL, fusion->sum, &sum);
             aim_input_gradients(pass, fusion->sum, &sum);
@@ -137,7 +138,7 @@ tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, con
         call.example_cut = &example_cut;
         call.cut = &cut;
         call.apart = pass->apart && pass->apart[i];
-        /* What is formed for nothing lies behind each other, a node's behind that of the one before. */
+        /* Discarded gradients have consecutive memory, each node's after that of the node before. */
         struct tr_cut waste = *call.cut, waste_of_examples = example_cut;
         waste.stride = waste_of_examples.stride = pass_waste_bytes(model, i) / (int64_t)sizeof(float);
         if (waste.stride > 0) {

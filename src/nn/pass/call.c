@@ -1,4 +1,4 @@
-/* What one call of a layer, or of a fusion, works on, and how it is timed. */
+/* The arguments of a call of a layer or fusion, and its timing. */
 #include "nn/pass/internal.h"
 
 #include "base/numbers/rng.h"
@@ -7,8 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* Weights that are shared with a layer of another range are a copy, and what is added to their gradient stays
-   with the borrower until it is taken there. */
+/* Weights shared with a layer of another range are a copy; the contribution to their gradient stays with
+   the borrower until it is read there. */
 static struct tr_layer_borrowed borrowed_by(const struct tr_pass *pass, int i, const float *parameters)
 {
     const struct tr_model *model = pass->model;

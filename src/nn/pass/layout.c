@@ -1,11 +1,11 @@
 /* Memory of a pass: one planned block, laid out by the lifetimes of a step.
  *
- * Events of a step with n layers: layer i runs forward at i, the loss at n, layer i backward at 2n - i. The
- * input is written at -1. A fusion (nn/fusion.h) runs at the last event of its layers, and what is between
- * them has no memory; only where outputs are observed its layers run one by one. Of a range, the entry is
- * written at -1, the exit is sent and its gradient received at n; the entry's gradient has memory of its own,
- * since it may be on its way while the next rows come in. A layer that is computed again (recompute.c) has
- * memory twice: until forward has gone on, and from the event on before which it runs again.
+ * Events of a step with n layers: layer i runs forward at i, the loss at n, layer i backward at 2n - i.
+ * The input is written at -1. A fusion (nn/fusion.h) runs at the last event of its layers, and tensors
+ * between them have no memory; only where outputs are observed do its layers run one by one. In a range,
+ * the entry is written at -1, and the exit is sent and its gradient received at n. The entry's gradient
+ * has separate memory, since it may be being sent while the next rows arrive. A layer that is computed
+ * again (recompute.c) has memory twice: during forward, and from the event before which it runs again.
  */
 #include "nn/pass/internal.h"
 
@@ -16,9 +16,9 @@
 
 #include <assert.h>
 
-/* What one planned buffer belongs to. */
+/* The owner of a planned buffer. */
 struct claim {
-    void **place, **also; /* also: a second place in the same memory, or NULL */
+    void **place, **also; /* also: a second pointer to the same memory, or NULL */
     struct tr_interval interval;
 };
 
@@ -53,7 +53,7 @@ static int last_backward(const struct tr_pass *pass, int layer)
     return backward_event(pass->model, pass->layer[layer].fusion.head);
 }
 
-/* Marks the layers through which a gradient must flow: those with parameters at or below them. */
+/* Marks the layers through which a gradient must flow: those with parameters, and all layers after them. */
 static void mark_gradients(struct tr_pass *pass)
 {
     for (int i = 0; i < pass->model->layer_count; i++) {
@@ -66,28 +66,28 @@ static void mark_gradients(struct tr_pass *pass)
     }
 }
 
-/* Finds the fusions; all layers of one are within the range. */
+/* Finds the fusions whose layers are all within the range. */
 static void find_fusions(struct tr_pass *pass, const tr_device *device)
 {
     const int end = pass->limits.end_layer;
     for (int i = pass->limits.first_layer; i < end;) {
         struct tr_fusion found = {i, i, -1, 0};
         if (pass->limits.training) found = tr_fusion_at(pass->model, device ? device->class : NULL, i, end);
-        /* Where no gradient flows through the head, backward of the others is theirs. */
+        /* Where no gradient flows through the head, backward of the other layers runs separately. */
         for (int k = i; k <= found.end && !pass->layer[i].wants; k++)
             if (pass->layer[k].wants) found = (struct tr_fusion){i, i, -1, 0};
         for (; i <= found.end; i++) pass->layer[i].fusion = found;
     }
 }
 
-/* The event before which a group runs again; that of its forward if nobody needs that. */
+/* The event before which a group runs again; that of its forward if no layer needs it. */
 static int again_event(const struct tr_pass *pass, int group)
 {
     const int trigger = pass->group[group].trigger;
     return trigger < 0 ? pass->group[group].first : backward_event(pass->model, trigger);
 }
 
-/* Likewise of a layer that is computed again. */
+/* The same for a layer that is computed again. */
 static int again_of(const struct tr_pass *pass, int i)
 {
     return again_event(pass, pass->layer[i].group);
@@ -148,8 +148,8 @@ static bool ends_fusion(const struct tr_pass *pass, int i)
     return tr_fusion_joins(&pass->layer[i].fusion) && pass->layer[i].fusion.end == i;
 }
 
-/* The end of the fusion whose gradient, in its memory, becomes that of the layer before it, `source`: if it
-   writes dx where dy is and is the only one that takes the layer's output. -1: none. */
+/* The end of the fusion that turns its gradient, in place, into that of the layer before it, `source`: it
+   writes dx in place of dy and is the only one that takes the layer's output. -1: none. */
 static int gradient_replaced(const struct tr_pass *pass, int source)
 {
     const struct tr_model *model = pass->model;
@@ -191,7 +191,7 @@ static int64_t buffer_bytes(const struct tr_pass *pass, const struct tr_layer *l
     return units * buffer->bytes + buffer->fixed;
 }
 
-/* What a layer that is computed again makes, twice. */
+/* Claims the data of a layer that is computed again, twice. */
 static void claim_again(struct tr_pass *pass, struct plan *plan, int i)
 {
     const struct tr_layer *layer = &pass->model->layers[i];
@@ -231,9 +231,9 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
         const struct tr_buffer *buffer = &layer->buffer[k];
         if (buffer->backward_only && !(limits->training && pass->layer[i].wants)) continue;
         if (buffer->fused_only && !ends_fusion(pass, i)) continue;
-        if (again && !buffer->backward_only) continue; /* it has those already */
+        if (again && !buffer->backward_only) continue; /* it has been given those */
         const bool stays = limits->training && !buffer->forward_only;
-        /* What comes from a layer behind the range may come once forward is done. */
+        /* The contribution of a layer after the range may arrive once forward is complete. */
         claim(plan, &pass->layer[i].buffer[k], buffer_bytes(pass, layer, k),
               buffer->from >= limits->end_layer ? model->layer_count
               : buffer->from > 0                ? backward_event(model, buffer->from)
@@ -245,8 +245,8 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
     const int64_t waste = pass_waste_bytes(model, i);
     if (waste > 0) claim(plan, &pass->layer[i].waste, limits->microbatches * waste, backward, last);
     claim_gradient(pass, plan, i);
-    /* Room for a second contribution to an input's gradient, added when both are there, or, at the end of a
-       fusion, when that runs. */
+    /* Room for a second contribution to an input's gradient. It is added when both are computed or, at the
+       end of a fusion, when that runs. */
     for (int k = 0; k < layer->input_count; k++) {
         int source = tr_model_source(model, layer->input[k]);
         if (source >= 0 && pass->layer[source].wants && tr_model_consumers(model, source) > 1)
@@ -258,8 +258,8 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
     }
 }
 
-/* Gradients of shared parameters, microbatch by microbatch: their sum, from the first in backward to the
-   last, and what a later one adds. */
+/* Gradients of shared parameters, microbatch by microbatch: their sum, from the first layer in backward to
+   the last, and a later layer's contribution. */
 static void claim_shared(struct tr_pass *pass, struct plan *plan, int i)
 {
     const struct tr_model *model = pass->model;
@@ -273,7 +273,7 @@ static void claim_shared(struct tr_pass *pass, struct plan *plan, int i)
         claim(plan, &pass->layer[i].own, bytes, backward, last);
 }
 
-/* What a borrower leaves for a lender elsewhere may be on its way while the next rows come in. */
+/* A borrower's contribution for a lender elsewhere may be being sent while the next rows arrive. */
 static void claim_leaves(struct tr_pass *pass, struct plan *plan, int i)
 {
     const struct tr_model *model = pass->model;
@@ -325,7 +325,8 @@ static void claim_ends(struct tr_pass *pass, struct plan *plan)
     claim(plan, &pass->correct_rows, compared * (int64_t)sizeof(float), model->layer_count, end);
 }
 
-/* Gives every claim its place in the block of `total` bytes; no place is claimed twice. */
+/* Gives every claim its place in the block of `total` bytes; claims that live at the same time do not
+   overlap. */
 static void settle(const struct plan *plan, const struct tr_interval *interval, void *memory, size_t total)
 {
     for (size_t i = 0; i < plan->count; i++) {
@@ -338,8 +339,8 @@ static void settle(const struct plan *plan, const struct tr_interval *interval, 
 }
 
 #ifndef NDEBUG
-/* What running relies on: what a layer that runs writes and reads has memory, and what no one reads has none.
- */
+/* What running relies on: tensors that a layer reads or writes have memory, and tensors that none reads
+   have none. */
 static bool is_settled(const struct tr_pass *pass, int i)
 {
     const struct tr_model *model = pass->model;
@@ -366,7 +367,7 @@ void pass_load_set(struct tr_pass *pass, int i, int set)
         if (at->set[set].buffer[k]) at->buffer[k] = at->set[set].buffer[k];
 }
 
-/* Claims for the layers that are chosen to be computed again, as intervals. */
+/* Claims for the layers that are computed again, as intervals. */
 static tr_status measure(struct tr_pass *pass, struct plan *plan, struct tr_interval *intervals,
                          size_t *bytes)
 {
@@ -381,11 +382,11 @@ static tr_status measure(struct tr_pass *pass, struct plan *plan, struct tr_inte
     return tr_plan(intervals, plan->count, bytes);
 }
 
-/* Parts of what forward leaves that a group may have, of which the one that takes the least memory is chosen;
-   the last stands for groups as small as can be. */
+/* Sizes of groups to try, as parts of the bytes that forward leaves; the one that takes the least memory
+   is chosen. The last one stands for groups as small as possible. */
 static const int64_t shares[] = {2, 3, 4, 6, 8, 12, 16, 24, 1 << 20};
 
-/* Whatever is chosen, the bits are the same. */
+/* The choice does not change the bits. */
 static tr_status choose_groups(struct tr_pass *pass, struct plan *plan, struct tr_interval *intervals)
 {
     const struct tr_model *model = pass->model;
@@ -394,7 +395,7 @@ static tr_status choose_groups(struct tr_pass *pass, struct plan *plan, struct t
     const int cuts = tr_model_cuts(model, cut);
     int64_t all = pass_recompute_in_pieces(pass, cut, cuts, INT64_MAX), best = 0;
     size_t least, bytes;
-    pass_recompute_named(pass); /* none is named: without any, to compare with */
+    pass_recompute_named(pass); /* none is named: no groups, for comparison */
     tr_status status = measure(pass, plan, intervals, &least);
     for (size_t n = 0; n < sizeof shares / sizeof *shares && status == TR_OK; n++) {
         const int64_t size = all / shares[n] + 1;

@@ -1,5 +1,5 @@
-/* Making and releasing a pass: its block of memory (layout.c), and what lies beside that: the weights of the
- * classes, the tokens of images, outputs that only an observer sees.
+/* Making and releasing a pass: its block of memory (layout.c), and its other memory: the weights of the
+ * classes, the tokens of images, outputs for an observer.
  */
 #include "nn/pass/internal.h"
 
@@ -10,7 +10,7 @@
 
 #include <assert.h>
 
-/* Where an output for an observer may begin, in bytes. */
+/* Alignment of an output for an observer, in bytes. */
 #define OUTPUT_GRAIN 64
 
 static tr_status allocate_tables(struct tr_pass *pass)
@@ -40,7 +40,7 @@ static void fill_head(struct tr_pass *pass, tr_device *device, const struct tr_m
     tr_pass_arena(model, limits->first_layer, pass->limits.end_layer, &pass->arena_begin, &pass->arena_end);
 }
 
-/* The weights of the classes, or the quantiles, stay the same in all runs, in memory of their own. */
+/* The weights of the classes, or the quantiles, are the same in all runs, and have separate memory. */
 static tr_status make_weights(struct tr_pass *pass)
 {
     const struct tr_model *model = pass->model;
@@ -62,7 +62,7 @@ static tr_status make_weights(struct tr_pass *pass)
     return status;
 }
 
-/* Where the tokens of each example begin, which never changes. */
+/* Writes where the tokens of each example begin, which never changes. */
 static tr_status place_tokens(struct tr_pass *pass, struct pass_length *length)
 {
     const int64_t each = length->tokens, examples = pass->limits.examples;
@@ -83,7 +83,7 @@ static tr_status place_tokens(struct tr_pass *pass, struct pass_length *length)
     return status == TR_OK ? finished : status;
 }
 
-/* One entry for each number of tokens that layers take or give. */
+/* An entry for each number of tokens that layers take or give. */
 static tr_status place_lengths(struct tr_pass *pass)
 {
     const struct tr_model *model = pass->model;
@@ -152,7 +152,7 @@ tr_status tr_pass_recomputed(const tr_device *device, const struct tr_model *mod
     return status;
 }
 
-/* Bytes that the output of a layer within a fusion takes, rounded up. */
+/* Bytes of a layer's output within a fusion, rounded up. */
 static int64_t spare_bytes(const struct tr_pass *pass, int i)
 {
     int64_t bytes = pass_output_bytes(&pass->limits, &pass->model->layers[i]);

@@ -4,9 +4,9 @@
  * block by lifetime. A pass allocates nothing afterwards. One process may hold several passes (training and
  * evaluation; one per microbatch in flight in a pipeline).
  *
- * A pass may be over a range of the layers that cuts (nn/cut.h) allow. It then begins with the activations of
- * the layer before it, and hands over their gradient, at its entry; it ends with activations for the layer
- * behind it, and takes their gradient, at its exit. Passes over all ranges in turn give the bits of one pass.
+ * A pass may be over a range of layers between cuts (nn/cut.h). At its entry it then takes the activations
+ * of the layer before it and gives back their gradient; at its exit it gives activations for the layer
+ * after it and takes back their gradient. Passes over all ranges in turn give the bits of a single pass.
  */
 #ifndef TR_NN_PASS_H
 #define TR_NN_PASS_H
@@ -21,7 +21,7 @@ struct tr_pass_limits {
     int64_t examples;     /* largest number of examples */
     int64_t tokens;       /* largest number of tokens in all, 0 without sequences */
     int32_t microbatches; /* largest number of microbatches */
-    /* The layers [first_layer, end_layer) only; both 0: all of them. */
+    /* Only the layers [first_layer, end_layer); both 0: all layers. */
     int first_layer, end_layer;
 };
 
@@ -31,7 +31,7 @@ tr_status tr_pass_create(tr_device *device, const struct tr_model *model, const 
                          tr_pass **out);
 void tr_pass_destroy(tr_pass **pass);
 
-/* Bytes of device memory that a pass would take on a device; NULL: on one that has all operations. */
+/* Bytes of device memory of a pass on a device; NULL: on one that has all operations. */
 tr_status tr_pass_memory(const tr_device *device, const struct tr_model *model,
                          const struct tr_pass_limits *limits, size_t *bytes);
 
@@ -39,9 +39,9 @@ tr_status tr_pass_memory(const tr_device *device, const struct tr_model *model,
 tr_status tr_pass_recomputed(const tr_device *device, const struct tr_model *model,
                              const struct tr_pass_limits *limits, bool *again);
 
-/* Where the input of the next run goes: floats [examples][input], or tokens [tokens] with offsets [examples +
-   1]. Device memory, owned by the pass; NULL where the model has no such input. With a range that begins
-   behind layer 0 there are offsets only. */
+/* Where the input of the next run goes: floats [examples][input], or tokens [tokens] with offsets
+   [examples + 1]. Device memory, owned by the pass; NULL where the model has no such input. With a range
+   that begins after layer 0 there are only offsets. */
 float *tr_pass_input(tr_pass *pass);
 int32_t *tr_pass_token(tr_pass *pass);
 int32_t *tr_pass_offset(tr_pass *pass);
@@ -50,32 +50,32 @@ int32_t *tr_pass_offset(tr_pass *pass);
 int32_t *tr_pass_label(tr_pass *pass);
 float *tr_pass_target(tr_pass *pass);
 
-/* The values that passes over ranges exchange: `values` and `gradient` are [rows][width], device memory owned
-   by the pass. `gradient` is NULL where none flows (nothing below learns, or no training), all is 0 at the
-   ends of the network. */
+/* The values that passes over ranges exchange: `values` and `gradient` are [rows][width], device memory
+   owned by the pass. `gradient` is NULL where none flows (no layer before learns, or no training); all
+   members are 0 at the ends of the network. */
 struct tr_pass_port {
     float *values, *gradient;
     int64_t width;
     bool sequence; /* a row for each token, else for each example */
 };
-/* Values are written before forward, the gradient is there after backward and stays as it is until the next
-   backward. */
+/* The caller writes the values before forward; the gradient is valid from backward to the next backward. */
 struct tr_pass_port tr_pass_entry(const tr_pass *pass);
-/* Values are there after forward and until backward; the gradient is written in between. */
+/* Values are valid from forward to backward; the caller writes the gradient in between. */
 struct tr_pass_port tr_pass_exit(const tr_pass *pass);
-/* Weights that layers on both sides of a range's end share (weight tying): one side has the parameter, the
-   other computes with a copy of it and hands back what it adds to the gradient, for each microbatch. */
+/* Weights shared by layers on both sides of a range's end (weight tying): one side has the parameter; the
+   other computes with a copy and gives back its contribution to the gradient, for each microbatch. */
 struct tr_pass_tie {
-    int lender, borrower; /* layers: the one whose first parameter it is, and the one that uses it as well */
-    bool lends;           /* the range has the lender; else the borrower */
+    int lender, borrower; /* layers: the owner of the parameter, which is its first, and the other layer
+                             that uses it */
+    bool lends;           /* the range contains the lender; else the borrower */
     int64_t floats;       /* of the parameter */
-    float *leaves; /* [microbatches][floats], device memory of the pass. Of the borrower they are there after
-                      backward until the next one; of the lender they are written between forward and
-                      backward. NULL without training */
+    float *leaves;        /* [microbatches][floats], device memory of the pass. For the borrower, valid from
+                             backward to the next one; for the lender, the caller writes them between forward and
+                             backward. NULL without training */
 };
-/* Tie number `index` of a pass in *out; false beyond the last. */
+/* The tie number `index` of a pass in *out; false beyond the last. */
 bool tr_pass_tie(const tr_pass *pass, int index, struct tr_pass_tie *out);
-/* Sets where the pass finds a borrower's copy: device memory, borrowed until it is set again. */
+/* Sets the borrower's copy: device memory, borrowed until it is set again. */
 void tr_pass_lend(tr_pass *pass, int borrower, const float *parameter);
 
 /* The floats [*begin, *end) of a whole arena that hold the parameters of a range of layers. */
@@ -86,7 +86,7 @@ void tr_pass_arena(const struct tr_model *model, int first_layer, int end_layer,
 struct tr_pass_batch {
     int64_t examples, tokens;
     int64_t global_examples;     /* size of the global batch: scales the loss */
-    int64_t global_labels;       /* of tokens in the global batch: scales a loss of tokens; else not read */
+    int64_t global_labels;       /* of tokens in the global batch: scales a loss of tokens; else ignored */
     uint32_t first_example;      /* number of the first example in the global batch */
     int32_t microbatches, nodes; /* training only, else 0 */
     const int64_t *example_row;  /* [microbatches + 1]: first example of each, from 0 */
@@ -96,13 +96,11 @@ struct tr_pass_batch {
     struct tr_step_scalars *scalars; /* device memory */
 };
 
-/* Makes a host side for what crosses at a port of passes within `limits`; nothing happens at the ends of the
-   network. Released with tr_staging_release(), before the pass. */
+/* Makes a host side for the tensor at a port of passes within `limits`; does nothing at the ends of the
+   network. Release with tr_staging_release(), before the pass. */
 tr_status tr_pass_stage(tr_device *device, const struct tr_pass_port *port, float *memory,
                         const struct tr_pass_limits *limits, struct tr_staging *out);
-/* Floats of the rows of a run where they come into a pass and where they go out; 0 at the ends of the
- * network.
- */
+/* Floats that a run's rows have at the pass's entry and exit; 0 at the ends of the network. */
 int64_t tr_pass_entry_floats(const tr_pass *pass, const struct tr_pass_batch *batch);
 int64_t tr_pass_exit_floats(const tr_pass *pass, const struct tr_pass_batch *batch);
 
@@ -114,22 +112,23 @@ tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, cons
 /* The network's output [examples or tokens][output] of the last forward, or the values at the exit; device
    memory, valid until the next forward or backward. */
 const float *tr_pass_output(const tr_pass *pass);
-/* For a pass that is not for training and over all layers: forward for the tokens behind past->rows first
-   ones of one example, which the batch has alone. past->memory [layers] holds what the classes' memory() asks
-   for with past->longest tokens (device memory, NULL where 0), and what earlier calls left there. The output
-   is that of these tokens, with the bits that tr_pass_forward() of the whole example would give. Only where
-   tr_model_extends(). */
+/* For a pass over all layers that is not for training: forward for the tokens after the first past->rows
+   ones of an example, the only one of the batch. past->memory [layers] has the sizes of the classes'
+   memory() for past->longest tokens (device memory, NULL where 0), and holds the results of earlier calls.
+   The output is that of these tokens, with the bits that tr_pass_forward() of the whole example would
+   give. Only where tr_model_extends(). */
 tr_status tr_pass_extend(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
                          const struct tr_layer_past *past);
-/* Whether all layers can go on where they stopped, so that tr_pass_extend() may be used. */
+/* Whether all layers can continue a sequence, so that tr_pass_extend() may be used. */
 bool tr_model_extends(const struct tr_model *model);
-/* Enqueues the loss of the last forward, plain unless in training; per-example loss and correctness are then
-   in tr_pass_loss_rows() / tr_pass_correct_rows(), those of each token where the output is a sequence: in
-   training times global_examples / global_labels, so that their sums over the batch divided by its examples
-   are means over its labels. Only where the range ends with the network. */
+/* Enqueues the loss of the last forward; smoothing and weights apply only in training. Per-example loss
+   and correctness are then in tr_pass_loss_rows() / tr_pass_correct_rows(), or those of each token where
+   the output is a sequence. In training these are multiplied by global_examples / global_labels, so that
+   their sums over the batch divided by its examples are means over its labels. Only where the range ends
+   with the network. */
 tr_status tr_pass_loss(tr_pass *pass, const struct tr_pass_batch *batch);
-/* Sets where the loss of training finds the scores of a teacher [examples][output] for the next runs: device
-   memory, borrowed until it is set again. Where the loss has a teacher it must be set. */
+/* Sets the scores of a teacher [examples][output] for the loss of the next training runs: device memory,
+   borrowed until it is set again. Required where the loss has a teacher. */
 void tr_pass_teach(tr_pass *pass, const float *scores);
 const float *tr_pass_loss_rows(const tr_pass *pass);
 const float *tr_pass_correct_rows(const tr_pass *pass);
@@ -141,34 +140,35 @@ const float *tr_pass_correct_rows(const tr_pass *pass);
 tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
                            float *gradients, int64_t stride);
 
-/* Called after each layer of a backward pass, from the last one down. What it enqueued writes the last of the
-   gradients of the parameters of `layer` and reads these parameters for the last time; those of the layers
-   behind it came before. A failure ends the pass. */
+/* Called after each layer of a backward pass, from the last one down. The work enqueued by then completes
+   the gradients of the parameters of `layer` and reads these parameters for the last time; the same holds
+   for all later layers. A failure ends the pass. */
 typedef tr_status (*tr_pass_listener)(void *user, int layer);
 /* Sets or, with NULL, removes the listener. */
 void tr_pass_listen(tr_pass *pass, tr_pass_listener listener, void *user);
 
-/* Called after each layer, or fusion of layers, of a forward and of a backward pass, so that what else is
-   under way may move on. A failure ends the pass. */
+/* Called after each layer, or fusion of layers, of a forward and of a backward pass, so that other work
+   can make progress. A failure ends the pass. */
 typedef tr_status (*tr_pass_companion)(void *user);
 /* Sets or, with NULL, removes the companion. */
 void tr_pass_accompany(tr_pass *pass, tr_pass_companion companion, void *user);
 
-/* Called after backward of a layer whose first parameter's gradient is formed elsewhere, with what it is
-   formed of: x [examples][in] and dy [examples][out], device memory, valid for the call. A failure ends the
+/* Called after backward of a layer whose first parameter's gradient is computed elsewhere, with its
+   factors: x [examples][in] and dy [examples][out], device memory, valid for the call. A failure ends the
    pass. */
 typedef tr_status (*tr_pass_taker)(void *user, int layer, const float *x, const float *dy,
                                    const struct tr_pass_batch *batch);
-/* Sets for which layers that is so, [layers], borrowed until it is set again; NULL: for none. Only layers
-   whose class has `factors` and whose rows are examples. The places of these gradients are not written. */
+/* Sets the layers for which this holds, [layers], borrowed until it is set again; NULL: none. Only for
+   layers whose class has `factors` and whose rows are examples. The memory of these gradients is not
+   written. */
 void tr_pass_leave_apart(tr_pass *pass, const bool *apart, tr_pass_taker taker, void *user);
 
-/* Called after each layer of a forward pass with its output, `count` floats of device memory, valid for the
-   call; a failure ends the pass. Observed layers run one by one, and observing a pass that trains
-   takes memory of its own, from the first time on. */
+/* Called after each layer of a forward pass with its output, `count` floats of device memory, valid for
+   the call; a failure ends the pass. Observed layers run one by one. Observing a training pass takes
+   additional memory, from the first time on. */
 typedef tr_status (*tr_pass_observer)(void *user, const struct tr_layer *layer, const float *output,
                                       int64_t count);
-/* Sets or, with NULL, removes the observer. For finding a value that is not finite, for histograms. */
+/* Sets or, with NULL, removes the observer; used to find values that are not finite, and for histograms. */
 void tr_pass_observe(tr_pass *pass, tr_pass_observer observer, void *user);
 
 #endif

@@ -1,5 +1,5 @@
-/* What those who run a pass see of it: where its inputs and outputs lie, what crosses the ends of its range,
- * which parameters are its own, and who hears of what it does.
+/* The interface of a pass to those who run it: its inputs and outputs, the tensors at the ends of its
+ * range, the range of its parameters, and who is notified.
  */
 #include "nn/pass/internal.h"
 

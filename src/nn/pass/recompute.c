@@ -1,29 +1,29 @@
-/* Which layers of a pass are computed again in backward, so that what they make in forward need not stay
- * (Chen et al. 2016). Groups of neighbouring layers are: nothing of them outlives forward, and right before
- * the first layer whose backward reads something of the group, its layers run forward once more. The bits are
- * the same: operations are exact, masks are functions of the step, and statistics of a batch are written
- * again to where they are.
+/* Which layers of a pass are computed again in backward, so that the data of their forward need not be
+ * kept (Chen et al. 2016). They form groups of neighbouring layers. None of a group's data outlives
+ * forward, and directly before the first layer whose backward reads data of the group, its layers run
+ * forward again. The bits are the same: operations are exact, masks are functions of the step, and
+ * statistics of a batch are overwritten with the same values.
  *
- * Invariant: fusions are within a group or outside of all.
+ * Invariant: a fusion lies entirely within a group or outside of all groups.
  */
 #include "nn/pass/internal.h"
 
 #include "base/fail.h"
 #include "nn/cut.h"
 
-/* The layer whose backward runs a layer's, with its fusion. */
+/* The layer whose backward runs that of a layer, with its fusion. */
 static int head_of(const struct tr_pass *pass, int i)
 {
     return pass->layer[i].fusion.head;
 }
 
-/* Whether backward of a layer reads its inputs, or what a fusion before it has left. */
+/* Whether backward of a layer reads its inputs, or data that a fusion before it left. */
 static bool reads_input(const struct tr_layer *layer)
 {
     return layer->keeps_input || layer->class->fusing.applies_gelu_gradient;
 }
 
-/* A fusion of which a part would be kept is kept. */
+/* A fusion is kept if any part of it would be kept. */
 static void keep_split_fusions(struct tr_pass *pass)
 {
     for (int i = pass->limits.first_layer; i < pass->limits.end_layer; i++) {
@@ -34,8 +34,8 @@ static void keep_split_fusions(struct tr_pass *pass)
     }
 }
 
-/* The layer before whose backward the group has to be there, -1 if none reads it. Groups behind it are done.
- */
+/* The layer before whose backward the group must run again, -1 if none reads it. Groups after it are
+   finished. */
 static int find_trigger(const struct tr_pass *pass, int first, int end)
 {
     const struct tr_model *model = pass->model;
@@ -60,7 +60,7 @@ static int find_trigger(const struct tr_pass *pass, int first, int end)
     return trigger;
 }
 
-/* From the last to the first, so that those that a group feeds are known; group 0 is the last one. */
+/* From the last to the first, so that the groups that depend on one are known; group 0 is the last one. */
 static void form_groups(struct tr_pass *pass)
 {
     pass->group_count = 0;
@@ -89,7 +89,7 @@ void pass_recompute_named(struct tr_pass *pass)
     form_groups(pass);
 }
 
-/* Bytes of a layer that forward leaves to backward, for all rows. */
+/* Bytes that a layer's forward leaves to backward, for all rows. */
 static int64_t weight_of(const struct tr_pass *pass, int i)
 {
     const struct tr_layer *layer = &pass->model->layers[i];
@@ -120,7 +120,7 @@ int64_t pass_recompute_in_pieces(struct tr_pass *pass, const int *cut, int cuts,
         begin = i + 1;
         bytes = 0;
     }
-    /* What comes last is needed at once where the network ends here; in a pipeline it waits. */
+    /* The last group is needed at once where the network ends here; in a pipeline it waits. */
     for (int k = begin; k < pass->limits.end_layer && !pass_is_last(pass); k++)
         pass->layer[k].again = k != pass->exit;
     keep_split_fusions(pass);
@@ -131,7 +131,7 @@ int64_t pass_recompute_in_pieces(struct tr_pass *pass, const int *cut, int cuts,
 tr_status pass_recompute_before(struct tr_pass *pass, const struct tr_pass_batch *batch, int layer,
                                 const float *parameters, float *gradients, int64_t stride)
 {
-    const tr_pass_observer observer = pass->observer; /* has seen them in forward */
+    const tr_pass_observer observer = pass->observer; /* it has seen them in forward */
     tr_status status = TR_OK;
     pass->observer = NULL;
     for (int g = pass->group_count - 1; g >= 0 && status == TR_OK; g--) {

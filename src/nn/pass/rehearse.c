@@ -1,5 +1,6 @@
-/* A pass on a device that lacks operations: all calls once, with operations that do nothing, so that the
- * missing one is named when the network is built and not in the middle of a step. */
+/* A pass on a device that lacks operations: runs all calls once, with operations that do nothing, so that
+ * a missing one is reported when the network is built and not in the middle of a step.
+ */
 #include "nn/pass/internal.h"
 
 #include "base/threads/timeline.h"
@@ -25,7 +26,7 @@ static bool has_all(const struct tr_device_class *class)
 #undef ASK
 }
 
-/* One example, of one token, is one microbatch. What they point to is never read. */
+/* One example with one token, as one microbatch. The memory is never read. */
 static tr_status run(struct tr_pass *pass)
 {
     const int64_t row[] = {0, 1};

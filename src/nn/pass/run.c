@@ -1,5 +1,5 @@
-/* Running a pass: forward in layer order, and the loss. A fusion runs with the call of its head in place of
- * its last layer; layer by layer where outputs are observed.
+/* Running a pass: forward in layer order, and the loss. A fusion runs with the call of its head in place
+ * of its last layer; where outputs are observed, layers run one by one.
  */
 #include "nn/pass/internal.h"
 
@@ -66,7 +66,7 @@ tr_status pass_run_forward(struct tr_pass *pass, const struct tr_pass_batch *bat
     return TR_OK;
 }
 
-/* The memory of layers that are computed again is that of forward. */
+/* Layers that are computed again use their memory for forward. */
 tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
                           float *gradients, int64_t stride)
 {
@@ -77,7 +77,7 @@ tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, cons
                             stride);
 }
 
-/* Losses of tokens as shares of the mean over an example, see tr_pass_loss(). */
+/* Scales losses of tokens to shares of the mean over an example, see tr_pass_loss(). */
 static tr_status weigh_tokens(tr_pass *pass, const struct tr_pass_batch *batch, int64_t labels)
 {
     float factor = (float)batch->global_examples / (float)labels;
@@ -98,7 +98,7 @@ tr_status tr_pass_loss(tr_pass *pass, const struct tr_pass_batch *batch)
     const struct tr_model *model = pass->model;
     assert(pass_is_last(pass));
     bool backward = pass->limits.training && pass->layer[pass->exit].wants, tokens = model->output.sequence;
-    /* A batch without labels has no loss and no gradient, whatever they are divided by. */
+    /* A batch without labels has no loss and no gradient, whatever the divisor. */
     int64_t labels = !tokens ? batch->global_examples : batch->global_labels > 0 ? batch->global_labels : 1;
     struct tr_loss_call call = {
         .device = pass->device,

@@ -1,9 +1,9 @@
 /* Gradients of parameters that several layers use.
  *
- * Each layer leaves what a microbatch adds to the gradient (a leaf), whatever the nodes of the pass are.
- * These are added microbatch by microbatch before anything goes into the tree: that of the last layer + that
- * of the one before it, and so on, to that of the layer which has the parameters. So the sum is the same
- * however microbatches are divided. Leaves lie one behind the other, each as the parameters lie in an arena.
+ * Each layer leaves a microbatch's contribution to the gradient (a leaf), whatever the nodes of the pass
+ * are. For each microbatch these are added before the reduction tree: from the last layer that uses the
+ * parameters, layer by layer, to their owner. So the sum is the same however microbatches are divided.
+ * Leaves are consecutive, each with the layout of the parameters in an arena.
  */
 #include "nn/pass/internal.h"
 
@@ -18,7 +18,7 @@ int pass_last_use(const struct tr_model *model, int owner)
     return last;
 }
 
-/* Floats from a parameter of the owner to the place of its first one. */
+/* Floats from the owner's first parameter to one of its parameters. */
 static int64_t place_of(const struct tr_model *model, const struct tr_layer *owner, int k)
 {
     return model->parameters[owner->slot[k]].offset - model->parameters[owner->slot[0]].offset;
@@ -54,8 +54,8 @@ void pass_begin_share(const struct tr_pass *pass, const struct tr_pass_batch *ba
     for (int k = 0; k < owner->slot_count; k++) call->gradient[k] = leaves + place_of(model, owner, k);
 }
 
-/* Node j of one parameter: the tree over its leaves, at `sum`, where partial sums take the places of leaves.
- */
+/* Node j of one parameter: the tree over its leaves, written to `sum`; partial sums are stored in place of
+   leaves. */
 static tr_status form_node(const struct tr_pass *pass, const struct tr_cut *cut, int32_t j, int64_t count,
                            int64_t step, float *sum, float *node)
 {

@@ -1,5 +1,5 @@
 /* attention: multi-head self-attention over the tokens of each example (Vaswani et al. 2017), with the
- * projections in front of it and behind it. An example costs its own tokens only.
+ * projections before and after it. The cost of an example depends only on its own tokens.
  */
 #include "nn/layers/product.h"
 #include "nn/layers/common.h"
@@ -17,7 +17,7 @@ struct options {
 };
 
 enum { WEIGHTS, OUTPUT_WEIGHTS, BIAS, OUTPUT_BIAS };
-/* PROJECTED holds queries, keys and values side by side; STATISTICS what shifts the scores of each head, then
+/* PROJECTED holds queries, keys and values side by side; STATISTICS the shift of each head's scores, then
    one over their sum; GRADIENTS those of PROJECTED, then those of ATTENDED. */
 enum { PROJECTED, ATTENDED, STATISTICS, GRADIENTS };
 
@@ -81,7 +81,7 @@ static const struct tr_option table[] = {
      "greatest number of tokens that `generate` shows the network; 0: no limit", .flags = TR_OPTION_QUIET},
 };
 
-/* Of queries, keys and values side by side. */
+/* Width of queries, keys and values side by side. */
 static int64_t kv_width(const struct options *options)
 {
     return options->width / options->heads * options->kv_heads;
@@ -201,7 +201,7 @@ static struct tr_attention describe(const struct tr_layer_call *call)
     };
 }
 
-/* Turns the queries and keys in `x`, or gradients of them back. */
+/* Rotates the queries and keys in `x`; or rotates their gradients back. */
 static tr_status turn(const struct tr_layer_call *call, float *x, bool inverse)
 {
     const struct options *options = call->layer->options;
@@ -239,7 +239,7 @@ static struct tr_layer_product output_of(const struct tr_layer *layer)
                                      has_output_bias(options) ? OUTPUT_BIAS : -1};
 }
 
-/* Queries, keys and values of the rows, turned to their places. */
+/* Queries, keys and values of the rows, rotated by their positions. */
 static tr_status project(const struct tr_layer_call *call, float *projected)
 {
     const struct tr_layer_product input = input_of(call->layer);
@@ -262,7 +262,7 @@ static tr_status forward(const struct tr_layer_call *call)
     return attend(call, &at);
 }
 
-/* What is remembered of each token is its query, key and value, as they were projected. */
+/* The memory of each token is its query, key and value, as projected. */
 static tr_status extend(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
@@ -277,7 +277,7 @@ static tr_status extend(const struct tr_layer_call *call)
     return attend(call, &at);
 }
 
-/* Where a token sees those behind it, they change what follows from it. */
+/* Not where a token sees later ones: these would change its output. */
 static bool extends(const struct tr_layer *layer)
 {
     return ((const struct options *)layer->options)->causal;

@@ -1,6 +1,7 @@
-/* bidirectional: two recurrent layers, of which one hears the tokens in the order of reading and the other
- * from the end (Schuster, Paliwal 1997); the outputs lie side by side. Each is a layer of its own class,
- * called here with its part of the memory and parameters. */
+/* bidirectional: two recurrent layers, one of which reads the tokens forward and the other backward
+ * (Schuster, Paliwal 1997); their outputs are concatenated. Each is a layer of its own class, called here
+ * with its part of the memory and parameters.
+ */
 #include "base/alloc.h"
 #include "nn/layers/common.h"
 #include "nn/layers/sequences/recurrent.h"
@@ -36,8 +37,8 @@ struct state {
     _Alignas(max_align_t) char options[DIRECTIONS][CELL_OPTIONS_SIZE];
 };
 
-/* Behind the buffers of both directions. REVERSED: the tokens from the end. OUTPUTS: that of each direction.
-   PASSING: gradients of these outputs, of the tokens from the end, and the latter in the order of reading. */
+/* After the buffers of both directions. REVERSED: the reversed tokens. OUTPUTS: that of each direction.
+   PASSING: the gradients of these outputs, of the reversed tokens, and the latter in reading order. */
 enum { REVERSED, OUTPUTS, PASSING = OUTPUTS + DIRECTIONS };
 
 static tr_status build_direction(struct tr_layer *layer, struct tr_builder *builder, int number)
@@ -50,7 +51,7 @@ static tr_status build_direction(struct tr_layer *layer, struct tr_builder *buil
     char *cell = state->options[number];
     assert(class->options_size <= CELL_OPTIONS_SIZE);
     TR_TRY(tr_options_defaults(class->options, class->option_count, cell));
-    *(struct tr_recurrent_options *)cell = options->recurrent; /* with which those of a cell begin */
+    *(struct tr_recurrent_options *)cell = options->recurrent; /* a cell's options begin with these */
     *own = (struct tr_layer){
         .class = class, .options = cell, .pace = layer->pace, .input_count = 1, .in = {layer->in[0]}};
     memcpy(own->where, layer->where, sizeof own->where);
@@ -108,7 +109,7 @@ static struct side side_of(const struct tr_layer_call *call, int number)
     };
 }
 
-/* The call of one direction's own layer. */
+/* The call of one direction's layer. */
 static struct tr_layer_call call_of(const struct tr_layer_call *call, int number)
 {
     const struct state *state = call->layer->state;

@@ -1,8 +1,8 @@
-/* cross_attention: attention with two inputs (Vaswani et al. 2017): queries are made of the first one, keys
- * and values of the tokens of the second, the memory, and each token sees all of these. Both have as many
- * tokens.
+/* cross_attention: attention with two inputs (Vaswani et al. 2017): queries are projections of the first,
+ * keys and values of the second, the memory. Each token sees the whole memory; both inputs have the same
+ * number of tokens.
  *
- * Queries, keys and values are brought side by side, as `attention` has them.
+ * Queries, keys and values are laid out side by side, as in `attention`.
  */
 #include "nn/layers/common.h"
 #include "nn/layers/product.h"
@@ -20,7 +20,7 @@ struct options {
 
 enum { WEIGHTS, MEMORY_WEIGHTS, OUTPUT_WEIGHTS, BIAS, MEMORY_BIAS, OUTPUT_BIAS };
 /* QUERIES and KEYS as the projections give them, keys with values; PROJECTED both side by side; STATISTICS
-   what shifts the scores of each head, then one over their sum; GRADIENTS those of PROJECTED, of ATTENDED, of
+   the shift of each head's scores, then one over their sum; GRADIENTS those of PROJECTED, of ATTENDED, of
    QUERIES and of KEYS. */
 enum { QUERIES, KEYS, PROJECTED, ATTENDED, STATISTICS, GRADIENTS };
 
@@ -50,7 +50,7 @@ static const struct tr_option table[] = {
 /* Numbers of a token. */
 struct sizes {
     int64_t in, memory; /* of the inputs */
-    int64_t query, key; /* of its queries; of its keys, and of its values */
+    int64_t query, key; /* of its queries; of its keys and, equally, its values */
 };
 
 static struct sizes sizes_of(const struct tr_layer *layer)

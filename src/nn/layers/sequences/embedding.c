@@ -7,7 +7,7 @@
 struct options {
     int64_t width, vocabulary;
     const tr_config *weights;
-    char *vectors; /* path; who trains reads it */
+    char *vectors; /* path; the training code reads it */
 };
 
 static const struct tr_option table[] = {
@@ -55,7 +55,7 @@ static tr_status forward(const struct tr_layer_call *call)
     return tr_device_embedding_forward(call->device, &op);
 }
 
-/* The leaf of microbatch `m` alone. */
+/* Computes the leaf of microbatch `m`. */
 static tr_status form_leaf(const struct tr_layer_call *call, int32_t m, float *leaf)
 {
     const struct options *options = call->layer->options;
@@ -73,8 +73,8 @@ static tr_status form_leaf(const struct tr_layer_call *call, int32_t m, float *l
     return tr_device_embedding_backward(call->device, &op);
 }
 
-/* Node j, of leaves that are what the layer that shares the vectors has left plus their own. Sums of the tree
-   wait in the places of leaves that were taken. */
+/* Node j. Its leaves are the shared contributions of the layer that shares the vectors plus its own.
+   Partial sums of the tree are stored in place of leaves that were used. */
 static tr_status form_shared_node(const struct tr_layer_call *call, int32_t j)
 {
     const struct options *options = call->layer->options;

@@ -1,5 +1,6 @@
-/* first: the vector of each sequence's first token, which in encoders like BERT stands for the whole text. It
- * is the last one of the sequence read from its end. */
+/* first: the vector of each sequence's first token, which in encoders like BERT represents the whole text.
+ * It is the last one of the reversed sequence.
+ */
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 

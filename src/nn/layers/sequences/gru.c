@@ -1,5 +1,7 @@
 /* gru: gated recurrent unit over the tokens of each example (Cho et al. 2014; the reset gate after the
- * product, as in PyTorch and cuDNN). Gate order r, z, n. An example costs its own tokens only. */
+ * product, as in PyTorch and cuDNN). Gate order r, z, n. The cost of an example depends only on its own
+ * tokens.
+ */
 #include "nn/layers/sequences/recurrent.h"
 #include "nn/layers/table.h"
 
@@ -73,7 +75,7 @@ static tr_status backward(const struct tr_layer_call *call)
     };
     TR_TRY(tr_device_gru_backward_weights(call->device, &recurrent));
     const struct tr_op_dense_backward_weights bias = {
-        .in = 0, /* the bias alone */
+        .in = 0, /* the bias only */
         .out = GATE_COUNT * options->recurrent.units,
         .x = call->x[0],
         .dy = dhidden,

@@ -1,5 +1,5 @@
 /* lstm: long short-term memory over the tokens of each example (Hochreiter, Schmidhuber 1997; with forget
-   gate, Gers et al. 2000). Gate order i, f, g, o. An example costs its own tokens only. */
+   gate, Gers et al. 2000). Gate order i, f, g, o. The cost of an example depends only on its own tokens. */
 #include "nn/layers/sequences/recurrent.h"
 #include "nn/layers/table.h"
 
@@ -25,7 +25,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     return tr_recurrent_build(layer, builder, &options->recurrent, GATE_COUNT, 1);
 }
 
-/* `before` [2][hidden]: the output and the cell that the rows go on from, or NULL. */
+/* `before` [2][hidden]: the output and the cell of the row before the first, or NULL. */
 static tr_status run_forward(const struct tr_layer_call *call, const float *before)
 {
     const struct options *options = call->layer->options;

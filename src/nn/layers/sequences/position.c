@@ -1,4 +1,4 @@
-/* position: adds to each token a learned vector for its place in the example (Gehring et al. 2017). */
+/* position: adds a learned vector for its position in the example to each token (Gehring et al. 2017). */
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 
@@ -43,7 +43,7 @@ static tr_status forward(const struct tr_layer_call *call)
     return tr_device_position_forward(call->device, &op);
 }
 
-/* As at the rows of the table from where the tokens before ended. */
+/* Uses the table's rows after those of the earlier tokens. */
 static tr_status extend(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;

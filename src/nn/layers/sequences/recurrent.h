@@ -1,5 +1,5 @@
-/* The common part of the recurrent layers (lstm, gru): the product of all tokens with the input weights,
- * which comes before the recurrence, its gradients, and the parameters.
+/* The common part of the recurrent layers (lstm, gru): the product of all tokens with the input weights
+ * before the recurrence, its gradients, and the parameters.
  */
 #ifndef TR_NN_LAYERS_RECURRENT_H
 #define TR_NN_LAYERS_RECURRENT_H
@@ -12,8 +12,8 @@ struct tr_recurrent_options {
     const tr_config *weights, *recurrent_weights, *bias; /* initializers; NULL for the defaults */
 };
 
-/* Rows of an option table for a struct that begins with a `struct tr_recurrent_options recurrent`: the first,
-   and the other names that mean the same in all layers. */
+/* Rows of an option table for a struct that begins with a `struct tr_recurrent_options recurrent`: the
+   first ones, and the alternative names that all layers accept. */
 #define TR_RECURRENT_UNITS(type)                                                                             \
     {                                                                                                        \
         "units", TR_OPTION_INT64, offsetof(type, recurrent.units), NULL, 1, 1 << 16, NULL,                   \
@@ -31,7 +31,7 @@ struct tr_recurrent_options {
    of the recurrence, [gates * units]. */
 enum { TR_RECURRENT_INPUT, TR_RECURRENT_HIDDEN, TR_RECURRENT_BIAS, TR_RECURRENT_HIDDEN_BIAS };
 
-/* Buffers, the first of the layer: gates [gates * units], what else a row leaves to backward [units], and the
+/* The layer's first buffers: gates [gates * units], further data of a row for backward [units], and the
    gradients of the gates before activation. */
 enum { TR_RECURRENT_GATES, TR_RECURRENT_STATE, TR_RECURRENT_GATE_GRADIENTS, TR_RECURRENT_BUFFERS };
 

@@ -1,6 +1,6 @@
-/* tokens: an image as a sequence, row by row: each place is a token, its channels are the token's vector.
-   With a convolution in front whose stride is its kernel these are the patches of a vision transformer
-   (Dosovitskiy et al. 2021). */
+/* tokens: an image as a sequence, row by row: each pixel is a token, and its channels are the token's
+   vector. After a convolution whose stride equals its kernel, the tokens are the patches of a vision
+   transformer (Dosovitskiy et al. 2021). */
 #include "nn/layers/table.h"
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)

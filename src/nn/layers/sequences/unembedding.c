@@ -1,5 +1,5 @@
-/* unembedding: a score for every token of the vocabulary, the inner product of the input with its vector in
-   an embedding: the output weights are the input weights (Press, Wolf 2017). */
+/* unembedding: a score for every token of the vocabulary, the inner product of the input with the token's
+   vector in an embedding: the output weights are the input weights (Press, Wolf 2017). */
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 
@@ -46,7 +46,7 @@ static tr_status forward(const struct tr_layer_call *call)
     return tr_device_dense_backward_data(call->device, &op);
 }
 
-/* What the table's gradient gets from microbatch `m`: the chain over its rows of dy x. */
+/* The contribution of microbatch `m` to the table's gradient: the chain over its rows of dy x. */
 static tr_status leave_leaf(const struct tr_layer_call *call, int32_t m)
 {
     int64_t vocabulary = call->layer->out.size[0], width = width_of(call->layer), first = call->cut->row[m];

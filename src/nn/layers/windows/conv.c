@@ -46,18 +46,18 @@ static const struct tr_option table[] = {
     TR_AFFINE_OPTIONS(struct options),
 };
 
-/* What a layer keeps beside its options. */
+/* What a layer stores beside its options. */
 struct state {
-    struct tr_sliding_window window; /* first, as of every layer that slides */
+    struct tr_sliding_window window; /* first, as in every layer with a window */
     bool winograd;
 };
 
-/* From here on Winograd's algorithm is faster on every instruction set, in passes of few examples too: below,
-   its transforms cost more than the products that it saves. Docs/kernels.md has the measurements. */
+/* From here on Winograd's algorithm is faster on every instruction set, also in passes of few examples;
+   below, its transforms cost more than the products that it saves. See docs/explanation/kernels.md. */
 #define LEAST_CHANNELS 16
 #define LEAST_OUTPUTS  6
 
-/* Decides by the model file and shapes alone, never by the machine: the choice decides about bits. */
+/* Chooses only by the model file and shapes, never by the machine, since the choice changes the bits. */
 static tr_status choose(struct tr_layer *layer, const struct options *options, struct state *state)
 {
     const struct tr_sliding_window *w = &state->window;
@@ -110,7 +110,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     TR_TRY(tr_layer_groups(options->groups, layer->in[0].size[2], options->filters));
     TR_TRY(choose(layer, options, state));
     int64_t taps = (int64_t)window->kernel_h * window->kernel_w;
-    int64_t channels = layer->in[0].size[2] / options->groups; /* that an output sees */
+    int64_t channels = layer->in[0].size[2] / options->groups; /* channels that an output sees */
     layer->out = (struct tr_shape){3, {window->out_h, window->out_w, options->filters}, false};
     layer->flops = 2 * taps * channels * tr_shape_count(&layer->out);
     struct tr_shape weights = {4, {window->kernel_h, window->kernel_w, channels, options->filters}, false};
@@ -118,8 +118,8 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
                            taps * (options->filters / options->groups));
 }
 
-/* A max pool after it needs nothing of its output but what the pool keeps, if the activation's gradient does
-   not. */
+/* A max pool after it needs nothing of its output but the pool's own data, provided that the activation's
+   gradient does not. */
 static bool fuses(const struct tr_layer *layer, const struct tr_device_class *device)
 {
     const struct options *options = layer->options;
@@ -178,7 +178,7 @@ static tr_status backward_weights(const struct tr_layer_call *call,
     return tr_device_conv_pool_backward_weights(call->device, &fused);
 }
 
-/* Both gradients of Winograd's algorithm take the same transformed gradients of the outputs. */
+/* In Winograd's algorithm both gradients use the same transformed gradients of the outputs. */
 static bool joins_gradients(const struct tr_layer_call *call)
 {
     const struct state *state = call->layer->state;

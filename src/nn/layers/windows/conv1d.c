@@ -1,6 +1,7 @@
-/* conv1d: convolution over the tokens of each example: every token sees its neighbours, and zeros where the
- * example ends. There are as many outputs as tokens; with a stride, which only sequences of one length can
- * have, one for every so many, and an example is computed as an image of one column. */
+/* conv1d: convolution over the tokens of each example: every token sees its neighbours, and zeros beyond
+ * the ends of the example. There are as many outputs as tokens. With a stride, which needs sequences of
+ * one length, there is one for every STRIDE tokens, and an example is computed as an image of one column.
+ */
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 
@@ -38,14 +39,14 @@ static int64_t in_of(const struct tr_layer *layer)
     return tr_shape_count(&layer->in[0]);
 }
 
-/* Where what an output sees cannot reach equally far both ways, it reaches one token further behind. */
+/* Where the window cannot be symmetric, it reaches one token further to the right. */
 static int64_t before_of(const struct options *options)
 {
     const int64_t reach = (options->kernel - 1) * options->dilation;
     return options->causal ? reach : reach / 2;
 }
 
-/* Of an example as an image of one column. */
+/* The same for an example as an image of one column. */
 static tr_status build_strided(struct tr_layer *layer, struct tr_builder *builder, int64_t seen)
 {
     const struct options *options = layer->options;
@@ -101,11 +102,11 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     const struct tr_shape weights = {3, {options->kernel, in / options->groups, options->filters}, false};
     TR_TRY(tr_affine_build(layer, builder, &options->affine, weights, options->filters, seen,
                            options->kernel * (options->filters / options->groups)));
-    layer->keeps_input = options->stride > 1; /* else the buffer has it */
+    layer->keeps_input = options->stride > 1; /* otherwise the buffer holds it */
     return TR_OK;
 }
 
-/* By groups of channels a token with its neighbours is an image of one column, which a kernel covers. */
+/* By groups of channels, a token with its neighbours is an image of one column that the kernel covers. */
 static struct tr_sliding_window window_of(const struct options *options)
 {
     const int32_t kernel = (int32_t)options->kernel;
@@ -252,7 +253,7 @@ static tr_status backward_weights(const struct tr_layer_call *call)
     return tr_device_grouped_conv_backward_weights(call->device, &by_groups);
 }
 
-/* To what unfolding has made. */
+/* Gradient of the unfolded input. */
 static tr_status backward_data(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;

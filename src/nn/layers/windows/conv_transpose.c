@@ -1,6 +1,6 @@
-/* conv_transpose: the transposed convolution, which makes images larger. Its forward pass is the input
- * gradient of a convolution from its output to its input, and its backward pass that convolution; they are
- * computed by the same operations.
+/* conv_transpose: the transposed convolution, which enlarges images. Its forward pass is the input
+ * gradient of a convolution from its output to its input, and its backward pass is that convolution; the
+ * same operations compute them.
  */
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
@@ -58,7 +58,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     TR_TRY(tr_shape_check(&layer->out, "output"));
     TR_TRY(tr_window_make(&options->window, &layer->out, window));
     int64_t taps = (int64_t)window->kernel_h * window->kernel_w, channels = in->size[2];
-    const int64_t filters = options->filters / options->groups; /* that see an input */
+    const int64_t filters = options->filters / options->groups; /* filters that see an input */
     layer->flops = 2 * taps * channels * filters * in->size[0] * in->size[1];
     layer->keeps_input = true;
     struct tr_initializer weights;

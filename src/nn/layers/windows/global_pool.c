@@ -1,5 +1,6 @@
-/* global_average_pool and global_max_pool: one vector for each image or sequence: the mean, or the greatest,
- * of each channel over all pixels or tokens. */
+/* global_average_pool and global_max_pool: one vector for each image or sequence: the mean or the maximum
+ * of each channel over all pixels or tokens.
+ */
 #include "nn/layers/table.h"
 
 static tr_status build(struct tr_layer *layer)
@@ -25,7 +26,7 @@ static tr_status build_max(struct tr_layer *layer, struct tr_builder *builder)
 {
     (void)builder;
     TR_TRY(build(layer));
-    /* Which pixel or token was taken. */
+    /* Which pixel or token was the maximum. */
     tr_layer_buffer(
         layer,
         (struct tr_buffer){TR_PER_EXAMPLE, tr_shape_count(&layer->out) * (int64_t)sizeof(int32_t), 0, false});

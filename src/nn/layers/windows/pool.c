@@ -25,7 +25,7 @@ static const struct tr_option table[] = {
      .help = "count the border as zeros: every mean is over the whole window, as with PyTorch's "
              "`count_include_pad`; otherwise over the part inside the image"},
 };
-enum { MAX_OPTIONS = TR_OPTION_COUNT(table) - 1 }; /* without the last */
+enum { MAX_OPTIONS = TR_OPTION_COUNT(table) - 1 }; /* without the last option */
 
 static tr_status build_window(struct tr_layer *layer)
 {
@@ -46,7 +46,7 @@ static tr_status build_max(struct tr_layer *layer, struct tr_builder *builder)
 {
     (void)builder;
     TR_TRY(build_window(layer));
-    /* Which tap was taken, a byte for each output. */
+    /* Which tap was the maximum, a byte for each output. */
     tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, tr_shape_count(&layer->out), 0, false});
     layer->keeps_output = true;
     return TR_OK;

@@ -1,8 +1,8 @@
-/* upsample: every pixel of an image several times, side by side and below each other (nearest neighbour).
+/* upsample: repeats every pixel of an image several times in both directions (nearest neighbour).
  *
- * Both directions are one more side-by-side placing of rows: of pixels within a line, then of lines within an
- * image. Backward adds up what the places of a pixel get: first the lines, from the upper one down, then the
- * pixels, from left to right.
+ * Both directions are a concatenation of rows: of pixels within a line, then of lines within an image.
+ * Backward adds the gradients of a pixel's copies: first over the lines, from the upper one down, then
+ * over the pixels, from left to right.
  */
 #include "nn/layers/table.h"
 
@@ -17,8 +17,7 @@ static const struct tr_option table[] = {
      "repetitions of each row and each column"},
 };
 
-/* The image whose pixels have been repeated along the lines alone; in backward, parts that are to be added.
- */
+/* The image whose pixels were repeated along the lines only; in backward, parts to be added. */
 enum buffers { WIDENED, PARTS };
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
@@ -42,7 +41,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     return TR_OK;
 }
 
-/* Each of `rows` rows of `width` numbers `times` times. */
+/* Repeats each of `rows` rows of `width` numbers `times` times. */
 static tr_status repeat(tr_device *device, int64_t rows, int64_t width, int32_t times, const float *x,
                         float *y)
 {
