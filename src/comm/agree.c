@@ -24,7 +24,8 @@ static tr_status parse(const char *text, int64_t length, int rank, struct said *
     return TR_OK;
 }
 
-/* Where two values begin to differ, less some context, so that long ones show what matters. */
+/* Where two values begin to differ, less some context, so that messages show the relevant part of long
+   values. */
 static size_t shown_from(const char *a, const char *b)
 {
     size_t same = 0;

@@ -7,8 +7,9 @@
 #include <assert.h>
 #include <string.h>
 
-/* From here on, a broadcast deals out shards and gathers them: each rank sends the data about twice instead
- * of log2(size) times. */
+/* From this size on, a broadcast distributes shards and then gathers them: each rank sends the data about
+ * twice instead of log2(size) times.
+ */
 #define SCATTER_BYTES (256 << 10)
 
 /* ---- barrier: in round k each rank hears of 2^k ranks more ---- */
@@ -64,13 +65,13 @@ static tr_status enter_broadcast(tr_comm *comm, tr_ticket *ticket)
     return TR_OK;
 }
 
-/* Items, of one byte unless said otherwise. */
+/* Bytes of items; an item is a byte unless stated otherwise. */
 static size_t shard_bytes(const tr_ticket *ticket, int rank)
 {
     return (size_t)(ticket->shard[rank + 1] - ticket->shard[rank]);
 }
 
-/* The root deals out shards; then everybody sends its own to whom it is new. */
+/* The root distributes shards; then every rank sends its own to the ranks that lack it. */
 static tr_status enter_scatter(tr_comm *comm, tr_ticket *ticket)
 {
     int size = comm->size, root = (int)ticket->stride, me = comm->rank;
@@ -178,7 +179,7 @@ tr_status tr_comm_gather(tr_comm *comm, void *data, const int64_t *bound, const 
 
 /* ---- all-gather ---- */
 
-/* Shares go to the other islands; then the members of an island tell each other that all is there. */
+/* Shards go to the other islands; then the members of an island tell each other that all have arrived. */
 static tr_status enter_gather(tr_comm *comm, tr_ticket *ticket)
 {
     int phase = ticket->phase;

@@ -210,7 +210,7 @@ tr_status tr_comm_check(tr_comm *comm)
 {
     if (!comm->dead) return TR_OK;
     tr_status status = comm->verdict == TR_OK ? TR_EPEER : comm->verdict;
-    comm->verdict = TR_OK; /* what the progress thread found is told once; then the communicator is dead */
+    comm->verdict = TR_OK; /* the progress thread's failure is reported once; then the communicator is dead */
     return tr_fail(status, "%s",
                    comm->reason ? comm->reason
                                 : "the communicator failed before; restart the job from its last checkpoint");
@@ -219,7 +219,7 @@ tr_status tr_comm_check(tr_comm *comm)
 void tr_comm_end(tr_comm *comm, const char *reason, const char *why)
 {
     comm->dead = true;
-    comm->reason = tr_strdup(reason); /* without memory, tr_comm_check() has other words */
+    comm->reason = tr_strdup(reason); /* without memory, tr_comm_check() has another message */
     comm->class->give_up(comm, why);
 }
 
@@ -228,13 +228,13 @@ tr_status tr_comm_die(tr_comm *comm, tr_status status)
     if (comm->dead) return status;
     struct tr_failure failure;
     tr_failure_keep(&failure, status);
-    if (comm->lost_member) { /* the others find out by themselves, and all go on */
+    if (comm->lost_member) { /* the others find out by themselves, and all continue */
         comm->dead = true;
         comm->reason = tr_strdup(failure.message);
         return status;
     }
     tr_comm_end(comm, failure.message, failure.message);
-    return tr_failure_restore(&failure); /* telling the others may have failed, too */
+    return tr_failure_restore(&failure); /* notifying the others may have failed, too */
 }
 
 void tr_comm_abort(tr_comm *comm, const char *why)
@@ -276,7 +276,7 @@ bool tr_comm_is_dissolved(tr_comm *comm)
     return dissolved;
 }
 
-/* Takes back what is under way. False: some of it is in use by the transport, and stays allocated. */
+/* Withdraws operations under way. False: the transport uses some of their memory, which stays allocated. */
 static bool withdraw_all(tr_comm *comm)
 {
     bool all = true;
@@ -307,7 +307,7 @@ void tr_comm_destroy(tr_comm **handle)
     tr_comm_use_progress_thread(comm, false);
     tr_ticket *ticket = NULL;
     bool clean = !comm->dead && !comm->active && !comm->dissolved;
-    /* The transport of a subgroup lives on, so that what was sent arrives. */
+    /* The transport of a subgroup stays, so that sent messages arrive. */
     if (clean && comm->size > 1 && !comm->whole)
         clean = tr_comm_barrier(comm, &ticket) == TR_OK && tr_comm_wait(comm, &ticket) == TR_OK;
     if (!clean) {

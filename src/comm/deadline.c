@@ -10,9 +10,9 @@
 #include <string.h>
 
 #define WHY_SIZE 512
-/* Between two looks at the ranks; a wait shorter than this never looks. */
+/* Between two checks of the ranks; a shorter wait never checks. */
 #define LOOK_SECONDS 0.02
-/* Signs of life come every fifth of the time-out, but so far apart at most, and at least. */
+/* Signs of life are a fifth of the time-out apart, within these limits. */
 #define INTERVAL_MOST  2.0
 #define INTERVAL_LEAST 0.02
 
@@ -85,8 +85,8 @@ struct loss {
     char why[WHY_SIZE];
 };
 
-/* Notes a rank if it is lost. The first such rank stays, but for those who merely gave up, so that all
-   survivors name the same culprit. Whoever left in good order is lost unless `may_leave`. */
+/* Notes a rank if it is lost. The first such rank stays, except if it only gave up, so that all survivors
+   name the same cause. A rank that left in good order is lost unless `may_leave`. */
 static void look_at(tr_comm *comm, int rank, bool may_leave, struct loss *loss)
 {
     struct loss found = {.rank = rank};
@@ -97,19 +97,19 @@ static void look_at(tr_comm *comm, int rank, bool may_leave, struct loss *loss)
     if (loss->rank < 0 || (loss->life == TR_COMM_GAVE_UP && found.life != TR_COMM_GAVE_UP)) *loss = found;
 }
 
-/* Finds a rank that an operation misses. */
+/* Finds a lost rank that an operation needs. */
 static void find_lost(tr_comm *comm, const tr_ticket *ticket, struct loss *loss)
 {
     mark_pending(comm, ticket);
     for (int rank = 0; rank < comm->size; rank++) {
         bool pending = comm->pending[rank] > 0;
-        /* Whoever left had finished all collectives, unless we wait for it in this very one. In a crew,
-           whoever finds a death turns to who is left, and nobody is to wait for it here. */
+        /* A rank that left had finished all collectives, so it is missing only for this very one. In a
+           crew, ranks that find a death turn to the survivors, and no wait may be for them here. */
         if (pending || ticket->collective || comm->outlives) look_at(comm, rank, !pending, loss);
     }
 }
 
-/* In the place of a rank that gave up, the first that did: the others followed it. */
+/* If a rank gave up, names the first one that did: the others followed it. */
 static void find_cause(tr_comm *comm, struct loss *loss)
 {
     if (loss->rank < 0 || loss->life != TR_COMM_GAVE_UP || !comm->class->first_to_give_up) return;
@@ -175,8 +175,8 @@ static void warn(tr_comm *comm, const tr_ticket *ticket, double waited)
     tr_text_release(&text);
 }
 
-/* Whether all ranks are to be looked at: in the beginning, when something has changed or is in doubt, and now
-   and then, since silence is no change. */
+/* Whether to check all ranks: at first, when something has changed or is in doubt, and at intervals, since
+   silence is not a change. */
 static bool is_to_ask(tr_comm *comm, double now, struct tr_patience *patience)
 {
     tr_comm *base = comm->whole ? comm->whole : comm;
@@ -209,7 +209,7 @@ tr_status tr_comm_judge(tr_comm *comm, const tr_ticket *ticket, double now, stru
     } else if (patience->troubled == 0) {
         patience->troubled = now;
     } else if (now - patience->troubled > (comm->whole ? comm->whole : comm)->class->grace) {
-        /* It may have sent what it owed us just before. */
+        /* It may have sent our message just before. */
         comm->lost_member = comm->outlives && loss.life == TR_COMM_DEAD;
         return fail_lost(comm, &loss);
     }

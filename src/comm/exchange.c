@@ -1,4 +1,4 @@
-/* The plain cases of gathering: every rank has something to tell, and all wait for it. */
+/* Simple gathering: every rank contributes, and all wait. */
 #include "base/fail.h"
 #include "comm/operation.h"
 
@@ -8,7 +8,7 @@ tr_status tr_comm_exchange_parts(tr_comm *comm, void *data, const int64_t *bound
     TR_TRY(tr_comm_gather_to_all(comm, data, bound, name, &ticket));
     tr_status status = tr_comm_wait(comm, &ticket);
     if (status == TR_OK) return TR_OK;
-    /* Others may not know of the failure yet, and send; the data are often freed now. */
+    /* Others may not know of the failure and may still send; callers often free the data now. */
     pthread_mutex_lock(&comm->lock);
     tr_ticket_withdraw(comm, ticket);
     pthread_mutex_unlock(&comm->lock);

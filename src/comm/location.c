@@ -9,7 +9,7 @@
 
 #define PATH_SIZE 64
 
-/* When a process was started, in ticks since the kernel was; 0 if it is gone or a zombie. */
+/* The start time of a process, in ticks since boot; 0 if it has ended or is a zombie. */
 static uint64_t process_began(int64_t process)
 {
     char path[PATH_SIZE], text[1024];
@@ -41,7 +41,7 @@ int tr_location_watch(const struct tr_location *location)
     return (int)syscall(SYS_pidfd_open, (pid_t)location->process, 0);
 }
 
-/* Numbers of processes mean the same to those who run on the same kernel in the same name space. */
+/* Process ids mean the same for processes on the same kernel in the same name space. */
 static void name_machine(char *out, size_t size)
 {
     char boot[48] = "", space[48] = "";
@@ -50,7 +50,7 @@ static void name_machine(char *out, size_t size)
     if (file >= 0) close(file);
     ssize_t more = readlink("/proc/self/ns/pid", space, sizeof space - 1);
     if (length <= 0 || more <= 0) {
-        snprintf(out, size, "unknown, process %ld", (long)getpid()); /* shares with nobody */
+        snprintf(out, size, "unknown, process %ld", (long)getpid()); /* shares memory with no other */
         return;
     }
     boot[strcspn(boot, "\n")] = 0;

@@ -9,8 +9,8 @@ void tr_location_here(struct tr_location *location);
 /* Whether the process that was at a location on this machine still runs. */
 bool tr_location_runs(const struct tr_location *location);
 
-/* A descriptor that can be read (poll()) once the process at a location on this machine has ended; owned. -1
-   where the system has none, or the process is gone: look at tr_location_runs() then. */
+/* A descriptor that becomes readable (poll()) when the process at a location on this machine has ended;
+   owned. -1 where the system has none, or the process has ended: then use tr_location_runs(). */
 int tr_location_watch(const struct tr_location *location);
 
 #endif

@@ -10,7 +10,8 @@
 
 /* ---- transfers ---- */
 
-/* Whether a message may fail without ending the communicator. In a crew, the wait for it finds who died. */
+/* Whether a message may fail without ending the communicator. In a crew, the wait for it finds the dead
+   rank. */
 static bool tolerates(const tr_comm *comm, const tr_ticket *ticket, tr_status status)
 {
     return status == TR_EPEER && (comm->outlives || (comm->tolerant && !ticket->collective));
@@ -27,14 +28,14 @@ static struct tr_transfer *add(const tr_comm *comm, tr_ticket *ticket, struct tr
     return fresh;
 }
 
-/* What the transport said when it was to start the transfer last added. */
+/* The transport's result of starting the last added transfer. */
 static tr_status started(tr_comm *comm, tr_ticket *ticket, tr_status status)
 {
     if (tolerates(comm, ticket, status)) {
         ticket->transfer[ticket->transfers - 1].broken = true;
         return TR_OK;
     }
-    /* Not under way, so nobody must test or withdraw it. */
+    /* Not under way, so it must not be tested or withdrawn. */
     if (status != TR_OK) ticket->transfers--;
     return status;
 }
@@ -89,7 +90,7 @@ tr_status tr_ticket_reduce_scatter(tr_comm *comm, tr_ticket *ticket, int gate)
 
 bool tr_transfer_withdraw(tr_comm *comm, struct tr_transfer *transfer)
 {
-    /* Of one that could not be started, the transport knows whether a part of it was. */
+    /* If it could not be started, the transport knows whether a part of it was. */
     if (transfer->broken && transfer->request) return false;
     return comm->class->withdraw(comm, transfer);
 }
@@ -100,7 +101,7 @@ static tr_status advance(tr_comm *comm, tr_ticket *ticket)
 {
     while (!ticket->done) {
         bool last = ticket->phase == ticket->last;
-        /* What was looked at in this phase is not looked at again, however often somebody polls. */
+        /* Transfers tested in this phase are not tested again, however often callers poll. */
         for (; ticket->looked < ticket->transfers; ticket->looked++) {
             struct tr_transfer *transfer = &ticket->transfer[ticket->looked];
             if (transfer->done || !tr_ticket_needs(ticket, transfer)) continue;
@@ -113,7 +114,7 @@ static tr_status advance(tr_comm *comm, tr_ticket *ticket)
         }
         if (!last) {
             if (ticket->phase + 1 == ticket->held && !ticket->released) {
-                /* Once: from then on the caller looks at the ticket without the lock. */
+                /* Once: from then on the caller reads the ticket without the lock. */
                 if (!ticket->ready) comm->completed++, ticket->ready = true;
                 return TR_OK;
             }
@@ -159,7 +160,7 @@ static tr_status advance_all(tr_comm *comm)
 
 tr_status tr_comm_move(tr_comm *comm)
 {
-    /* `moment` stays that of the last caller: what has come since is news to it. */
+    /* `moment` stays that of the last caller: all since then is news to it. */
     uint64_t moment;
     bool lived = !comm->dead;
     comm->moves = true;
@@ -178,7 +179,7 @@ static void unlink_ticket(tr_comm *comm, tr_ticket *ticket)
 
 tr_status tr_ticket_start(tr_comm *comm, tr_ticket *ticket)
 {
-    /* At the end of the list, so that older operations move first. */
+    /* At the end of the list, so that older operations progress first. */
     ticket->next = NULL;
     ticket->previous = comm->active ? comm->newest : &comm->active;
     *ticket->previous = ticket;
@@ -188,15 +189,16 @@ tr_status tr_ticket_start(tr_comm *comm, tr_ticket *ticket)
     tr_progress_thread_notice(comm);
     if (status == TR_OK) return TR_OK;
     status = tr_comm_die(comm, fail_in_ticket(comm, ticket, status));
-    /* Others do not know yet, and may send; what the transport does not give back stays among the active
-     * ones. */
+    /* Others may not know yet, and may send; transfers that the transport does not release stay among the
+     * active ones.
+     */
     tr_ticket_withdraw(comm, ticket);
     return status;
 }
 
-/* ---- for everybody ---- */
+/* ---- the interface ---- */
 
-/* If the ticket is done: takes it out of the list and nulls it. */
+/* If the ticket is done: removes it from the list and nulls it. */
 static bool collect(tr_comm *comm, tr_ticket **ticket)
 {
     if (*ticket && !(*ticket)->done) return false;
@@ -236,7 +238,7 @@ bool tr_comm_is_done(tr_comm *comm, tr_ticket **ticket)
     return done;
 }
 
-/* The rank whose message the ticket lacks first, or -1. */
+/* The rank whose message the ticket needs first, or -1. */
 static int awaited_by(const tr_ticket *ticket)
 {
     for (int i = 0; i < ticket->transfers; i++)
@@ -244,7 +246,7 @@ static int awaited_by(const tr_ticket *ticket)
     return -1;
 }
 
-/* What a wait is for: that a ticket is done, or ready for its caller. */
+/* A wait is for a ticket to be done, or to be ready for its caller. */
 typedef bool (*condition)(tr_comm *comm, tr_ticket **ticket);
 
 static bool is_ready(tr_comm *comm, tr_ticket **ticket)
@@ -259,7 +261,7 @@ static tr_status wait_until(tr_comm *comm, tr_ticket **ticket, condition holds)
     uint64_t heard = 0;
     bool waits = false;
     struct tr_patience patience = {.began = began};
-    /* Seldom enough to cost nothing, often enough to keep the time-out. */
+    /* Seldom enough to cost nothing, often enough for the time-out. */
     double nap = comm->settings.timeout / 10 < 0.1 ? comm->settings.timeout / 10 : 0.1;
     for (;;) {
         pthread_mutex_lock(&comm->lock);
@@ -268,7 +270,7 @@ static tr_status wait_until(tr_comm *comm, tr_ticket **ticket, condition holds)
         bool done = status == TR_OK && holds(comm, ticket);
         if (status == TR_OK && !done) {
             now = tr_clock_seconds();
-            /* Where much comes piece by piece, the next one is not far. */
+            /* Where much arrives piece by piece, the next one comes soon. */
             if (moment != heard) quiet = now;
             heard = moment;
             status = tr_comm_judge(comm, *ticket, now, &patience);
@@ -345,7 +347,7 @@ bool tr_comm_cancel(tr_comm *comm, tr_ticket **handle)
     pthread_mutex_lock(&comm->lock);
     assert(!ticket->collective && ticket->transfers <= 1);
     bool free_again = tr_ticket_withdraw(comm, ticket);
-    if (!free_again) unlink_ticket(comm, ticket); /* stays allocated: the transport still knows it */
+    if (!free_again) unlink_ticket(comm, ticket); /* stays allocated: the transport uses it */
     pthread_mutex_unlock(&comm->lock);
     return free_again;
 }

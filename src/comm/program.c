@@ -1,5 +1,5 @@
-/* Programs for a stack machine: push an input, replace the two on top by their sum, store what is on top as
- * the next output. They run in blocks that stay in the first level of cache, so each input is read once from
+/* Programs for a stack machine: push an input, replace the two on top by their sum, store the top as the
+ * next output. They run in blocks that stay in the first level of cache, so each input is read once from
  * memory, and each output written once.
  */
 #include "comm/program.h"
@@ -12,10 +12,10 @@
 #include <string.h>
 
 #define BLOCK 512 /* floats */
-/* Right turns on the way from the root to a leaf each leave a sum waiting. */
+/* On the way from the root to a leaf, each right turn leaves a sum waiting. */
 #define DEPTH (TR_TREE_DEPTH + 1)
 
-enum { ADD = -1, STORE = -2 }; /* other codes push the input of that number */
+enum { ADD = -1, STORE = -2 }; /* other codes push the input with that number */
 
 struct tr_program {
     int inputs, outputs, length;
@@ -24,7 +24,7 @@ struct tr_program {
     int32_t *direct;        /* [outputs] */
 };
 
-/* What is being translated: inputs are used up in ascending order. */
+/* State of the translation: inputs are used in ascending order. */
 struct maker {
     tr_program *program;
     const struct tr_node *input;
@@ -54,7 +54,7 @@ static bool is_covered(const struct maker *maker, struct tr_node node)
     return reached == node.last;
 }
 
-/* A node that is covered. */
+/* A node that is covered by inputs. */
 static void make_sum(struct maker *maker, struct tr_node node)
 {
     struct tr_node next = maker->input[maker->used];
@@ -63,7 +63,7 @@ static void make_sum(struct maker *maker, struct tr_node node)
         return;
     }
     int64_t middle = middle_of(node);
-    assert(node.last - node.first > 1); /* else an input would be no node of the tree */
+    assert(node.last - node.first > 1); /* otherwise an input would not be a node of the tree */
     make_sum(maker, (struct tr_node){node.first, middle});
     make_sum(maker, (struct tr_node){middle, node.last});
     emit(maker, ADD);
@@ -137,7 +137,7 @@ int tr_program_direct(const tr_program *program, int output)
     return program->direct[output];
 }
 
-/* What follows is a loop whose rounds do not depend on each other. */
+/* The loop below has independent iterations. */
 #ifdef __clang__
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -194,7 +194,7 @@ void tr_program_moved(int64_t floats, int64_t others)
     if (others > 0) rehearsal.listener(rehearsal.user, TR_MOTION_OTHER, others);
 }
 
-/* Tells the listener; whether there is nothing to compute. */
+/* Notifies the listener; returns whether nothing needs to be computed. */
 static bool is_rehearsed(const tr_program *program, int64_t count, float *const *output)
 {
     int64_t streams = program->inputs;

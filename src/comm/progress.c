@@ -1,14 +1,14 @@
-/* The progress thread: a thread of a rank's own that moves its operations on while the others compute.
+/* The progress thread: makes a rank's operations progress while the other threads compute.
  *
- * A transport has no hands of its own: a message over TCP goes on only while somebody calls the transport.
- * The progress thread does so, a moment after the last call of anybody else; as long as others call often
- * enough it only looks on, and while nothing is under way it sleeps until something is started. It decides as
- * little as tr_comm_test() whether somebody is missing.
+ * A transport only acts when it is called: a message over TCP proceeds only then. The progress thread
+ * calls it, a moment after any other thread's last call; while others call often enough it only watches,
+ * and while nothing is under way it sleeps until something is started. Like tr_comm_test(), it never
+ * decides that a rank is missing.
  *
- * Its naps are short while something moves, and grow when nothing does. Where the transport tells of news and
- * somebody may wait for what this rank does with them, since large messages move, it listens for these in the
- * place of naps; then who waits by itself is not disturbed. It never spins: ranks may outnumber the
- * processors.
+ * Its naps are short while messages move, and grow when none do. If the transport reports news, and large
+ * messages move, so that another rank may wait for this one's progress, it waits for such news instead of
+ * napping; a thread that waits by itself is then not disturbed. It never spins, since ranks may outnumber
+ * the processors.
  */
 #include "comm/operation.h"
 
@@ -20,13 +20,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Between two looks, while messages move and while none does. */
+/* Between two polls, while messages move and while none does. */
 #define NAP_LEAST 100000 /* nanoseconds */
 #define NAP_MOST  1000000
-/* Seconds until it looks although it heard nothing. */
+/* Seconds until it polls without news. */
 #define LISTENS 0.01
-/* Looks in a row while pieces of large messages may be there: a look takes as much as the system had in
- * store. */
+/* Consecutive polls while pieces of large messages may arrive: a poll takes only as much as the system has
+ * buffered.
+ */
 #define ROUNDS      8
 #define LARGE_BYTES (64 << 10)
 
@@ -36,10 +37,10 @@ struct tr_progress_thread {
     /* Guarded by the lock of the communicator: */
     pthread_cond_t changed;
     bool idle, ends;
-    bool stands_by; /* until nobody waits any more */
+    bool stands_by; /* until no thread waits */
 };
 
-/* Whether a transfer of the ticket's is under way that the progress thread may wait for. */
+/* Whether a transfer of the ticket that the progress thread may wait for is under way. */
 static bool is_moving(const tr_ticket *ticket)
 {
     if (ticket->done) return false;
@@ -73,13 +74,13 @@ static void nap(struct tr_progress_thread *progress, long nanoseconds)
         continue;
 }
 
-/* Whether it hears of what it is to look at. */
+/* Whether the transport reports news. */
 static bool has_bell(const tr_comm *comm)
 {
     return (comm->whole ? comm->whole : comm)->class->rings;
 }
 
-/* Until there is news that nobody has looked at. */
+/* Waits until there is news that no poll has seen. */
 static void listen(struct tr_progress_thread *progress)
 {
     tr_comm *comm = progress->comm;
@@ -94,7 +95,7 @@ static void listen(struct tr_progress_thread *progress)
     pthread_mutex_lock(&comm->lock);
 }
 
-/* Looks at everything under way, several times where much may come; true if something was completed. */
+/* Polls everything under way, several times where much may arrive; true if something was completed. */
 static bool look(struct tr_progress_thread *progress)
 {
     tr_comm *comm = progress->comm;
@@ -141,7 +142,7 @@ void tr_progress_thread_notice(tr_comm *comm)
     if (!progress) return;
     bool relieves = progress->stands_by && comm->waits == 0;
     if (!relieves && (!progress->idle || (!comm->dead && !has_work(comm)))) return;
-    progress->idle = progress->stands_by = false; /* it is told once */
+    progress->idle = progress->stands_by = false; /* reported once */
     pthread_cond_signal(&progress->changed);
 }
 

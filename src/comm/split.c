@@ -5,7 +5,8 @@
  * the ranks have taken are compared when a subgroup is made, so that the lowest one that is free everywhere
  * serves again.
  *
- * The transport gets a transfer of its own for each message, since the subgroup's has its ranks.
+ * The transport gets a separate transfer for each message, since the subgroup's transfer has the
+ * subgroup's ranks.
  */
 #include "comm/operation.h"
 
@@ -94,7 +95,7 @@ static tr_status part_poll(tr_comm *comm, uint64_t *moment)
     tr_comm *whole = comm->whole;
     tr_status status = comm->moves ? TR_OK : tr_comm_progress(whole);
     pthread_mutex_lock(&whole->lock);
-    /* What the subgroup's progress thread finds wrong with the whole is kept for callers, too. */
+    /* Failures of the whole that the subgroup's progress thread finds are kept for callers, too. */
     if (comm->moves) status = whole->dead ? tr_comm_check(whole) : tr_comm_move(whole);
     *moment = comm->moves ? whole->polled : whole->moment;
     pthread_mutex_unlock(&whole->lock);
@@ -214,7 +215,7 @@ static const struct tr_comm_class part_class = {
     .destroy = group_destroy,
 };
 
-/* What a rank says about itself. */
+/* A rank's message about itself. */
 struct notice {
     int32_t color, key;
     uint32_t subgroup_bits;
@@ -305,7 +306,7 @@ tr_status tr_comm_split(tr_comm *comm, int color, int key, tr_comm **out)
                          TR_COMM_SUBGROUPS);
     else if (status == TR_OK && color >= 0) {
         status = make(comm, notice, color, number, out);
-        if (status != TR_OK) tr_comm_abort(comm, tr_error_message()); /* the others count on us */
+        if (status != TR_OK) tr_comm_abort(comm, tr_error_message()); /* the others rely on us */
     }
     tr_free(notice);
     return status;

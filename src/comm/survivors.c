@@ -1,12 +1,13 @@
-/* Agreement on who is left, for jobs that go on without ranks that died.
+/* Agreement on the living ranks, for jobs that continue after ranks died.
  *
- * The lowest rank that lives leads. Every other tells it that it is here (JOIN), and waits for its word
- * (DECISION); the leader waits until every rank has joined or is dead, decides, and tells all that joined. If
- * the leader dies meanwhile, those without a decision turn to the next one. Those that had it already find in
- * their new subgroup that its leader is dead, and come here again, where the next leader waits for them.
+ * The lowest living rank leads. Every other rank sends it JOIN and waits for its DECISION; the leader
+ * waits until every rank has joined or is dead, decides, and sends the decision to all that joined. If the
+ * leader dies meanwhile, ranks without a decision turn to the next one. Ranks that have the decision find
+ * in their new subgroup that its leader is dead, and begin again here, where the next leader waits for
+ * them.
  *
- * Invariants: a rank once dead stays dead, for everybody, so ranks turn to leaders in one order. A decision
- * numbers its subgroup by a number that nobody who joined has used, so messages of two subgroups never mix.
+ * Invariants: a dead rank stays dead for all ranks, so they turn to leaders in the same order. A decision
+ * gives the subgroup a number that no rank that joined has used, so messages of two subgroups never mix.
  */
 #include "comm/class.h"
 
@@ -21,10 +22,11 @@
 #define TAG_DECISION (TR_COMM_TAG_MOST - 1)
 #define NAP_SECONDS  0.05
 
-/* What is known at one rank while it looks for the others. */
+/* The state of one rank's search for the others. */
 struct census {
     tr_comm *comm;
-    uint32_t *bits; /* [size] numbers of subgroups that each rank has used: what JOIN says; own ones, too */
+    uint32_t *bits; /* [size] numbers of subgroups that each rank has used, from its JOIN; also this rank's
+                       own */
     tr_ticket **coming; /* [size] */
     bool *joined;       /* [size] */
     int32_t *decision;  /* [size + 1]: the number of the subgroup, then whether each rank is in it */
@@ -32,7 +34,7 @@ struct census {
     bool warned;
 };
 
-/* Whether a rank is gone for good. TR_EPEER when one that lives will not come. */
+/* Whether a rank is lost for good. TR_EPEER for one that lives but cannot join. */
 static tr_status look(const struct census *census, int rank, bool *gone)
 {
     char why[512];
@@ -72,7 +74,7 @@ static tr_status pause_for(struct census *census, int awaited)
 
 /* ---- the leader ---- */
 
-/* Whether everybody has joined or is gone; else `awaited` is one of those that are missing. */
+/* Whether every rank has joined or is lost; else `awaited` is one that is missing. */
 static tr_status count(struct census *census, bool *all, int *awaited)
 {
     tr_comm *comm = census->comm;
@@ -149,9 +151,9 @@ static tr_status lead(struct census *census)
     return announce(census);
 }
 
-/* ---- the others ---- */
+/* ---- other ranks ---- */
 
-/* *decided: the leader has said who goes on; else it is gone. */
+/* *decided: the leader has decided; else it is dead. */
 static tr_status follow(struct census *census, int leader, bool *decided)
 {
     tr_comm *comm = census->comm;
@@ -167,7 +169,7 @@ static tr_status follow(struct census *census, int leader, bool *decided)
         *decided = tr_comm_is_done(comm, &census->coming[leader]);
         if (*decided || gone) break;
         TR_TRY(pause_for(census, leader));
-        TR_TRY(look(census, leader, &gone)); /* what it sent before is looked at once more */
+        TR_TRY(look(census, leader, &gone)); /* its earlier messages are checked once more */
     }
     bool back = tr_comm_cancel(comm, &going);
     if (tr_comm_cancel(comm, &census->coming[leader]) && back) return TR_OK;
@@ -218,7 +220,7 @@ static tr_status prepare(tr_comm *comm, struct census *census)
     return TR_OK;
 }
 
-/* Memory in which something may still arrive is left. */
+/* Memory in which a message may still arrive is not freed. */
 static void release(struct census *census)
 {
     bool back = true;
@@ -240,7 +242,7 @@ tr_status tr_comm_survivors(tr_comm *comm, tr_comm **out)
     tr_status status = prepare(comm, &census);
     if (status == TR_OK) status = hold_census(&census);
     if (status == TR_OK) status = make(&census, out);
-    if (status != TR_OK) tr_comm_abort(comm, tr_error_message()); /* the others count on this rank */
+    if (status != TR_OK) tr_comm_abort(comm, tr_error_message()); /* the others rely on this rank */
     release(&census);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Tickets of operations: made, reused from a pool, furnished with room for transfers, and freed. */
+/* Tickets of operations: made, reused from a pool, given room for transfers, and freed. */
 #include "comm/operation.h"
 
 #include "base/alloc.h"
@@ -15,8 +15,8 @@ void tr_ticket_free(tr_ticket *ticket)
     tr_free(ticket);
 }
 
-/* Takes the smallest free ticket with enough scratch out of the pool, or else the largest, or else makes one:
-   operations of a step repeat, so each size soon has a ticket of its own and nothing is allocated. */
+/* Takes the smallest free ticket with enough scratch from the pool, or else the largest, or else makes
+   one: the operations of a step repeat, so each size soon has its ticket and nothing is allocated. */
 static tr_ticket *find(tr_comm *comm, size_t scratch)
 {
     tr_ticket **best = NULL;
@@ -39,7 +39,7 @@ static tr_status furnish(tr_comm *comm, tr_ticket *ticket, int transfers, size_t
     int offsets = tr_comm_local_size(comm);
     if (!ticket->shard) ticket->shard = tr_alloc(ranks + 1, sizeof *ticket->shard);
     if (!ticket->shard) return TR_ENOMEM;
-    if (ticket->offsets < offsets) { /* it may be from before the ranks knew their hosts */
+    if (ticket->offsets < offsets) { /* it may have been made before the ranks knew their hosts */
         tr_free(ticket->inbox);
         ticket->inbox = tr_alloc((size_t)offsets + 2 * TR_OFFSET_ROUNDS, 2 * sizeof *ticket->inbox);
         ticket->offsets = ticket->inbox ? offsets : 0;

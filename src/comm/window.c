@@ -1,4 +1,4 @@
-/* Windows: every rank makes memory, sends its location to the others of its host, and maps theirs. */
+/* Windows: every rank makes memory, sends its key to the others of its host, and maps theirs. */
 #include "comm/class.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@ struct tr_window {
     struct segment *segment; /* [size], of ranks of this host */
 };
 
-/* What ranks tell each other. */
+/* The message between ranks. */
 struct notice {
     int64_t bytes;
     int32_t status;
@@ -32,7 +32,7 @@ static void record_failure(struct notice *notice, tr_status status)
     snprintf(notice->why, sizeof notice->why, "%.*s", (int)sizeof notice->why - 1, tr_error_message());
 }
 
-/* Tells all what happened here; fails if something failed anywhere. */
+/* Sends all ranks the result of this one; fails if any rank failed. */
 static tr_status exchange(tr_comm *comm, struct notice *notice)
 {
     TR_TRY(tr_comm_exchange(comm, notice, sizeof *notice, "window"));
@@ -98,7 +98,7 @@ tr_status tr_window_create_sparse(tr_comm *comm, size_t bytes, size_t begin, siz
     struct notice *notice = tr_alloc_zero(size, sizeof *notice);
     if (window) *window = (struct tr_window){comm, tr_alloc_zero(size, sizeof *window->segment)};
     if (!window || !notice || !window->segment) {
-        tr_comm_abort(comm, "out of memory"); /* the others are about to wait for us */
+        tr_comm_abort(comm, "out of memory"); /* the others will wait for us */
         goto out;
     }
     struct notice *own = &notice[comm->rank];

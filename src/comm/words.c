@@ -1,7 +1,7 @@
-/* A few bytes from all to all, along the spanning tree of the ranks (route.h), hosts first: each rank joins
- * its own with what those below it tell, and tells that upward; then what the root has goes down again. So a
- * rank has as many messages as it has neighbours in the tree. Few ranks tell each other directly, in one
- * round.
+/* Small data from all ranks to all, along the spanning tree of the ranks (route.h), first within hosts:
+ * each rank combines its own with those of the ranks below it, and sends the result upward; then the
+ * root's result goes down again. So a rank has as many messages as neighbours in the tree. Few ranks
+ * exchange directly, in one round.
  */
 #include "comm/operation.h"
 #include "comm/sums/reduction.h"
@@ -20,7 +20,7 @@ static int nodes_told(const struct tr_trunk *trunk)
     return tr_program_outputs(trunk->sum.program);
 }
 
-/* Scratch: pointers; nodes that are told by children, one after the other; nodes that this rank tells. */
+/* Scratch: pointers; nodes from children, one after the other; nodes that this rank sends. */
 static float *floats_of(const tr_ticket *ticket)
 {
     const struct tr_trunk *trunk = &ticket->reduction->trunk;
@@ -65,7 +65,7 @@ static tr_status join_nodes(tr_comm *comm, tr_ticket *ticket)
 static tr_status tell_children(tr_comm *comm, tr_ticket *ticket, const void *data)
 {
     int child[TR_SPANNING_MOST], children = tr_spanning_children(comm, comm->rank, child);
-    for (int i = children - 1; i >= 0; i--) /* those first who have most to tell on */
+    for (int i = children - 1; i >= 0; i--) /* first the children that have most to pass on */
         TR_TRY(tr_ticket_send(comm, ticket, child[i], data, ticket->bytes, TR_GATE_LAST));
     return TR_OK;
 }
@@ -99,9 +99,9 @@ tr_status tr_comm_sum_words(tr_comm *comm, struct tr_reduction *reduction, const
     return TR_OK;
 }
 
-/* ---- blocks that are combined ---- */
+/* ---- combining blocks ---- */
 
-/* Scratch: a block for each that tells this rank, and after them this rank's own. */
+/* Scratch: a block for each rank that sends to this one, and after them this rank's own. */
 static void *block_at(const tr_ticket *ticket, int index)
 {
     return ticket->scratch + (size_t)index * ticket->bytes;
@@ -124,7 +124,7 @@ static tr_status enter_combine(tr_comm *comm, tr_ticket *ticket)
     return tr_ticket_receive(comm, ticket, parent, ticket->data, ticket->bytes, JOIN);
 }
 
-/* Everybody to everybody. */
+/* Directly from all to all. */
 static tr_status enter_combine_few(tr_comm *comm, tr_ticket *ticket)
 {
     int others = comm->size - 1;

@@ -21,11 +21,11 @@
 #define MAGIC "trireme ranks\n"
 /* Where records end and extents begin: a multiple of every page size. */
 #define GRAIN ((size_t)1 << 16)
-/* All rings together take no more than about this, and each no more than what a cache likes. */
+/* All rings together take at most about this, and each at most what fits a cache. */
 #define RINGS_BYTES ((size_t)64 << 20)
 #define RING_MOST   ((size_t)256 << 10)
 #define RING_LEAST  ((size_t)4 << 10)
-/* Places for extents are not used again, so there are many; they cost nothing. */
+/* Places for extents are not reused, so there must be many; unused ones cost nothing. */
 #define LENGTH_MOST ((uint64_t)1 << 50)
 #define SEALS       (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -71,7 +71,7 @@ struct local_ring *tr_local_area_ring(const struct local_area *area, int from, i
 
 /* ---- beginning and end ---- */
 
-/* Gives the file the greatest length that may be had. 0 or what errno would be. */
+/* Gives the file the greatest possible length. 0, or an errno value. */
 static int stretch(struct local_area *area)
 {
     struct rlimit limit;
@@ -89,7 +89,7 @@ static int stretch(struct local_area *area)
 static tr_status make(struct local_area *area)
 {
     area->descriptor = memfd_create("trireme", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-    /* Systems that do not know the last flag do not ask for it either. */
+    /* Systems that do not know the last flag do not require it. */
     if (area->descriptor < 0 && errno == EINVAL)
         area->descriptor = memfd_create("trireme", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     int error = area->descriptor < 0 ? errno : stretch(area);
@@ -119,8 +119,7 @@ tr_status tr_local_area_create(int size, struct local_area *area)
     return TR_OK;
 }
 
-/* The seals come first: whatever else has a descriptor is not touched, and cannot shrink under the mapping.
- */
+/* The seals come first: a file that others can shrink must not be mapped or touched. */
 static tr_status check_file(struct local_area *area)
 {
     struct stat facts;
@@ -181,7 +180,7 @@ void tr_local_area_close(struct local_area *area)
 void tr_local_wake(const struct local_area *area, int rank)
 {
     struct local_record *record = &area->record[rank];
-    /* Both in one order with what the sleeper does: either it sees the new bell, or we see it sleep. */
+    /* Both in the same order as in the sleeper: either it sees the new bell, or we see it sleep. */
     atomic_fetch_add(&record->bell, 1);
     if (atomic_load(&record->sleepers) != 0)
         syscall(SYS_futex, &record->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -197,9 +196,9 @@ void tr_local_knock(const struct local_area *area, int from, int to)
     struct local_record *record = &area->record[to];
     uint64_t bit = (uint64_t)1 << from % 64, word = (uint64_t)1 << from / 64;
     bool rung = atomic_fetch_or(&record->mail[from / 64], bit) & bit;
-    /* Also if it was set: the process that set it may have been killed before this point. */
+    /* Also if it was set already: the process that set it may have been killed before this point. */
     if (!(atomic_load(&record->letters) & word)) atomic_fetch_or(&record->letters, word);
-    /* Somebody has rung for it, and the rank has not looked since. */
+    /* The bell was rung already, and the rank has not looked since. */
     if (!rung) tr_local_wake(area, to);
 }
 
@@ -225,7 +224,7 @@ void tr_local_bury(const struct local_area *area, int rank)
     atomic_fetch_add(&area->header->changes, 1);
     for (int other = 0; other < area->size; other++) {
         tr_local_knock(area, rank, other);
-        tr_local_wake(area, other); /* it may have been knocked for before */
+        tr_local_wake(area, other); /* a knock may be pending */
     }
 }
 

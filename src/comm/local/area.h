@@ -1,15 +1,15 @@
-/* The memory that the ranks of a group share: a file without a name (memfd), which all of them inherit from
- * their launcher.
+/* The memory that the ranks of a group share: a file without a name (memfd), which they inherit from their
+ * launcher.
  *
  *     header | a record for each rank | a ring for each ordered pair of ranks | extents (extents.h)
  *
- * Header and records have their room from the beginning. Rings and extents are sparse: they take memory once
- * written. The length is sealed, so that no process can cut off memory that others have mapped.
+ * Header and records are allocated from the beginning. Rings and extents are sparse: they take memory once
+ * written. The length is sealed, so that no process can shrink the file while others have it mapped.
  *
- * Who writes what: the header is the launcher's, but for its counters; a record is its rank's, but for the
- * bell, its letter boxes and `ended`, which are everybody's; of a ring, see ring.h. All words that two
- * processes use at a time are atomic. A reader checks everything that others wrote: they may be damaged,
- * or programs of another kind.
+ * Writers: the launcher writes the header, except its counters; a rank writes its record, except the bell,
+ * its mail bits and `ended`, which all may write; for rings see ring.h. All words that two processes use
+ * at the same time are atomic. A reader checks everything that others wrote, since they may be damaged or
+ * other programs.
  */
 #ifndef TR_COMM_LOCAL_AREA_H
 #define TR_COMM_LOCAL_AREA_H
@@ -34,25 +34,25 @@ struct local_header {
     uint32_t version;
     uint32_t size;                                /* ranks */
     _Alignas(TR_CACHE_LINE) _Atomic uint64_t top; /* where the next extent begins */
-    _Alignas(TR_CACHE_LINE) atomic_uint joined;   /* ranks that came to JOINED */
-    atomic_int first;                             /* to give up: its rank + 1; 0: none did */
+    _Alignas(TR_CACHE_LINE) atomic_uint joined;   /* ranks that have reached JOINED */
+    atomic_int first;                             /* to give up: that rank + 1; 0: none did */
     _Atomic uint64_t changes;                     /* grows when a rank ends, gives up or leaves */
 };
 
 struct local_record {
-    /* Counts what may be news to the rank; it sleeps by futex on it. */
+    /* Counts possible news for the rank; it sleeps by futex on it. */
     _Alignas(TR_CACHE_LINE) _Atomic uint32_t bell;
     _Atomic uint32_t sleepers;          /* threads of the rank that sleep, or are about to */
     _Atomic uint64_t mail[LOCAL_WORDS]; /* a bit for each rank whose rings may have news */
-    _Atomic uint64_t letters;           /* a bit for each word of `mail` that may have some */
+    _Atomic uint64_t letters;           /* a bit for each word of `mail` that may have bits set */
     _Alignas(TR_CACHE_LINE) atomic_uint state;
-    atomic_uint ended;    /* the process is gone, as the launcher or a watching rank found */
+    atomic_uint ended;    /* the process has ended, as noticed by the launcher or a watching rank */
     _Atomic int64_t seen; /* when the process last showed that it runs: nanoseconds of the host's clock */
     struct tr_location location; /* written before JOINED */
     char why[LOCAL_WHY];         /* written before GAVE_UP */
 };
 
-/* One ordered pair's. */
+/* Ring of one ordered pair of ranks. */
 struct local_ring {
     _Alignas(TR_CACHE_LINE) _Atomic uint64_t head; /* bytes written so far; the sender's */
     atomic_uint full;                              /* set by the sender, which waits for room */
@@ -66,7 +66,7 @@ struct local_area {
     int descriptor; /* owned */
     int size;
     size_t ring_bytes; /* of a ring with its head */
-    size_t bytes;      /* mapped: all but extents, which begin there */
+    size_t bytes;      /* mapped: all except extents, which begin there */
     uint64_t length;   /* of the file */
     char *memory;
     struct local_header *header;
@@ -75,8 +75,8 @@ struct local_area {
 
 /* Makes the memory of a group. TR_ENOMEM, TR_EUNSUPPORTED. */
 tr_status tr_local_area_create(int size, struct local_area *area);
-/* Maps that of a group of `size` ranks after all checks; takes the descriptor over if it succeeds. TR_EINVAL,
-   TR_ENOMEM. */
+/* Maps the memory of a group of `size` ranks after all checks; takes the descriptor if it succeeds.
+   TR_EINVAL, TR_ENOMEM. */
 tr_status tr_local_area_open(int descriptor, int size, struct local_area *area);
 void tr_local_area_close(struct local_area *area);
 
@@ -85,20 +85,20 @@ struct local_ring *tr_local_area_ring(const struct local_area *area, int from, i
 /* Wakes a rank, or all of them, to look for changes, which must be written first. */
 void tr_local_wake(const struct local_area *area, int rank);
 void tr_local_wake_all(const struct local_area *area);
-/* Tells `to` that rings between it and `from` have news, and wakes it. */
+/* Notifies `to` that rings between it and `from` have news, and wakes it. */
 void tr_local_knock(const struct local_area *area, int from, int to);
-/* Sleeps until the bell of a rank is no longer at `moment`, at most `seconds`. */
+/* Sleeps until the bell of a rank differs from `moment`, at most `seconds`. */
 void tr_local_sleep(const struct local_area *area, int rank, uint32_t moment, double seconds);
 
 /* A rank has left, or another fact about it has changed; wakes all. */
 void tr_local_change(const struct local_area *area);
-/* Tells all ranks once that the process of a rank is gone; its written messages can still be read. */
+/* Notifies all ranks, once, that the process of a rank has ended; its written messages can still be read. */
 void tr_local_bury(const struct local_area *area, int rank);
-/* Leaves the last words of a rank, and wakes all. */
+/* Leaves the reason why a rank gives up, and wakes all. */
 void tr_local_give_up(const struct local_area *area, int rank, const char *why);
-/* The first rank that did, or -1. */
+/* The first rank that gave up, or -1. */
 int tr_local_first_to_give_up(const struct local_area *area);
-/* The last words of a rank, as far as they can be trusted. */
+/* The reason that a rank left, as far as it can be trusted. */
 void tr_local_words(const struct local_area *area, int rank, char *why, size_t size);
 
 #endif

@@ -15,10 +15,10 @@
 
 struct head {
     _Atomic uint64_t bytes; /* without the head */
-    atomic_uint users;      /* 0: it is gone */
+    atomic_uint users;      /* 0: the extent is gone */
 };
 
-/* One that this process has mapped. */
+/* An extent that this process has mapped. */
 struct local_extent {
     struct local_extent *next;
     uint64_t at; /* in the file */
@@ -53,13 +53,13 @@ static tr_status map_extent(struct local_extents *extents, uint64_t at, size_t b
     return TR_OK;
 }
 
-/* Refused, the memory comes back when the group ends. */
+/* If this fails, the memory is released when the group ends. */
 static void give_back(const struct local_area *area, uint64_t at, size_t bytes)
 {
     fallocate(area->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)whole(bytes));
 }
 
-/* Takes it out of the list and unmaps it; the last user gives the memory back. */
+/* Removes it from the list and unmaps it; the last user releases the memory. */
 static void drop(struct local_extents *extents, struct local_extent **from, bool last)
 {
     struct local_extent *extent = *from;
@@ -89,7 +89,7 @@ tr_status tr_local_extent_share(struct local_extents *extents, size_t bytes, siz
     struct local_extent *extent;
     uint64_t at = 0;
     TR_TRY(find_place(area, bytes, &at));
-    /* All that is used now: a page that cannot be had later would be a SIGBUS in the middle of a step. */
+    /* Reserves all pages now: one that cannot be had later would be a SIGBUS in the middle of a step. */
     int error = posix_fallocate(area->descriptor, (off_t)at, sizeof(struct head));
     if (!error && begin < end)
         error = posix_fallocate(area->descriptor, (off_t)(at + HEAD_BYTES + begin), (off_t)(end - begin));
@@ -107,7 +107,7 @@ tr_status tr_local_extent_share(struct local_extents *extents, size_t bytes, siz
     return TR_OK;
 }
 
-/* One user more, unless all have left. */
+/* Adds a user, unless all have left. */
 static bool enter(struct head *head)
 {
     unsigned users = atomic_load(&head->users);

@@ -1,14 +1,14 @@
-/* What ranks send us: messages meet their receives. */
+/* Receiving: matches messages with their receives. */
 #include "comm/local/peer.h"
 
 #include "base/fail.h"
 
 #include <string.h>
 
-/* What is read of one rank before others get their turn, in rings. */
+/* Bytes to read from one rank before others are served, in rings. */
 #define TURN_RINGS 4
 
-/* ---- messages that are not complete, or not asked for ---- */
+/* ---- incomplete or unrequested messages ---- */
 
 static struct local_inbound *add_inbound(struct local_mail *mail, struct local_peer *peer,
                                          const struct local_frame *frame)
@@ -51,7 +51,7 @@ static void remove_inbound(struct local_mail *mail, struct local_peer *peer, str
 
 /* ---- a message and its receive ---- */
 
-/* A message got its receive, or is dropped: its sender has the credit again. */
+/* A message got its receive, or is dropped: its sender gets the credit back. */
 static void give_credit_back(struct local_peer *peer, uint64_t bytes)
 {
     peer->held -= bytes + LOCAL_COST;
@@ -59,7 +59,7 @@ static void give_credit_back(struct local_peer *peer, uint64_t bytes)
     atomic_store_explicit(&peer->reader.ring->credit, peer->returned, memory_order_relaxed);
 }
 
-/* Whether the message has the size that the receive expects. If not, the receive is over. */
+/* Whether the message has the size that the receive expects. If not, the receive is done. */
 static bool agrees(struct tr_transfer *receive, uint64_t bytes)
 {
     if (receive->bytes == bytes) return true;
@@ -68,14 +68,14 @@ static bool agrees(struct tr_transfer *receive, uint64_t bytes)
     return false;
 }
 
-/* All that is to come has come. */
+/* The message is complete. */
 static void finish(struct local_mail *mail, struct local_peer *peer, struct local_inbound *inbound)
 {
     if (inbound->receive) inbound->receive->state = LOCAL_COMPLETE;
     remove_inbound(mail, peer, inbound);
 }
 
-/* Brings a message and the receive that asked for it together; neither has another. */
+/* Matches a message with a receive; neither has another match. */
 static void match(struct local_mail *mail, struct local_peer *peer, struct local_inbound *inbound,
                   struct tr_transfer *receive)
 {
@@ -93,7 +93,7 @@ static void match(struct local_mail *mail, struct local_peer *peer, struct local
     if (whole) finish(mail, peer, inbound);
 }
 
-/* Takes the oldest receive for a tag out of those that wait. */
+/* Takes the oldest waiting receive for a tag. */
 static struct tr_transfer *claim_receive(struct local_peer *peer, int tag)
 {
     struct tr_transfer *receive = peer->receives;
@@ -114,7 +114,7 @@ static void knock_if(struct local_mail *mail, int rank, bool needed)
     if (needed) tr_local_knock(mail->area, mail->rank, rank);
 }
 
-/* Puts the data of a frame where the message belongs. */
+/* Writes the data of a frame to their place in the message. */
 static void take_data(struct local_mail *mail, int rank, struct local_inbound *inbound,
                       const struct local_frame *frame)
 {
@@ -221,7 +221,7 @@ tr_status tr_local_take_in(struct local_mail *mail, int rank)
         if (!found) return TR_OK;
         TR_TRY(take_frame(mail, rank, &frame));
     }
-    /* Its sender writes as fast as we read. Others get their turn; it is looked at again. */
+    /* Its sender writes as fast as we read. Others are served first; it is polled again. */
     tr_local_knock(mail->area, rank, mail->rank);
     return TR_OK;
 }
@@ -235,7 +235,7 @@ void tr_local_withdraw_receive(struct local_mail *mail, struct tr_transfer *rece
     if (!inbound) return;
     inbound->receive = NULL;
     if (!inbound->announced || inbound->wanted) {
-        inbound->dropped = true; /* it is on its way */
+        inbound->dropped = true; /* it is under way */
         return;
     }
     peer->unasked--;

@@ -1,7 +1,7 @@
-/* The transport between processes of one host, which a launcher started together.
+/* The transport between processes of one host that a launcher started together.
  *
- * A rank joins by filling its record, and waits until all have. After that it needs nothing but the memory
- * that they share: no launcher, no files, no ports.
+ * A rank joins by filling its record, and waits until all have joined. After that it needs only the shared
+ * memory: no launcher, no files, no ports.
  */
 #include "comm/local/area.h"
 #include "comm/local/extents.h"
@@ -18,13 +18,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Starting takes longer than a sign of life, so a short time-out does not count for it. */
+/* Starting takes longer than the interval between signs of life, so a short time-out does not apply to it. */
 #define JOIN_SECONDS 10.0
-/* Between two looks at who is missing, should a bell go unheard; and where there may be a stop, which rings
-   none. */
+/* Between two checks of who is missing, in case a bell was missed; and where there may be a stop, which
+   rings no bell. */
 #define JOIN_LOOK      1.0
 #define JOIN_LOOK_STOP 0.05
-#define YIELDS         16 /* between two looks of a wait that gives way */
+#define YIELDS         16 /* between two checks of a wait that yields */
 
 struct local_comm {
     tr_comm base; /* first, so that a tr_comm is one of these */
@@ -33,7 +33,7 @@ struct local_comm {
     struct local_extents extents;
     struct local_watch *watch;
     double yield_seconds;
-    uint64_t postponed; /* answers about lost ranks that are to be asked for again */
+    uint64_t postponed; /* changes about lost ranks that must be reported again */
 };
 
 static struct local_comm *local_of(tr_comm *comm)
@@ -58,7 +58,7 @@ static tr_status local_start(tr_comm *comm, struct tr_transfer *transfer)
 static tr_status local_poll(tr_comm *comm, uint64_t *moment)
 {
     struct local_comm *local = local_of(comm);
-    /* The bell first: a ring after this wakes a sleep that begins at this moment. */
+    /* The bell first: any ring after this wakes a sleep that begins at this moment. */
     *moment = atomic_load(&record_of(local, comm->rank)->bell);
     return tr_local_mail_poll(local->mail);
 }
@@ -95,13 +95,13 @@ static enum tr_comm_life local_life(tr_comm *base, int rank, double *silence, ch
 {
     struct local_comm *comm = local_of(base);
     const struct local_record *record = record_of(comm, rank);
-    /* In this order: who is gone says no more, so last words that there are, are found. */
+    /* In this order: a rank that has ended writes nothing more, so its last reason is found. */
     bool gone = atomic_load(&record->ended) != 0;
     unsigned state = atomic_load(&record->state);
     *silence = tr_local_watch_silence(comm->watch, rank);
     if (state == LOCAL_GAVE_UP) tr_local_words(&comm->area, rank, why, size);
     bool lost = gone || state == LOCAL_GAVE_UP || state == LOCAL_LEFT;
-    /* First its messages: a receiver finds them before it hears of the loss. */
+    /* Its messages first: a receiver must get them before it learns of the loss. */
     if (lost && !base->dead && tr_local_mail_is_unread(comm->mail, rank)) {
         tr_local_mail_poll(comm->mail);
         comm->postponed++;
@@ -149,7 +149,7 @@ static void local_unmap(tr_comm *comm, size_t bytes, void *memory)
 
 /* ---- joining ---- */
 
-/* The cause comes first: who ended without a word, then who gave up before all others. */
+/* Names the cause: first ranks that ended without a reason, then the rank that gave up before all others. */
 static tr_status find_absent(const struct local_comm *comm)
 {
     const struct local_area *area = &comm->area;
@@ -201,7 +201,7 @@ static tr_status wait_for_all(struct local_comm *comm, double limit)
     }
 }
 
-/* Memory is what makes a host here, wherever else the processes live. */
+/* Ranks that share memory form a host, wherever the processes run. */
 static void find_locations(struct local_comm *comm)
 {
     tr_comm *base = &comm->base;
@@ -272,7 +272,7 @@ static const struct tr_comm_class local_class = {
     .destroy = local_destroy,
 };
 
-/* Takes the area over. The others learn why a rank does not come. */
+/* Takes the area. If this rank fails, the others get the reason. */
 static tr_status make(struct local_area *area, int rank, const struct tr_comm_settings *settings,
                       tr_comm **out)
 {

@@ -1,4 +1,4 @@
-/* The mail as a whole: what the transport calls. */
+/* The interface of the mail to the transport. */
 #include "comm/local/peer.h"
 
 #include "base/fail.h"
@@ -25,7 +25,7 @@ tr_status tr_local_mail_start(struct local_mail *mail, struct tr_transfer *trans
         if (status != TR_OK) tr_local_take_out(&peer->sends, transfer);
     } else {
         tr_local_receive(mail, transfer);
-        /* A failure here is that of the pair, and comes again from the next poll. */
+        /* A failure here concerns the pair, and is reported by the next poll. */
         if (peer->unasked > 0) status = tr_local_write_out(mail, transfer->peer);
     }
     transfer->done = transfer->state == LOCAL_COMPLETE;
@@ -46,7 +46,7 @@ bool tr_local_mail_withdraw(struct local_mail *mail, struct tr_transfer *transfe
     else if (lost || transfer->state == LOCAL_QUEUED)
         tr_local_take_out(&peer->sends, transfer);
     else if (transfer->state != LOCAL_COMPLETE)
-        return false; /* the receiver counts on it */
+        return false; /* the receiver relies on it */
     transfer->done = true;
     return true;
 }
@@ -56,8 +56,8 @@ tr_status tr_local_mail_poll(struct local_mail *mail)
     struct local_record *record = &mail->area->record[mail->rank];
     if (atomic_load(&record->letters) == 0) return TR_OK;
     uint64_t letters = atomic_exchange(&record->letters, 0);
-    /* As long as there are bits, so that a look takes as much as there is news, however many ranks there are.
-     */
+    /* Only as long as there are bits, so that a poll costs as much as there is news, however many ranks
+       there are. */
     for (; letters; letters &= letters - 1) {
         int word = __builtin_ctzll(letters);
         if (word >= LOCAL_WORDS) continue;

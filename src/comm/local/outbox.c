@@ -1,9 +1,9 @@
-/* What we send to ranks. */
+/* Sending. */
 #include "comm/local/peer.h"
 
 #include "base/fail.h"
 
-/* Asks for the announced messages that have a place now. */
+/* Requests announced messages for which there is memory now. */
 static tr_status ask(struct local_mail *mail, int rank, bool *room)
 {
     struct local_peer *peer = &mail->peer[rank];
@@ -18,7 +18,7 @@ static tr_status ask(struct local_mail *mail, int rank, bool *room)
     return TR_OK;
 }
 
-/* Whether the receiver keeps the message although it may not have asked for it. */
+/* Whether the receiver keeps the message before it is requested. */
 static tr_status is_eager(const struct local_mail *mail, int rank, const struct tr_transfer *send,
                           bool *eager)
 {
@@ -60,7 +60,7 @@ static tr_status go_on(struct local_mail *mail, int rank, struct tr_transfer *se
     if (!*room) return TR_OK;
     send->came += (size_t)frame.count;
     if (send->came == send->bytes) send->state = LOCAL_COMPLETE;
-    /* So that it is read while we write the next. */
+    /* So that the receiver reads it while we write the next. */
     tr_local_knock(mail->area, mail->rank, rank);
     return TR_OK;
 }

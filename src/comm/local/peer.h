@@ -1,29 +1,29 @@
-/* What the files of the mail share: how things stand with each rank. */
+/* Shared by the files of the mail: the state with respect to each rank. */
 #ifndef TR_COMM_LOCAL_PEER_H
 #define TR_COMM_LOCAL_PEER_H
 
 #include "comm/local/mail.h"
 #include "comm/local/ring.h"
 
-/* What a message counts for besides its bytes, against a sender's credit. */
+/* Cost of a message in a sender's credit, besides its bytes. */
 #define LOCAL_COST 64
-/* Messages up to this size are kept without memory of their own. */
+/* Messages up to this size are kept without separate memory. */
 #define LOCAL_SMALL 64
 
-/* States of a transfer. A send: QUEUED -> (ANNOUNCED ->) MOVING -> COMPLETE, where an eager one may skip what
-   lies between. A receive: QUEUED -> MOVING, once its message is known -> COMPLETE, or MISMATCH. Of a send,
-   `came` counts what was written. */
+/* States of a transfer. A send: QUEUED -> (ANNOUNCED ->) MOVING -> COMPLETE, where an eager one may skip
+   the states between. A receive: QUEUED -> MOVING, once its message is known -> COMPLETE, or MISMATCH. In
+   a send, `came` counts the written bytes. */
 enum { LOCAL_QUEUED, LOCAL_ANNOUNCED, LOCAL_MOVING, LOCAL_COMPLETE, LOCAL_MISMATCH };
 
-/* A message that was begun by its sender and is not complete, or not asked for. */
+/* A message whose sender has begun it and that is incomplete or unrequested. */
 struct local_inbound {
     struct local_inbound *next;
     uint64_t cookie;
     int tag;
-    bool announced, wanted; /* `wanted`: its sender was told */
-    bool dropped;           /* its receiver has given it up */
+    bool announced, wanted; /* `wanted`: its sender was notified */
+    bool dropped;           /* its receive was withdrawn */
     size_t bytes, got;
-    struct tr_transfer *receive; /* NULL: no receive asked for it yet */
+    struct tr_transfer *receive; /* NULL: no receive requested it yet */
     char *kept;                  /* [bytes] then, if eager: `small`, or owned */
     char small[LOCAL_SMALL];
 };
@@ -33,7 +33,7 @@ struct local_peer {
     struct local_reader reader;
     struct tr_transfer *sends, *receives; /* in order; receives whose message is not known */
     struct local_inbound *first, **last;  /* in order */
-    int unasked;                          /* announced messages whose senders are still to be told */
+    int unasked;                          /* announced messages whose senders must be notified */
     uint64_t spent;                       /* credit that our messages used */
     uint64_t returned;                    /* credit that its messages got back */
     uint64_t held;                        /* credit that its messages hold */

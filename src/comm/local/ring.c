@@ -58,7 +58,7 @@ static tr_status fail_damaged(void)
 
 /* ---- the sender ---- */
 
-/* Looks how far the receiver is. */
+/* Reads the receiver's position. */
 static tr_status look(struct local_writer *writer)
 {
     uint64_t tail = atomic_load(&writer->ring->tail);
@@ -72,8 +72,8 @@ static bool fits(const struct local_writer *writer, size_t bytes)
     return writer->capacity - (size_t)(writer->head - writer->tail) >= bytes;
 }
 
-/* Leaves out the rest of an empty ring, so that the next frame is at its start. A quarter is used first: then
-   any frame fits into what remains. */
+/* Skips the rest of an empty ring, so that the next frame is at its start. At least a quarter must be
+   used, so that any frame fits into the rest. */
 static void restart(struct local_writer *writer)
 {
     size_t offset = (size_t)(writer->head % writer->capacity), rest = writer->capacity - offset;
@@ -91,7 +91,7 @@ tr_status tr_local_write(struct local_writer *writer, const struct local_frame *
     *done = false;
     TR_TRY(look(writer));
     if (!fits(writer, bytes)) {
-        /* Either the receiver sees the mark, or we see what it has read. */
+        /* Either the receiver sees the mark, or we see how far it has read. */
         atomic_store(&writer->ring->full, 1);
         TR_TRY(look(writer));
         if (!fits(writer, bytes)) return TR_OK;
@@ -134,7 +134,7 @@ tr_status tr_local_read(struct local_reader *reader, struct local_frame *frame, 
         if (there < sizeof *frame) return fail_damaged();
         get(reader, reader->tail, frame, sizeof *frame);
         if (frame->count > there || padded(frame->count) > there - sizeof *frame) return fail_damaged();
-        /* The frame after it, published together with it, takes care of a sender that waits. */
+        /* The next frame, published together with it, notifies a waiting sender. */
         if (frame->kind == LOCAL_SKIP) advance(reader, frame);
     } while (frame->kind == LOCAL_SKIP);
     *found = true;

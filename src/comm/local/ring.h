@@ -1,8 +1,8 @@
 /* A ring of bytes from one process to another: frames that are published whole.
  *
- * Each side counts the bytes for itself and only tells the other; a side believes no number of the other's
- * that its own contradict. A sender that is killed while it writes a frame has not published it, so what the
- * receiver finds is whole.
+ * Each side keeps its own count of bytes and only publishes it; it rejects a count of the other side that
+ * contradicts its own. A sender that is killed while it writes a frame has not published it, so the
+ * receiver finds only whole frames.
  *
  * When the ring is empty, writing begins at its start again, so that messages that are read soon stay within
  * few pages and in the cache.
@@ -26,14 +26,14 @@ struct local_frame {
 struct local_writer {
     struct local_ring *ring;
     size_t capacity;
-    uint64_t head, tail; /* `tail` as last seen */
+    uint64_t head, tail; /* `tail` as last read */
 };
 
 /* The receiver's end. */
 struct local_reader {
     struct local_ring *ring;
     size_t capacity;
-    uint64_t head, tail; /* `head` as last seen */
+    uint64_t head, tail; /* `head` as last read */
 };
 
 struct local_writer tr_local_writer(const struct local_area *area, int from, int to);
@@ -42,16 +42,16 @@ struct local_reader tr_local_reader(const struct local_area *area, int from, int
 /* The most bytes that a frame may carry. Four such frames fill a ring. */
 size_t tr_local_ring_piece(size_t capacity);
 
-/* Writes a frame and the `count` bytes (at most a piece) that belong to it. *done = false: there is no room
-   now, and the receiver will knock when there is. TR_EPEER if the receiver's count makes no sense. */
+/* Writes a frame and the `count` bytes (at most a piece) that belong to it. *done = false: there is no
+   room now, and the receiver will knock when there is. TR_EPEER if the receiver's count is invalid. */
 tr_status tr_local_write(struct local_writer *writer, const struct local_frame *frame, const void *data,
                          bool *done);
 
-/* Reads the next frame, without its data, and skips what is to be skipped. *found = false: there is none.
-   TR_EPEER if what is there makes no sense. */
+/* Reads the next frame, without its data, skipping SKIP frames. *found = false: there is none. TR_EPEER if
+   the frame is invalid. */
 tr_status tr_local_read(struct local_reader *reader, struct local_frame *frame, bool *found);
-/* Then takes its `count` bytes, or drops them (NULL). True: the sender waits for room, and is to be told that
-   there is some. */
+/* Then reads its `count` bytes, or drops them (NULL). True: the sender waits for room, and must be
+   notified that there is some. */
 bool tr_local_take(struct local_reader *reader, const struct local_frame *frame, void *data);
 
 #endif

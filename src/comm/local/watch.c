@@ -14,16 +14,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Between two looks at processes that the system does not tell about. */
+/* Between two checks of processes whose end the system does not report. */
 #define LOOK_SECONDS 0.2
-/* Processes that a rank watches: each is watched by as many, so that their ends together can hardly go
-   unnoticed. At most a part of the descriptors that a process may have. */
+/* Most processes that a rank watches. Each is watched by as many ranks, so that simultaneous ends are
+   hardly missed. A small part of the descriptors that a process may have. */
 #define WATCHED_MOST  64
 #define WATCHED_SHARE 8
 
 struct watched {
     int rank;
-    bool looks; /* at its process, now and then */
+    bool looks; /* check its processes at intervals */
 };
 
 struct local_watch {
@@ -31,10 +31,11 @@ struct local_watch {
     int rank, count;
     double interval;
     pthread_t thread;
-    /* When this rank beat last, and since when silence counts, in nanoseconds of the host's clock. */
+    /* Time of this rank's last beat, and the time since which silence counts, in nanoseconds of the host's
+       clock. */
     atomic_llong last, since;
     struct watched *watched; /* [count] */
-    struct pollfd *waiting;  /* [count + 1]: processes, and after them what ends the thread */
+    struct pollfd *waiting;  /* [count + 1]: processes, and last a descriptor that ends the thread */
 };
 
 static int64_t now_in_nanoseconds(void)
@@ -44,15 +45,15 @@ static int64_t now_in_nanoseconds(void)
 
 /* ---- processes ---- */
 
-/* Begins to watch a process. One that is gone already is found out at once; one that has its number by now is
-   another. */
+/* Begins to watch a process. One that has ended already is found at once; a new process with its id is not
+   mistaken for it. */
 static void find_process(struct local_watch *watch, int index)
 {
     struct watched *watched = &watch->watched[index];
     struct tr_location location = watch->area->record[watched->rank].location,
                        own = watch->area->record[watch->rank].location;
     location.machine[TR_LOCATION_MACHINE - 1] = 0;
-    /* Numbers of processes mean something only in the same name space; else its beats must do. */
+    /* Process ids are meaningful only within the same name space; elsewhere only beats count. */
     if (strcmp(location.machine, own.machine) != 0 || location.process <= 0 || location.process > INT32_MAX)
         return;
     watch->waiting[index].fd = tr_location_watch(&location);
@@ -75,8 +76,7 @@ static void look_around(struct local_watch *watch)
 static void beat(struct local_watch *watch)
 {
     int64_t now = now_in_nanoseconds(), last = atomic_load(&watch->last);
-    /* If this process was stopped itself, or the whole machine slept, nobody else can be blamed for the
-       silence. */
+    /* If this process was stopped, or the whole machine slept, no other rank is to blame for the silence. */
     if (now - last > (int64_t)(3e9 * watch->interval)) atomic_store(&watch->since, now);
     atomic_store(&watch->area->record[watch->rank].seen, now);
     atomic_store(&watch->last, now);
@@ -84,7 +84,7 @@ static void beat(struct local_watch *watch)
 
 double tr_local_watch_silence(const struct local_watch *watch, int rank)
 {
-    /* In this order: both grow, and what was heard since counts. */
+    /* In this order: both grow, and signs of life since then count. */
     int64_t last = atomic_load(&watch->last), since = atomic_load(&watch->since);
     int64_t seen = atomic_load(&watch->area->record[rank].seen);
     if (seen < since) seen = since;
@@ -135,7 +135,7 @@ static int count_watched(int size)
     return count;
 }
 
-/* Descriptors, and what counts as heard in the beginning. */
+/* Opens descriptors, and sets the first times. */
 static tr_status furnish(struct local_watch *watch)
 {
     int size = watch->area->size, count = count_watched(size);

@@ -1,9 +1,9 @@
 /* Liveness: each rank has a thread that sleeps until another rank's process ends, and at intervals shows that
  * its own process runs.
  *
- * A rank watches those that follow it, up to some number; a rank that notices an end informs all. The system
- * reports the end of a process (pidfd); without that, the thread polls. A rank counts as hung when its sign
- * of life, a time in shared memory, grows too old; only ranks that wait look at it.
+ * A rank watches those that follow it, up to some number; a rank that notices an end notifies all. The
+ * system reports the end of a process (pidfd); without that, the thread polls. A rank counts as hung when
+ * its sign of life, a time in shared memory, grows too old; only waiting ranks look at it.
  */
 #ifndef TR_COMM_LOCAL_WATCH_H
 #define TR_COMM_LOCAL_WATCH_H

@@ -1,10 +1,9 @@
-/* Beats go out at the intervals of tr_comm_interval(), and at once when there is news. Whoever learns
- * something that it did not know tells it on in all its beats; whoever hears what it knows does nothing. So
- * news goes through all ranks once.
+/* Beats go out at the intervals of tr_comm_interval(), and at once when there is news. A rank that learns
+ * something new passes it on in all its beats; known facts are not passed on. So each piece of news goes
+ * through all ranks once.
  *
- * Silence is no news but a measurement, which changes: only the neighbours of a rank make it, and what they
- * say is told on with its age and forgotten when it is old, so that nobody is missed because of what somebody
- * said long ago.
+ * Silence is a measurement, which changes: only the neighbours of a rank make it. Others pass it on with
+ * its age, and forget it when it is old, so that no rank is declared missing because of an old report.
  */
 #include "comm/mpi/heartbeat.h"
 
@@ -18,22 +17,22 @@
 #include <time.h>
 
 #define TAG_BEAT TR_COMM_TAG_TRANSPORT
-/* Up to so many ranks, all are neighbours of each other. */
+/* Up to so many ranks, all are neighbours. */
 #define ALL_NEIGHBOURS 8
 #define PEERS_MOST     64
 /* Between two times that it listens. */
 #define LOOK_SECONDS 0.2
-/* How long the last words of a rank are given to leave; they need that only where somebody takes nothing. */
+/* How long to wait for the reason of a rank to be sent; needed only where a receiver is not responding. */
 #define LAST_WORDS_SECONDS 1.0
-/* How long beats that are under way at the end may take; they need no more than a look of the receiver. */
+/* How long to wait at the end for beats under way; they only need the receiver to look once. */
 #define LAST_BEATS_SECONDS 0.5
-/* Beats of a rank that may be missed before it is worth a rumour. */
+/* Missed beats of a rank after which its silence is reported. */
 #define MISSED_BEATS 3
 
 enum { BEATS = 0x62656174, GAVE_UP = 0x73746f70 };
 enum { DEATHS = 8, RUMOURS = 8, WORDS = 8, WHY = 508 };
 
-/* That a rank has not been heard of for `silence` seconds, said `age` seconds ago. */
+/* A report that a rank had been silent for `silence` seconds, made `age` seconds ago. */
 struct silence_report {
     int32_t rank;
     float silence, age;
@@ -52,12 +51,12 @@ struct peer {
     struct beat in, out;
     tr_mpi_request *receive, *send; /* NULL: none is under way */
     double heard;
-    bool deaf; /* MPI failed between us, so only silence will tell */
+    bool deaf; /* MPI failed for this pair, so only silence can tell */
 };
 
-/* What is known of a rank. */
+/* The known state of a rank. */
 struct fate {
-    short peer; /* its place among the neighbours, -1: it is none */
+    short peer; /* its number among the neighbours, -1: not a neighbour */
     bool dead;
     bool gave_up;
     signed char words; /* its reason, -1: not kept */
@@ -72,14 +71,14 @@ struct tr_heartbeat {
     tr_comm *comm;
     const struct tr_mpi_module *module;
     double interval, look, next, last; /* when to listen and to beat next, when it listened last */
-    double lasts;                      /* how long a rumour does */
+    double lasts;                      /* how long a report of silence is valid */
     struct tr_processes *processes;    /* of this host */
     struct peer *peer;                 /* [peers] */
     int peers;
     struct rumour rumour[RUMOURS];
     char words[WORDS][WHY]; /* of the first ranks that gave up */
     int worded, first;
-    int *dead, deaths, next_death; /* in the order in which they were found; the next one to tell of */
+    int *dead, deaths, next_death; /* in the order in which they were found; the next one to report */
     uint64_t changes;
     bool news, stopped;
     struct fate fate[]; /* [size] */
@@ -113,7 +112,7 @@ static void record_given_up(tr_heartbeat *heartbeat, int32_t rank, const char *w
     }
     heartbeat->changes++;
     if (heartbeat->first >= 0) return;
-    heartbeat->first = rank; /* the cause; those who follow it are not told of by others */
+    heartbeat->first = rank; /* the cause; others do not report the ranks that follow it */
     heartbeat->news = true;
 }
 
@@ -121,7 +120,7 @@ static void record_silent(tr_heartbeat *heartbeat, const struct silence_report *
 {
     struct rumour *oldest = heartbeat->rumour;
     double said = now - (double)report->age;
-    /* Of a neighbour this rank knows better. */
+    /* This rank knows more about its own neighbours. */
     if (!is_rank(heartbeat, report->rank) || heartbeat->fate[report->rank].peer >= 0) return;
     if (!(report->silence >= 0) || !(report->age >= 0)) return;
     for (int i = 0; i < RUMOURS; i++) {
@@ -170,7 +169,7 @@ static void hear(tr_heartbeat *heartbeat, struct peer *peer, double now)
     }
 }
 
-/* News for the neighbours, beside their own. */
+/* News for the neighbours, besides their own. */
 static void write_beat(tr_heartbeat *heartbeat, struct beat *out, double now)
 {
     int silent = 0, first = heartbeat->first;
@@ -204,7 +203,7 @@ static bool is_telling(tr_heartbeat *heartbeat, struct peer *peer)
     return peer->send && !peer->deaf;
 }
 
-/* If the last message is still there, there is no use in another, unless it lacks news. */
+/* If the last message is not taken, sending another is useless, unless it has news. */
 static bool tell(tr_heartbeat *heartbeat, struct peer *peer, double now)
 {
     char message[8];
@@ -224,7 +223,7 @@ static void look_at_processes(tr_heartbeat *heartbeat, double now)
 {
     int gone;
     while ((gone = tr_processes_next_gone(heartbeat->processes, heartbeat->comm)) >= 0) {
-        /* Who left a reason did not merely die. */
+        /* A rank that left a reason did not simply die. */
         short peer = heartbeat->fate[gone].peer;
         if (peer >= 0) hear(heartbeat, &heartbeat->peer[peer], now);
         record_dead(heartbeat, gone);
@@ -245,8 +244,7 @@ void tr_heartbeat_beat(tr_heartbeat *heartbeat, double now)
 {
     if (heartbeat->stopped || now < heartbeat->look) return;
     heartbeat->look = now + (heartbeat->interval < LOOK_SECONDS ? heartbeat->interval : LOOK_SECONDS);
-    /* If this process was stopped itself, or the whole machine slept, nobody else can be blamed for the
-     * silence. */
+    /* If this process was stopped, or the whole machine slept, no other rank is to blame for the silence. */
     double lost = now - heartbeat->last - 3 * heartbeat->interval;
     heartbeat->last = now;
     look_at_processes(heartbeat, now);
@@ -258,8 +256,8 @@ void tr_heartbeat_beat(tr_heartbeat *heartbeat, double now)
     heartbeat->next = now + heartbeat->interval;
     bool all = true;
     for (int i = 0; i < heartbeat->peers; i++) all = tell(heartbeat, &heartbeat->peer[i], now) && all;
-    heartbeat->news =
-        heartbeat->news && !all; /* who still had the last message is told as soon as it is gone */
+    heartbeat->news = heartbeat->news && !all; /* a rank that had not taken the last message gets another as
+                                                  soon as it has */
     if (heartbeat->deaths > 0) heartbeat->next_death = (heartbeat->next_death + DEATHS) % heartbeat->deaths;
 }
 
@@ -273,7 +271,7 @@ enum tr_comm_life tr_heartbeat_life(const tr_heartbeat *heartbeat, int rank, dou
 {
     const struct fate *fate = &heartbeat->fate[rank];
     *silence = 0;
-    /* When we listened last, not now: unheard is what came since. */
+    /* When we listened last, not now: since then nothing could be heard. */
     if (fate->peer >= 0) *silence = heartbeat->last - heartbeat->peer[fate->peer].heard;
     for (int i = 0; i < RUMOURS && fate->peer < 0; i++) {
         const struct rumour *rumour = &heartbeat->rumour[i];
@@ -303,7 +301,7 @@ void tr_heartbeat_give_up(tr_heartbeat *heartbeat, const char *why)
     if (heartbeat->stopped) return;
     heartbeat->stopped = true;
     bool sent[PEERS_MOST] = {false};
-    /* A beat that is still under way keeps its contents; its successor is to carry the words. */
+    /* A beat under way keeps its contents; the next one must carry the reason. */
     for (bool busy = true; busy && tr_clock_seconds() < end;) {
         busy = false;
         for (int i = 0; i < heartbeat->peers; i++) {
@@ -367,7 +365,7 @@ tr_status tr_heartbeat_create(tr_comm *comm, const struct tr_mpi_module *module,
     return TR_OK;
 }
 
-/* Lets beats that are under way arrive: all ranks are here to take them. */
+/* Waits for beats under way to arrive: all ranks are there to receive them. */
 static void finish_telling(tr_heartbeat *heartbeat)
 {
     double end = tr_clock_seconds() + LAST_BEATS_SECONDS;

@@ -1,6 +1,6 @@
-/* memfd_create() rather than files in /dev/shm: those outlive a killed process, and containers often limit
- * them to 64 MB. Others find the descriptor as /proc/<process>/fd/<number>, which the kernel allows to
- * processes of the same user.
+/* memfd_create() rather than files in /dev/shm: the latter outlive a killed process, and containers often
+ * limit them to 64 MB. Other processes open the descriptor as /proc/<process>/fd/<number>, which the
+ * kernel allows to processes of the same user.
  */
 #include "comm/mpi/memory.h"
 
@@ -25,7 +25,7 @@ static tr_status map_file(int file, size_t bytes, void **memory)
     return TR_OK;
 }
 
-/* Length and room of the file, in this order. 0 or what errno would be. */
+/* Sets length and reserves room of the file, in this order. 0, or an errno value. */
 static int make_room(int file, size_t bytes, size_t begin, size_t end)
 {
     if (bytes > INT64_MAX) return EFBIG;
@@ -39,7 +39,7 @@ tr_status tr_memory_share(tr_comm *comm, size_t bytes, size_t begin, size_t end,
     (void)comm;
     int file = memfd_create("trireme", MFD_CLOEXEC);
     if (file < 0) return tr_fail(TR_EUNSUPPORTED, "cannot make shared memory: %s", strerror(errno));
-    /* All that is used now: a page that cannot be had later would be a SIGBUS in the middle of a step. */
+    /* Reserves all pages now: one that cannot be had later would be a SIGBUS in the middle of a step. */
     int error = make_room(file, bytes, begin, end);
     tr_status status =
         error ? tr_fail(TR_ENOMEM, "cannot have %zu bytes of shared memory: %s", end - begin, strerror(error))

@@ -1,5 +1,6 @@
-/* Memory that processes of one machine share: files without a name, which vanish with their last user
- * whatever happens. */
+/* Memory that processes of one machine share: files without a name, which vanish with their last user in
+ * any case.
+ */
 #ifndef TR_COMM_MPI_MEMORY_H
 #define TR_COMM_MPI_MEMORY_H
 

@@ -1,5 +1,5 @@
-/* The MPI module, made of two-sided nonblocking calls only: blocking ones hang when a peer is dead,
- * collectives and one-sided ones have no progress of their own.
+/* The MPI module. It uses only two-sided nonblocking calls: blocking ones hang when a peer is dead, and
+ * collectives and one-sided ones make no progress by themselves.
  */
 #include "comm/mpi/module.h"
 
@@ -20,9 +20,9 @@ struct tr_mpi_request {
 };
 
 static MPI_Comm world = MPI_COMM_NULL;
-static int began_here;    /* MPI was not in use before */
-static int ignores_pipes; /* SIGPIPE had no handler before */
-/* Free requests of one piece, which nearly all are: nothing is allocated while training goes on. */
+static int began_here;    /* MPI was not initialized by others */
+static int ignores_pipes; /* SIGPIPE had the default action */
+/* Free requests of one piece, as nearly all are: nothing is allocated during training. */
 static struct tr_mpi_request *spare;
 
 static enum tr_mpi_result explain(int error, char *message, size_t size)
@@ -37,10 +37,10 @@ static enum tr_mpi_result explain(int error, char *message, size_t size)
 /* ---- the world ---- */
 
 /* Open MPI 4 can lock itself up over TCP: where a connection breaks in the middle of a write,
-   mca_btl_tcp_endpoint_close() completes the pieces that wait, while it holds the lock of the endpoint, and the
-   completion of one sends a message to the same endpoint (mca_pml_ob1_send_fin()), which takes that lock again.
-   MPI_THREAD_SINGLE is without such locks, MPI_THREAD_SERIALIZED has them although the caller's order makes them
-   needless: they are put aside. */
+   mca_btl_tcp_endpoint_close() completes the pieces that wait, while it holds the lock of the endpoint,
+   and the completion of one sends a message to the same endpoint (mca_pml_ob1_send_fin()), which takes
+   that lock again. MPI_THREAD_SINGLE has no such locks. MPI_THREAD_SERIALIZED has them, although
+   serialized calls do not need them: they are disabled. */
 static void put_locks_aside(void)
 {
 #if defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION == 4
@@ -75,8 +75,8 @@ static enum tr_mpi_result enter_world(char *message, size_t size)
     return TR_MPI_FAILED;
 }
 
-/* A peer that dies in the middle of a message over TCP would take this process along, since MPI writes to the
-   broken connection: the signal is ignored, unless the program has decided about it. */
+/* A peer that dies in the middle of a message over TCP would kill this process, since MPI writes to the
+   broken connection: SIGPIPE is ignored, unless the program has set its action. */
 static void ignore_broken_pipes(void)
 {
     struct sigaction now;

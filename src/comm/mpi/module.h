@@ -1,8 +1,8 @@
-/* The MPI module: what it exports, so that the library itself needs no MPI.
+/* The interface of the MPI module, so that the library itself needs no MPI.
  *
- * The module shares no code with the library; see base/files/module.h. One world per process; calls come one
- * at a time, from any thread, except that `open` and `close` come from the same one. Nothing but these two
- * ever blocks.
+ * The module shares no code with the library; see base/files/module.h. One world per process. Calls come
+ * one at a time, from any thread, except that `open` and `close` come from the same one. Only these two
+ * block.
  */
 #ifndef TR_COMM_MPI_MODULE_H
 #define TR_COMM_MPI_MODULE_H
@@ -33,11 +33,13 @@ struct tr_mpi_module {
      * equally on both sides. */
     enum tr_mpi_result (*start)(int sends, int peer, int tag, void *data, size_t bytes, size_t chunk,
                                 tr_mpi_request **request, char *message, size_t size);
-    /* If the message is complete, frees and nulls the request. After a failure the request must be left
-     * alone. */
+    /* If the message is complete, frees and nulls the request. After a failure the request must not be
+     * touched.
+     */
     enum tr_mpi_result (*test)(tr_mpi_request **request, char *message, size_t size);
-    /* Takes back a receive: 1 if its memory is free again, and the request freed. 0: it, and its memory, must
-     * be left alone. */
+    /* Withdraws a receive: 1 if its memory is free again, and the request freed. 0: the request and its
+     * memory must not be touched.
+     */
     int (*withdraw)(tr_mpi_request **request);
     /* Leaves the world; may wait for others. */
     void (*close)(void);

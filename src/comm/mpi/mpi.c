@@ -1,11 +1,11 @@
 /* The transport between processes.
  *
- * A thread of the communicator's own, the keeper, begins and ends MPI, so that neither can block the caller
- * for ever, and shows signs of life while the caller computes. All other MPI calls are made by the caller of
- * the communicator.
+ * A thread of the communicator, the keeper, initializes and finalizes MPI, so that neither can block the
+ * caller forever, and sends signs of life while the caller computes. The caller of the communicator makes
+ * all other MPI calls.
  *
- * The keeper's life: OPENING (MPI_Init) -> OPEN (beats) -> CLOSING (asked to leave) -> GONE. The caller waits
- * for OPEN and GONE with deadlines, and leaves everything behind when they pass.
+ * The keeper's life: OPENING (MPI_Init) -> OPEN (beats) -> CLOSING (asked to leave) -> GONE. The caller
+ * waits for OPEN and GONE with deadlines, and abandons everything when they pass.
  */
 #include "comm/mpi/mpi.h"
 
@@ -34,16 +34,16 @@
 #define MESSAGE_SIZE 512
 /* Pieces of large messages: below INT_MAX, and round. */
 #define CHUNK ((size_t)1 << 30)
-/* MPI begins and ends with processes and connections of its own, which takes longer than a sign of life: a
-   short time-out does not count for it. */
+/* MPI starts and ends its own processes and connections, which takes longer than the interval between
+   signs of life: a short time-out does not apply to it. */
 #define LEAST_SECONDS 10.0
-/* Between two looks at a stop while MPI begins, which tells of nothing. */
+/* Between two checks of a stop while MPI starts, which reports nothing. */
 #define STOP_LOOK 0.05
-/* What a process sent just before it died may take so long. */
+/* Messages that a process sent just before it died may take so long. */
 #define GRACE_SECONDS 0.2
-/* A wait begins by giving way only, since answers usually come at once; then sleeps, longer and longer. Every
-   nap is some 50 us too long, which many waits of a step would feel: so where each rank of the host may have
-   a processor, it gives way for longer, TR_MPI_YIELD_SECONDS. */
+/* A wait first only yields, since answers usually come at once; then it sleeps, longer and longer. Every
+   nap is about 50 us too long, which the many waits of a step would add up. So where each rank of the host
+   may have a processor, it yields for longer, TR_MPI_YIELD_SECONDS. */
 #define YIELD_SECONDS_CROWDED 100e-6
 #define NAP_MIN               20e-6
 #define NAP_MOST              1e-3
@@ -61,8 +61,8 @@ struct mpi_comm {
     pthread_mutex_t gate;
     pthread_cond_t changed;
     enum keeper_state state;
-    bool beats;     /* the heartbeat is there */
-    bool finalizes; /* when closing: MPI is to be ended */
+    bool beats;     /* the heartbeat exists */
+    bool finalizes; /* when closing: finalize MPI */
     int rank, size;
     char message[MESSAGE_SIZE];
 };
@@ -94,7 +94,7 @@ static void *keeper_main(void *argument)
     if (!open) return NULL;
     pthread_mutex_lock(&comm->gate);
     while (comm->state != CLOSING) {
-        /* Half an interval, so that a beat is never more than that late. */
+        /* Half an interval, so that a beat is at most so late. */
         struct timespec end = tr_moment_in(comm->beats ? tr_heartbeat_interval(comm->heartbeat) / 2 : 1);
         pthread_cond_timedwait(&comm->changed, &comm->gate, &end);
         if (comm->state == CLOSING || !comm->beats) continue;
@@ -135,11 +135,11 @@ static struct mpi_comm *mpi_of(tr_comm *comm)
     return (struct mpi_comm *)comm;
 }
 
-/* A connection breaks a moment before the process at its end is seen to be gone. */
+/* A connection breaks slightly before the end of its process is noticed. */
 #define LOOKS      20
 #define LOOK_PAUSE 1000000 /* nanoseconds */
 
-/* MPI failed, most likely since a process is gone; then that is what is said. */
+/* MPI failed, most likely since a process has ended; then that is reported. */
 static tr_status find_reason(tr_comm *comm, int rank)
 {
     tr_status status = TR_OK;
@@ -191,7 +191,7 @@ static tr_status mpi_test(tr_comm *comm, struct tr_transfer *transfer)
 static bool mpi_withdraw(tr_comm *comm, struct tr_transfer *transfer)
 {
     tr_mpi_request *request = transfer->request;
-    /* When all is lost, MPI is not touched again. Without a request, pieces may be under way nevertheless. */
+    /* When all is lost, MPI is not called again. Even without a request, pieces may be under way. */
     if (comm->dead || !request || !mpi_of(comm)->module->withdraw(&request)) return false;
     transfer->request = NULL;
     transfer->done = true;
@@ -243,7 +243,7 @@ static void mpi_give_up(tr_comm *comm, const char *why)
 
 /* ---- beginning and end ---- */
 
-/* Seconds that MPI has to begin or to end with all ranks. */
+/* Seconds that MPI may take to start or end with all ranks. */
 static double patience_with_mpi(const struct tr_comm_settings *settings)
 {
     return settings->timeout > LEAST_SECONDS ? settings->timeout : LEAST_SECONDS;
@@ -285,7 +285,7 @@ static void mpi_destroy(tr_comm *base, bool clean)
     pthread_mutex_unlock(&base->lock);
     if (!dismiss(comm, clean, clean ? limit : 1)) {
         if (clean) tr_log_line(TR_LOG_WARNING, "MPI did not end within %g s; leaving without it", limit);
-        return; /* the keeper still uses all this */
+        return; /* the keeper uses all this */
     }
     tr_comm_release(base);
     free_mpi(comm);
@@ -328,7 +328,7 @@ static tr_status make(const struct tr_mpi_module *module, struct mpi_comm **out)
     return tr_fail(TR_ENOMEM, "the thread that keeps MPI could not start: %s", strerror(error));
 }
 
-/* Once MPI is open: everything that needs rank and size. */
+/* Once MPI is initialized: everything that needs rank and size. */
 static tr_status settle(struct mpi_comm *comm, const struct tr_comm_settings *settings)
 {
     tr_comm *base = &comm->base;
@@ -356,7 +356,7 @@ tr_status tr_comm_mpi_create(const struct tr_comm_settings *settings, tr_comm **
     TR_TRY(tr_comm_check_settings(settings)); /* before others wait for us */
     TR_TRY(tr_module_load(&mpi_module, &loaded));
     TR_TRY(make(loaded, &comm));
-    /* From here on, what MPI may still use is left behind rather than freed. */
+    /* From here on, memory that MPI may use is abandoned rather than freed. */
     const double limit = patience_with_mpi(settings);
     if (!wait_for_keeper(comm, OPENING, limit, settings->stop)) {
         pthread_detach(comm->keeper);

@@ -7,17 +7,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Processes that a rank watches: each is watched by as many, so that their ends together can hardly go
-   unnoticed. At most a part of the descriptors that a process may have. */
+/* Most processes that a rank watches. Each is watched by as many ranks, so that simultaneous ends are
+   hardly missed. A small part of the descriptors that a process may have. */
 #define WATCHED_MOST  64
 #define WATCHED_SHARE 8
 
 struct tr_processes {
-    int members; /* of the host, when it was last looked at */
+    int members; /* of the host, at the last check */
     int count;
     int rank[WATCHED_MOST];
     bool gone[WATCHED_MOST];
-    struct pollfd end[WATCHED_MOST]; /* without a descriptor, the process is looked at */
+    struct pollfd end[WATCHED_MOST]; /* without a descriptor, the process is polled */
 };
 
 struct tr_processes *tr_processes_create(void)
@@ -40,7 +40,7 @@ void tr_processes_destroy(struct tr_processes **handle)
     *handle = NULL;
 }
 
-/* The ranks know their hosts only some time after they have joined. */
+/* Ranks learn their hosts only some time after they have joined. */
 static void find(struct tr_processes *processes, const tr_comm *comm, int members)
 {
     const int *member = comm->hosts.member + comm->hosts.start[comm->hosts.of[comm->rank]];
@@ -56,7 +56,7 @@ static void find(struct tr_processes *processes, const tr_comm *comm, int member
         processes->gone[at] = false;
         processes->end[at] =
             (struct pollfd){.fd = tr_location_watch(&comm->location[rank]), .events = POLLIN};
-        /* One that has its number by now is another. */
+        /* A new process with the same id is another one. */
         if (processes->end[at].fd >= 0 && !tr_location_runs(&comm->location[rank])) {
             close(processes->end[at].fd);
             processes->end[at].fd = -1;

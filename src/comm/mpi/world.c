@@ -1,4 +1,4 @@
-/* What launchers tell the processes they start. */
+/* The environment variables by which launchers inform processes. */
 #include "comm/transport.h"
 
 #include "base/text/text.h"
@@ -21,8 +21,9 @@ static bool find(const char *const *environment, const char *name, int *out)
 
 bool tr_comm_mpi_world(const char *const *environment, int *rank, int *size)
 {
-    /* Open MPI's mpirun; srun, whose PMIx plugin names the rank, and whose own variables serve for the size.
-       SLURM sets its variables for batch scripts, too, which are no ranks: hence the name of PMIx. */
+    /* Open MPI's mpirun; srun, whose PMIx plugin gives the rank, and whose own variables give the size.
+       SLURM also sets its variables for batch scripts, which are not ranks: so PMIx's variable is
+       required. */
     static const char *const known[][2] = {
         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
         {"PMIX_RANK", "SLURM_STEP_NUM_TASKS"},

@@ -1,18 +1,18 @@
-/* Reduce-scatter and all-reduce along the tree. See route.h for who sends what.
+/* Reduce-scatter and all-reduce along the tree. See route.h for the messages.
  *
  * First, ranks of the island tell each other that their nodes are ready, and where. Then, round by round,
- * sums of the nodes of the island and of what came before go to other islands. When all has come, the shard
- * is summed. Then the shards go to everybody, for an all-reduce; and ranks of the island tell each other that
- * they need the nodes no more.
+ * sums of the island's nodes and of earlier arrivals go to other islands. When all have arrived, the shard
+ * is summed. For an all-reduce the shards then go to all ranks; and ranks of the island notify each other
+ * that they no longer need the nodes.
  *
- * Where the caller changes data by the sums (tr_comm_reduce_start()), the ticket is held in place of the
- * sum, and the caller sums. Then the changed data go to other islands, and ranks of the island tell each
- * other that all is there, and their nodes are free.
+ * Where the caller changes data by the sums (tr_comm_reduce_start()), the ticket pauses at that point, and
+ * the caller sums. Then the changed data go to other islands, and ranks of the island notify each other
+ * that all have arrived, and nodes are free.
  *
  * A transport that reduces by itself does so in phase 0, and gathers by itself in the phase that is held.
  *
  * With messages only, every rank is an island. Few elements are not divided: see words.c; or, among few
- * ranks, everybody sums everything, which saves a round.
+ * ranks, each sums everything, which saves a round.
  */
 #include "comm/sums/reduce_internal.h"
 
@@ -23,7 +23,7 @@
 
 /* ---- phases ---- */
 
-/* All that other islands will send. */
+/* Receives all nodes that other islands send. */
 static tr_status receive_nodes(tr_comm *comm, tr_ticket *ticket)
 {
     const struct tr_route *route = ticket->route;
@@ -39,7 +39,7 @@ static tr_status receive_nodes(tr_comm *comm, tr_ticket *ticket)
     return TR_OK;
 }
 
-/* Where nodes lie in the segment of their rank: offset and stride. Strides that are none: */
+/* Where nodes lie in the segment of their rank: offset and stride. Invalid strides with a meaning: */
 enum { NO_NODES = -1, DIFFERENT = -2 };
 
 static bool brings_nodes(const tr_comm *comm, const tr_ticket *ticket)
@@ -48,7 +48,7 @@ static bool brings_nodes(const tr_comm *comm, const tr_ticket *ticket)
     return reduction->window && ticket->nodes && reduction->nodes[comm->rank] > 0;
 }
 
-/* Our nodes are ready, and lie where the offset in the inbox says. */
+/* Writes that our nodes are ready, and their offset. */
 static void write_offset(const tr_comm *comm, tr_ticket *ticket)
 {
     const struct tr_reduction *reduction = ticket->reduction;
@@ -59,7 +59,7 @@ static void write_offset(const tr_comm *comm, tr_ticket *ticket)
     ticket->inbox[1] = ticket->stride;
 }
 
-/* What this rank sent in a round, and what came, of offsets that are alike for all. */
+/* The common offset that this rank sent in a round, and the one it received. */
 static int64_t *sent_in(const tr_ticket *ticket, int round)
 {
     return ticket->inbox + 2 * ticket->offsets + 4 * round;
@@ -70,7 +70,7 @@ static int64_t *came_in(const tr_ticket *ticket, int round)
     return sent_in(ticket, round) + 2;
 }
 
-/* Joins an offset with another; a rank without nodes has any. */
+/* Merges an offset with another; a rank without nodes agrees with any. */
 static void join_offset(int64_t offset[2], const int64_t other[2])
 {
     if (other[1] == NO_NODES) return;
@@ -85,7 +85,7 @@ static int members_of(const tr_ticket *ticket)
     return tr_island_size(ticket->reduction->islands, ticket->reduction->island);
 }
 
-/* The member `distance` after this rank, around. */
+/* The member `distance` after this rank, cyclically. */
 static int member_at(const tr_comm *comm, const tr_ticket *ticket, int distance)
 {
     const struct tr_islands *islands = ticket->reduction->islands;
@@ -94,7 +94,7 @@ static int member_at(const tr_comm *comm, const tr_ticket *ticket, int distance)
         ->member[islands->start[ticket->reduction->island] + (index + distance + members) % members];
 }
 
-/* In round k each tells 2^k members more where nodes lie, as long as all that it heard of agree. */
+/* In round k each notifies 2^k members more where nodes lie, as long as all known offsets agree. */
 static tr_status tell_common_offset(tr_comm *comm, tr_ticket *ticket, int round)
 {
     int64_t *sent = sent_in(ticket, round);
@@ -102,13 +102,13 @@ static tr_status tell_common_offset(tr_comm *comm, tr_ticket *ticket, int round)
     memcpy(sent, round > 0 ? sent_in(ticket, round - 1) : ticket->inbox, bytes);
     if (round == 0 && !brings_nodes(comm, ticket)) sent[1] = NO_NODES;
     if (round > 0) join_offset(sent, came_in(ticket, round - 1));
-    atomic_thread_fence(memory_order_seq_cst); /* what we wrote comes before the message */
+    atomic_thread_fence(memory_order_seq_cst); /* our writes come before the message */
     TR_TRY(tr_ticket_receive(comm, ticket, member_at(comm, ticket, 1 << round), came_in(ticket, round), bytes,
                              round));
     return tr_ticket_send(comm, ticket, member_at(comm, ticket, -(1 << round)), sent, bytes, TR_GATE_LAST);
 }
 
-/* After all rounds: whether all nodes lie alike; then that is in the inbox for all. */
+/* After all rounds: whether all nodes have the same offset; then writes it to the inbox for all. */
 static bool have_common_offset(tr_ticket *ticket, int rounds)
 {
     int64_t offset[2];
@@ -120,12 +120,12 @@ static bool have_common_offset(tr_ticket *ticket, int rounds)
     return true;
 }
 
-/* Few members tell all others; else each tells in round k what 2^k of them have said. */
+/* Few members notify all others; else each passes on in round k the offsets of 2^k of them. */
 static tr_status tell_all_offsets(tr_comm *comm, tr_ticket *ticket, int round)
 {
     int members = members_of(ticket);
     bool few = tr_comm_is_few(comm, members);
-    atomic_thread_fence(memory_order_seq_cst); /* what we wrote comes before the message */
+    atomic_thread_fence(memory_order_seq_cst); /* our writes come before the message */
     for (int i = few ? 1 : 1 << round; i < members; i++) {
         int count = few ? 1 : i < members - i ? i : members - i;
         size_t bytes = 2 * (size_t)count * sizeof *ticket->inbox;
@@ -137,8 +137,8 @@ static tr_status tell_all_offsets(tr_comm *comm, tr_ticket *ticket, int round)
     return TR_OK;
 }
 
-/* Many members find out whether all nodes lie alike, by messages of constant size; only if not, each tells
-   all that it has heard. */
+/* Many members find out by messages of constant size whether all nodes have the same offset; only if not,
+   each sends all offsets that it knows. */
 static tr_status tell_offsets(tr_comm *comm, tr_ticket *ticket, int phase)
 {
     if (tr_comm_is_few(comm, members_of(ticket))) return tell_all_offsets(comm, ticket, phase);
@@ -148,7 +148,7 @@ static tr_status tell_offsets(tr_comm *comm, tr_ticket *ticket, int phase)
     return tell_all_offsets(comm, ticket, phase - rounds);
 }
 
-/* Whatever another rank says about its nodes must lie in its segment. */
+/* Offsets that other ranks announce must lie in their segments. */
 static tr_status check_neighbours(const tr_comm *comm, const tr_ticket *ticket)
 {
     const struct tr_reduction *reduction = ticket->reduction;
@@ -178,7 +178,8 @@ static void tell_of_others(const tr_comm *comm, const struct tr_sum_plan *plan, 
     tr_program_moved(0, reduce_bytes_of_others(comm, plan, items) / (int64_t)sizeof(float));
 }
 
-/* Forms what `count` messages carry, which are outputs of one sum over the same pieces, and sends them. */
+/* Computes the contents of `count` messages, which are outputs of one sum over the same pieces, and sends
+   them. */
 static tr_status send_sums(tr_comm *comm, tr_ticket *ticket, const struct tr_hop *hop, int count)
 {
     const struct tr_route *route = ticket->route;
@@ -208,7 +209,7 @@ static tr_status send_sums(tr_comm *comm, tr_ticket *ticket, const struct tr_hop
         for (int i = 0; i < count; i++)
             if (output[hop[i].output]) output[hop[i].output] += items;
     }
-    /* Where everybody sums everything, the sum may overwrite what is sent. */
+    /* Where every rank sums everything, the sum may overwrite sent data. */
     int gate = ticket->everything ? ticket->summing - 1 : ticket->summing;
     for (int i = 0; i < count; i++) {
         const float *end = output[hop[i].output];
@@ -221,7 +222,7 @@ static tr_status send_sums(tr_comm *comm, tr_ticket *ticket, const struct tr_hop
 static tr_status send_round(tr_comm *comm, tr_ticket *ticket, int round)
 {
     const struct tr_route *route = ticket->route;
-    atomic_thread_fence(memory_order_seq_cst); /* what others wrote before their message is there */
+    atomic_thread_fence(memory_order_seq_cst); /* others' writes before their message are visible */
     if (round == 0 && ticket->reduction->window) TR_TRY(check_neighbours(comm, ticket));
     for (int i = 0, next; i < route->hops; i = next) {
         const struct tr_hop *hop = &route->hop[i];
@@ -266,7 +267,7 @@ tr_status reduce_enter(tr_comm *comm, tr_ticket *ticket)
         write_offset(comm, ticket);
         TR_TRY(receive_nodes(comm, ticket));
     }
-    ticket->numbers = phase >= ticket->sending; /* before that, ranks tell each other where nodes lie */
+    ticket->numbers = phase >= ticket->sending; /* before that, ranks exchange offsets */
     if (phase < ticket->sending) return tell_offsets(comm, ticket, phase);
     if (phase < ticket->summing) return send_round(comm, ticket, phase - ticket->sending);
     if (phase < ticket->spreading) return enter_sum(comm, ticket);

@@ -1,5 +1,6 @@
-/* What sums of a reduction are formed of, and where that is: the scratch of a ticket, what has come, the
- * nodes of the island. */
+/* The inputs of a reduction's sums, and their places: the scratch of a ticket, received nodes, the nodes
+ * of the island.
+ */
 #include "comm/sums/reduce_internal.h"
 
 #include <assert.h>
@@ -97,7 +98,7 @@ static const float *local_node(const tr_comm *comm, const tr_ticket *ticket, int
            index * ticket->inbox[2 * from + 1];
 }
 
-/* Where a piece begins of what came of a node; it may have come in several. */
+/* Where a piece of a received node begins; the node may have come in several pieces. */
 static const float *arrived(const tr_ticket *ticket, int index, const struct tr_piece *piece)
 {
     const struct tr_arrival *arrival = &ticket->route->arrival[index];

@@ -1,5 +1,5 @@
-/* A reduction that is under way, shared by its phases (reduce.c), what its sums are formed of
- * (reduce_inputs.c) and its beginning (reduce_start.c).
+/* A reduction under way: shared by its phases (reduce.c), the inputs of its sums (reduce_inputs.c) and its
+ * beginning (reduce_start.c).
  */
 #ifndef TR_COMM_REDUCE_INTERNAL_H
 #define TR_COMM_REDUCE_INTERNAL_H
@@ -38,31 +38,31 @@ void reduce_range(const tr_comm *comm, const tr_ticket *ticket, const struct tr_
                   int64_t *end);
 /* Elements of so many pieces of its route. */
 int64_t reduce_length(const tr_comm *comm, const tr_ticket *ticket, int first, int count);
-/* For each piece of a node that comes, how many floats lie before it. */
+/* For each piece of a received node, how many floats lie before it. */
 int64_t *reduce_offsets(const tr_ticket *ticket);
-/* Where that begins. */
+/* Where these floats begin. */
 float *reduce_floats(const tr_ticket *ticket);
-/* Whether what is sent lies somewhere as it is, at an input of the sum's program. */
+/* The place of data to send that are an unchanged input of the sum's program, if they are. */
 int reduce_direct_input(const struct tr_route *route, const struct tr_hop *hop);
-/* Floats of all that comes, with `offsets` or NULL for where each piece begins. */
+/* Floats of all received pieces; `offsets`, if not NULL, becomes where each begins. */
 int64_t reduce_lay_out(const tr_comm *comm, const tr_ticket *ticket, int64_t *offsets);
-/* What a ticket with this route and these shards takes. */
+/* Scratch bytes of a ticket with this route and these shards. */
 size_t reduce_scratch_bytes(const tr_comm *comm, const tr_ticket *ticket);
 /* Writes where the inputs of a sum lie, from element `skip` of a piece on. */
 void reduce_find_inputs(const tr_comm *comm, const tr_ticket *ticket, const struct tr_sum_plan *plan,
                         const struct tr_piece *piece, int64_t skip, const float **pointer);
-/* Bytes that a program reads of the nodes of others. */
+/* Bytes that a program reads from other ranks' nodes. */
 int64_t reduce_bytes_of_others(const tr_comm *comm, const struct tr_sum_plan *plan, int64_t length);
 
 /* ---- reduce.c ---- */
 
 /* The sum over all leaves, of elements of this rank's shard. */
 void reduce_sum(const tr_comm *comm, const tr_ticket *ticket, int64_t begin, int64_t end, float *out);
-/* Those whose ranks tell each other in the end that all is there, and nodes are free. */
+/* The islands whose ranks notify each other in the end that all have arrived, and nodes are free. */
 const struct tr_islands *reduce_neighbours(const tr_comm *comm, const tr_ticket *ticket);
 /* Whether the transport reduces by itself. */
 bool reduce_is_own(const tr_comm *comm, const struct tr_reduction *reduction);
-/* Phases of a ticket, and of one that the transport serves. */
+/* Phases of a ticket, and of one that the transport's own collective serves. */
 tr_status reduce_enter(tr_comm *comm, tr_ticket *ticket);
 tr_status reduce_enter_own(tr_comm *comm, tr_ticket *ticket);
 

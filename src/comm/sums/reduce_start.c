@@ -1,4 +1,4 @@
-/* Reduce-scatter and all-reduce as callers start and release them; what follows is in reduce.c. */
+/* Starting and releasing reduce-scatter and all-reduce; the phases are in reduce.c. */
 #include "comm/sums/reduce_internal.h"
 
 #include "base/alloc.h"
@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Up to here, data are not divided. */
+/* Up to this size, data are not divided. */
 #define WHOLE_BYTES 4096
 
 static tr_status check(const tr_comm *comm, const struct tr_reduction *reduction, const float *nodes,
@@ -35,8 +35,8 @@ static tr_status check(const tr_comm *comm, const struct tr_reduction *reduction
     return TR_OK;
 }
 
-/* Halving serves data of which all have to do with about as much: elsewhere, as with servers, some would
-   carry what is for others. */
+/* Halving is for data that ranks share about equally: elsewhere, as with servers, some ranks would carry
+   data for others. */
 static bool is_even(const tr_comm *comm, const int64_t *shard)
 {
     int64_t most = 0;
@@ -53,29 +53,29 @@ static const struct tr_route *choose_route(const tr_comm *comm, const struct tr_
     return tree ? &reduction->tree : &reduction->direct;
 }
 
-/* In which members of the island tell each other their offsets: many try in half of them whether these agree.
- */
+/* The rounds in which members of the island exchange offsets; with many, half of them check whether these
+   agree. */
 static int place_rounds(const tr_comm *comm, const struct tr_reduction *reduction)
 {
     bool few = tr_comm_is_few(comm, tr_island_size(reduction->islands, reduction->island));
     return (few ? 1 : 2) * tr_notify_rounds(comm, reduction->islands);
 }
 
-/* Which phases there are. */
+/* Determines the phases. */
 static void plan_phases(const tr_comm *comm, tr_ticket *ticket, bool own)
 {
     bool spreads = ticket->held || (ticket->gathers && !ticket->everything);
     int rounds = ticket->route->rounds > 0 ? ticket->route->rounds : 1;
     ticket->sending = own ? 0 : place_rounds(comm, ticket->reduction);
     ticket->summing = own ? 1 : ticket->sending + rounds;
-    /* The sum of a transport is in phase 0; that of the caller has no phase. */
+    /* A transport's own sum is in phase 0; the caller's sum has no phase. */
     ticket->spreading = own || ticket->held ? ticket->summing : ticket->summing + 1;
     ticket->notifying = ticket->spreading + (spreads ? ticket->spread.phases : 0);
     ticket->last = ticket->notifying + tr_notify_rounds(comm, reduce_neighbours(comm, ticket)) - 1;
     if (ticket->held) ticket->held = ticket->summing;
 }
 
-/* What the caller asks for, and the size of what it takes. */
+/* Plans the operation that the caller requests, and its size. */
 static tr_status plan(tr_comm *comm, struct tr_reduction *reduction, tr_ticket *arguments,
                       const int64_t *shard, size_t *scratch, int *transfers)
 {
@@ -109,7 +109,7 @@ static tr_status start(tr_comm *comm, const char *kind, struct tr_reduction *red
     TR_TRY(tr_comm_check(comm));
     bool own = reduce_is_own(comm, reduction) && !arguments->gathers;
     tr_status status = plan(comm, reduction, arguments, shard, &scratch, &transfers);
-    if (status != TR_OK) return tr_comm_die(comm, status); /* the others are about to wait for us */
+    if (status != TR_OK) return tr_comm_die(comm, status); /* the others will wait for us */
     TR_TRY(tr_ticket_take_collective(comm, kind, name, transfers, scratch, &ticket));
     memcpy(ticket->shard, shard, ((size_t)comm->size + 1) * sizeof *shard);
     ticket->reduction = reduction;

@@ -1,4 +1,4 @@
-/* Routes as lists that grow, and the one by which everybody sends everybody. */
+/* Routes as growing lists, and the direct route, by which every island sends to all others. */
 #include "comm/sums/route_build.h"
 
 #include "base/alloc.h"
@@ -76,7 +76,7 @@ void tr_route_release(struct tr_route *route)
     *route = (struct tr_route){0};
 }
 
-/* By rounds, else as they are: so they are in the same order on both sides. */
+/* Sorted by rounds, otherwise stable: so the order is the same on both sides. */
 static int by_round(const void *left, const void *right)
 {
     const struct tr_hop *a = left, *b = right;
@@ -91,7 +91,7 @@ void route_sort_hops(struct tr_route *route)
     for (int i = 0; i < route->hops; i++) route->hop[i].output = 0;
 }
 
-/* ---- everybody to everybody ---- */
+/* ---- direct ---- */
 
 /* The nodes that another island sends, for the shard of this rank. */
 static tr_status receive_covers(const struct tr_leaves *leaves, int island, struct tr_route *route)
@@ -114,7 +114,7 @@ static tr_status receive_covers(const struct tr_leaves *leaves, int island, stru
     return status;
 }
 
-/* The nodes of our island go to a rank elsewhere. */
+/* Our island's nodes for a rank elsewhere. */
 static tr_status send_covers(int to, struct tr_route *route)
 {
     int nodes = tr_program_outputs(route->sum->program);
@@ -133,7 +133,7 @@ tr_status tr_route_direct_sums(const struct tr_leaves *leaves, struct tr_route *
     TR_TRY(tr_route_plan_cover(leaves, own, out->sum));
     for (int island = 0; island < islands->count; island++)
         if (island != own) TR_TRY(receive_covers(leaves, island, out));
-    /* Beginning with the next rank, so that not all of them send to rank 0 first. */
+    /* Beginning with the next rank, so that not all send to rank 0 first. */
     for (int i = 1; i < comm->size; i++) {
         int rank = (comm->rank + i) % comm->size;
         if (islands->of[rank] != own && tr_island_agent(islands, own, rank) == comm->rank)

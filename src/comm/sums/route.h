@@ -1,16 +1,16 @@
-/* Routes: who sends which pieces of data to whom when there are many islands, in rounds whose number grows
- * with the logarithm of theirs.
+/* Routes: the messages between many islands, in rounds whose number grows with the logarithm of the number
+ * of islands.
  *
  * Sums go by *halving along the tree*. At a node of the reduction tree the sum over its leaves is divided
- * among the islands that have some of them. Where two siblings meet, each side gives the other the pieces
- * that it will not keep: nearest siblings first, with half of the data, then further ones with a half of
- * that. Only siblings are ever added, so the bits are those of any other way. Sides need not be equal: what
- * one has to give is dealt out evenly among the other.
+ * among the islands that have some of them. Where two siblings meet, each side sends the other the pieces
+ * that it will not keep: first nearest siblings, with half of the data, then further ones with half of
+ * that. Only siblings are added, so the bits are those of any other route. Sides need not be equal: the
+ * pieces of one are divided evenly among the other.
  *
  * Shares go to all by *doubling*: neighbours first, then pairs of them, each side sending the other all that
  * it has; a larger side divides that among its members.
  *
- * Within an island, the member with the same index deals with a shard (tr_island_agent()).
+ * Within an island, the member with the same index handles a shard (tr_island_agent()).
  */
 #ifndef TR_COMM_ROUTE_H
 #define TR_COMM_ROUTE_H
@@ -30,13 +30,14 @@ struct tr_hop {
     int peer, round;
     bool sends;
     int first, count; /* its pieces, one after the other */
-    /* Of sums: which of the route's sums is sent, and which output of its program; or which node comes. */
+    /* For sums: which of the route's sums is sent, and which output of its program; or which node is
+       received. */
     int what, output;
 };
 
-/* An input of a sum: a node that a rank of our island brings, or one that came from others. */
+/* An input of a sum: a node of a rank of our island, or a received one. */
 struct tr_input {
-    int rank;  /* -1: it came */
+    int rank;  /* -1: received */
     int index; /* node of the rank, or of those that come */
 };
 
@@ -47,7 +48,7 @@ struct tr_sum_plan {
     int inputs;
 };
 
-/* A node that comes from others, as far as this rank keeps it. */
+/* A received node, as far as this rank keeps it. */
 struct tr_arrival {
     struct tr_node node;
     int first, count; /* its pieces, ascending, which lie one after the other */
@@ -67,7 +68,7 @@ struct tr_route {
     struct tr_sum_plan root; /* the sum over all leaves, of this rank's shard */
 };
 
-/* Where the nodes of a reduction come from. */
+/* Where the leaves of a reduction are. */
 struct tr_leaves {
     const tr_comm *comm;
     const struct tr_islands *islands;
@@ -75,8 +76,8 @@ struct tr_leaves {
     const int64_t *bound; /* [size + 1] */
 };
 
-/* Everybody sends everybody: one round, for few islands or large messages. Released with tr_route_release(),
-   also after a failure. TR_ENOMEM. */
+/* Direct: one round in which all send to all, for few islands or large messages. Release with
+   tr_route_release(), also after a failure. TR_ENOMEM. */
 tr_status tr_route_direct_sums(const struct tr_leaves *leaves, struct tr_route *out);
 /* Halving along the tree. */
 tr_status tr_route_halve(const struct tr_leaves *leaves, struct tr_route *out);
@@ -85,24 +86,25 @@ tr_status tr_route_double(const tr_comm *comm, const struct tr_islands *islands,
 void tr_route_release(struct tr_route *route);
 void tr_sum_plan_release(struct tr_sum_plan *sum);
 
-/* The sum that this rank's island can form below a node: of what its ranks bring, and of the nodes that come,
-   from number `first_arrival` on. Released with the route, also after a failure. In sums.c. */
+/* The sum that this rank's island can compute below a node: from its ranks' nodes, and from received nodes
+   with numbers from `first_arrival` on. Released with the route, also after a failure. In sums.c. */
 tr_status tr_route_plan_sum(const struct tr_leaves *leaves, const struct tr_route *route,
                             struct tr_node below, int first_arrival, struct tr_sum_plan *out);
-/* The sums that an island can form of what its ranks bring. */
+/* The sums that an island can compute from its ranks' nodes. */
 tr_status tr_route_plan_cover(const struct tr_leaves *leaves, int island, struct tr_sum_plan *out);
-/* The sums that this rank can form of its nodes and what its `children` in the spanning tree tell, and how
-   many nodes each of these tells: nodes[children]. */
+/* The sums that this rank can compute from its nodes and those of its `children` in the spanning tree, and
+   how many nodes each of these sends: nodes[children]. */
 tr_status tr_route_plan_trunk(const struct tr_leaves *leaves, const int *child, int children, int *nodes,
                               struct tr_sum_plan *out);
 
 /* Up to so many islands, or ranks, exchange directly. */
 #define TR_ROUTE_FEW 4
-/* The same with messages of so many bytes: less is gained by fewer of them than lost by waiting for each
-   other in rounds. */
+/* The same with messages of so many bytes: sending fewer of them saves less time than is lost by waiting
+   in rounds. */
 #define TR_ROUTE_LARGE ((int64_t)128 << 10)
 
-/* Whether data of `bytes` bytes, cut into a shard for each rank, go round by round. The same on all ranks. */
+/* Whether data of `bytes` bytes, cut into a shard for each rank, are sent in rounds. The same on all
+   ranks. */
 bool tr_route_is_long(const tr_comm *comm, const struct tr_islands *islands, int64_t bytes);
 
 /* Items of a shard before the unit `at`; shards are cut at multiples of 16 items. */

@@ -1,4 +1,4 @@
-/* What routes are built of, whatever their kind. */
+/* Parts of building any kind of route. */
 #ifndef TR_COMM_ROUTE_BUILD_H
 #define TR_COMM_ROUTE_BUILD_H
 
@@ -35,7 +35,7 @@ static inline int route_height_of(struct tr_node node)
     return height;
 }
 
-/* The member of an island that deals with the shard of a rank. */
+/* The member of an island that handles the shard of a rank. */
 static inline int route_agent(const struct route_builder *builder, int island, int owner)
 {
     return tr_island_agent(builder->leaves->islands, island, owner);

@@ -1,4 +1,4 @@
-/* Doubling: shards go to all islands, each of which then passes on all that it has. */
+/* Doubling: shards go to all islands, each of which then passes on all it has. */
 #include "comm/sums/route_build.h"
 
 #include "base/fail.h"
@@ -6,8 +6,8 @@
 
 /* ---- doubling ---- */
 
-/* The pieces that go from a side of islands [first, end) to an island, `part` of `parts`, as far as this rank
-   has to do with them: a message for each pair of members. `whole`: of all shards of that side. */
+/* The pieces that go from a side of islands [first, end) to an island, `part` of `parts`, as far as they
+   concern this rank: a message for each pair of members. `whole`: of all shards of that side. */
 static tr_status carry(const struct route_builder *builder, int first, int end, int part, int parts, int from,
                        int to, int round)
 {
@@ -19,7 +19,7 @@ static tr_status carry(const struct route_builder *builder, int first, int end, 
             stop = tr_cut(shards * TR_PIECE_WHOLE, parts, part + 1);
     struct tr_route *route = builder->route;
     int other = sends ? to : from;
-    /* By the members on the other side, so that each message's pieces lie together in the list. */
+    /* By the members on the other side, so that each message's pieces are consecutive in the list. */
     for (int m = islands->start[other]; m < islands->start[other + 1]; m++) {
         int peer = islands->member[m], hops = route->hops;
         int64_t at = 0;
@@ -39,9 +39,9 @@ static tr_status carry(const struct route_builder *builder, int first, int end, 
     return TR_OK;
 }
 
-/* Between the sides [first, middle) and [middle, end) of islands, of which the left is not the smaller: an
-   island on the left gets all of the right from one there; one on the right gets all of the left, in parts,
-   from those that it sends to. */
+/* Between the sides [first, middle) and [middle, end) of islands; the left one is at least as large. An
+   island on the left gets all of the right from one island there; an island on the right gets all of the
+   left, in parts, from those that it sends to. */
 static tr_status join_sides(const struct route_builder *builder, int first, int middle, int end, int round)
 {
     int right = end - middle, us = builder->island;
@@ -49,7 +49,7 @@ static tr_status join_sides(const struct route_builder *builder, int first, int 
     for (int i = left ? us : first + (us - middle); i < middle; i += right) {
         int partner = middle + (i - first) % right, part = (i - first) / right;
         int parts = (middle - first - (i - first) % right + right - 1) / right;
-        /* Both in one order on both sides. */
+        /* In the same order on both sides. */
         TR_TRY(carry(builder, first, middle, part, parts, i, partner, round));
         TR_TRY(carry(builder, middle, end, 0, 1, partner, i, round));
         if (left) break;

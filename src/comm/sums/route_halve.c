@@ -1,5 +1,5 @@
-/* Halving along the tree. What follows from the ranks' bounds alone, each rank derives by itself, the same as
- * all others: the pieces into which data are divided at each node, and who has them.
+/* Halving along the tree. Each rank derives from the ranks' bounds, and so equally, into which pieces data
+ * are divided at each node, and which island has them.
  */
 #include "comm/sums/route_build.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- who has what at a node ---- */
 
-/* A piece at a child of a node: who has it there, and who is to have it at the node. */
+/* A piece at a child of a node: which island has it there, and which gets it at the node. */
 struct holding {
     int owner, holder, target; /* a rank; islands */
     int64_t from, to;
@@ -78,9 +78,9 @@ static bool is_in(const struct side *group, int island)
     return low < group->count && group->island[low] == island;
 }
 
-/* From who has what at a node to who has it at a child, whose islands are `group`: those that keep a piece
-   have it there already; the others' pieces are dealt out evenly, in the order of who will have them, so that
-   few ranks meet. */
+/* From the islands that hold the pieces of a node to those of its child, whose islands are `group`:
+   islands that keep a piece have it at the child already; the others' pieces are divided evenly, in the
+   order of their later holders, so that few ranks exchange. */
 static tr_status deal(const struct holdings *node, const struct side *group, struct holdings *out)
 {
     *out = (struct holdings){.held = tr_alloc((size_t)(node->count + group->count), sizeof *out->held)};
@@ -122,7 +122,7 @@ static tr_status deal(const struct holdings *node, const struct side *group, str
 
 /* ---- messages between the members of islands ---- */
 
-/* What comes to this rank of a child that its island has no leaves of. */
+/* What this rank receives of a child for which its island has no leaves. */
 static tr_status receive(const struct route_builder *builder, struct tr_node child,
                          const struct holdings *list, int round)
 {
@@ -146,18 +146,18 @@ static tr_status receive(const struct route_builder *builder, struct tr_node chi
     return TR_OK;
 }
 
-/* Whether this rank has a piece that another island is to get. */
+/* Whether this rank has a piece for another island. */
 static bool gives(const struct route_builder *builder, const struct holding *held)
 {
     return held->holder == builder->island && held->target != builder->island &&
            route_agent(builder, held->holder, held->owner) == builder->leaves->comm->rank;
 }
 
-/* What this rank sends to one other: a message for each run of pieces that lie together there. */
+/* The messages of this rank to another: one for each run of pieces that are consecutive there. */
 static tr_status send_to(const struct route_builder *builder, const struct holdings *list, int to, int round)
 {
     struct tr_route *route = builder->route;
-    int index = 0, last = -2; /* among the pieces that come to it */
+    int index = 0, last = -2; /* among the pieces that it receives */
     for (int i = 0; i < list->count; i++) {
         const struct holding *held = &list->held[i];
         if (held->target == held->holder || route_agent(builder, held->target, held->owner) != to) continue;
@@ -174,7 +174,7 @@ static tr_status send_to(const struct route_builder *builder, const struct holdi
     return TR_OK;
 }
 
-/* The sum of a child that its island has leaves of goes to those who are to have it at the node. */
+/* The sum of a child with leaves in this island goes to the islands that get it at the node. */
 static tr_status send(const struct route_builder *builder, struct tr_node child, const struct holdings *list,
                       int round, int first_arrival)
 {
@@ -198,7 +198,7 @@ static tr_status send(const struct route_builder *builder, struct tr_node child,
 
 static tr_status visit(const struct route_builder *builder, struct tr_node node, const struct holdings *list);
 
-/* `node` is where the child's sum is wanted as `list` says, in the round of that height. */
+/* `node` is where the child's sum is needed according to `list`, in the round of that height. */
 static tr_status join(const struct route_builder *builder, struct tr_node child, const struct holdings *node,
                       int round)
 {

@@ -1,6 +1,6 @@
 #include "comm/sums/spanning.h"
 
-/* Along a binomial tree: item i tells i without its lowest bit. */
+/* Along a binomial tree: item i sends to i without its lowest bit. */
 static int binomial_children(int item, int items, int *child)
 {
     int count = 0;

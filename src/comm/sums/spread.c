@@ -1,4 +1,4 @@
-/* Shares of data to all islands, and the words of order within one. */
+/* Spreading shards of data to all islands, and synchronization within an island. */
 #include "comm/operation.h"
 #include "comm/sums/route.h"
 
@@ -13,7 +13,7 @@ bool tr_comm_is_few(const tr_comm *comm, int count)
     return comm->routing == TR_ROUTING_AUTO ? count <= TR_ROUTE_FEW : comm->routing == TR_ROUTING_DIRECT;
 }
 
-/* ---- words of order ---- */
+/* ---- synchronization ---- */
 
 static int members_of(const tr_comm *comm, const struct tr_islands *islands)
 {
@@ -34,14 +34,14 @@ int tr_notify_transfers(const tr_comm *comm, const struct tr_islands *islands)
     return 2 * (tr_comm_is_few(comm, members) ? members - 1 : tr_notify_rounds(comm, islands));
 }
 
-/* Few tell all others; else in round k each hears of 2^k members more. */
+/* Few members notify all others; else in round k each notifies 2^k members more. */
 tr_status tr_ticket_notify(tr_comm *comm, tr_ticket *ticket, const struct tr_islands *islands, int round,
                            int gate)
 {
     int members = members_of(comm, islands), index = islands->index[comm->rank];
     const int *member = islands->member + islands->start[islands->of[comm->rank]];
     bool few = tr_comm_is_few(comm, members);
-    atomic_thread_fence(memory_order_seq_cst); /* what we wrote, read or received comes before the messages */
+    atomic_thread_fence(memory_order_seq_cst); /* our reads, writes and receives come before the messages */
     for (int i = few ? 1 : 1 << round; i < members; i++) {
         TR_TRY(tr_ticket_receive(comm, ticket, member[(index + members - i) % members], NULL, 0, gate));
         TR_TRY(tr_ticket_send(comm, ticket, member[(index + i) % members], NULL, 0, TR_GATE_LAST));
@@ -69,7 +69,7 @@ static tr_status find_route(tr_comm *comm, const struct tr_islands *islands, con
     return TR_OK;
 }
 
-/* The bytes of a message, and where they begin in the data if they lie together there; else -1. */
+/* The bytes of a message, and where they begin in the data if they are contiguous there; else -1. */
 static int64_t hop_bytes(const struct tr_route *route, const struct tr_hop *hop, const int64_t *shard,
                          int64_t unit, int64_t *together)
 {
@@ -134,7 +134,7 @@ static tr_status spread_directly(tr_comm *comm, tr_ticket *ticket, int gate)
     return TR_OK;
 }
 
-/* Copies the pieces of a message from the data to its place in the scratch, or back. */
+/* Copies the pieces of a message between the data and their place in the scratch. */
 static void copy_pieces(tr_ticket *ticket, const struct tr_hop *hop, char *packed, bool pack)
 {
     const struct tr_spread *spread = &ticket->spread;
@@ -170,7 +170,7 @@ static tr_status spread_round(tr_comm *comm, tr_ticket *ticket, int round, int g
 
 tr_status tr_ticket_spread(tr_comm *comm, tr_ticket *ticket, int phase, int gate)
 {
-    atomic_thread_fence(memory_order_seq_cst); /* what we wrote before comes before the messages */
+    atomic_thread_fence(memory_order_seq_cst); /* our earlier writes come before the messages */
     return ticket->spread.route ? spread_round(comm, ticket, phase, gate)
                                 : spread_directly(comm, ticket, gate);
 }

@@ -1,4 +1,4 @@
-/* Which sums can be formed of the nodes that some ranks bring and of those that came from others. */
+/* Which sums can be computed from some ranks' nodes and from received nodes. */
 #include "comm/sums/route.h"
 #include "comm/sums/spanning.h"
 
@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-/* Nodes with what they are, ascending. */
+/* Nodes and their sources, ascending. */
 struct list {
     struct tr_node *node;
     struct tr_input *input;
@@ -48,7 +48,7 @@ static int count_nodes(const struct tr_leaves *leaves, int rank)
     return tr_tree_cover(leaves->count, leaves->bound[rank], leaves->bound[rank + 1], cut);
 }
 
-/* Adds what a rank brings below a node. */
+/* Adds a rank's nodes below a node. */
 static void insert_rank(struct list *list, const struct tr_leaves *leaves, struct tr_node below, int rank)
 {
     int64_t cut[2 * TR_TREE_DEPTH + 1];
@@ -58,7 +58,7 @@ static void insert_rank(struct list *list, const struct tr_leaves *leaves, struc
             insert(list, (struct tr_node){cut[i], cut[i + 1]}, (struct tr_input){rank, i});
 }
 
-/* The ranks of an island, and what came. */
+/* The ranks of an island, and received nodes. */
 static tr_status plan(const struct tr_leaves *leaves, int island, struct tr_node below,
                       const struct tr_arrival *arrival, int first, int arrivals, struct tr_sum_plan *out)
 {
@@ -94,7 +94,7 @@ tr_status tr_route_plan_cover(const struct tr_leaves *leaves, int island, struct
     return plan(leaves, island, (struct tr_node){0, leaves->count}, NULL, 0, 0, out);
 }
 
-/* The nodes of a rank and of all that tell it, directly or not. */
+/* The nodes of a rank and of all that send to it, directly or indirectly. */
 static void insert_below(struct list *list, const struct tr_leaves *leaves, int rank)
 {
     int64_t cut[2 * TR_TREE_DEPTH + 1];
@@ -113,7 +113,8 @@ static int count_below(const struct tr_leaves *leaves, int rank)
     return nodes;
 }
 
-/* The nodes that a child tells: what can be formed below it. They become inputs from `*arrivals` on. */
+/* The nodes that a child sends: those that can be computed below it. They become inputs from `*arrivals`
+   on. */
 static tr_status insert_told(struct list *list, const struct tr_leaves *leaves, int child, int *arrivals,
                              int *nodes)
 {

@@ -1,4 +1,4 @@
-/* GRU layers: the gates between the products of cpu/recurrent.h. */
+/* GRU layers: the gates between the products of device/cpu/sequences/recurrent.h. */
 #include "device/cpu/sequences/recurrent.h"
 #include "device/cpu/vectors/math.h"
 

@@ -1,4 +1,4 @@
-/* LSTM layers: the gates between the products of cpu/recurrent.h. */
+/* LSTM layers: the gates between the products of device/cpu/sequences/recurrent.h. */
 #include "device/cpu/sequences/recurrent.h"
 #include "device/cpu/vectors/math.h"
 
