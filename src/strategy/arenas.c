@@ -1,5 +1,5 @@
-/* Arenas of a class's own: what it keeps beside the parameters and what the optimizer keeps. They are known
- * by number and name on all ranks, and lie where the class has them; the root saves them piece by piece.
+/* Arenas of a class: state besides the parameters and the optimizer's state. All ranks know them by number
+ * and name; their place is up to the class; the root saves them piece by piece.
  */
 #include "strategy/class.h"
 
@@ -10,11 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TAG 0 /* of pieces on their way to the root: classes with arenas send no other messages meanwhile */
+#define TAG                                                                                                  \
+    0 /* tag of pieces on their way to the root: classes with arenas send no other messages                  \
+         meanwhile */
 
 /* ---- names ---- */
 
-/* What follows after `name` in `text`, where # stands for a number; NULL: `text` begins otherwise. */
+/* The rest of `text` after `name`, in which # stands for a number; NULL: `text` begins otherwise. */
 static const char *behind(const char *text, const char *name)
 {
     for (; *name; name++) {
@@ -125,7 +127,7 @@ tr_status tr_strategy_begin_arenas(tr_strategy *strategy)
 
 /* ---- to the root ---- */
 
-/* Floats of an arena in the piece, on the root; on another rank sent there. */
+/* Copies floats of an arena into the piece, on the root; on another rank sends them there. */
 static tr_status bring_own(tr_strategy *strategy, const struct tr_strategy_arena *arena, int64_t begin,
                            int64_t end, float *to)
 {

@@ -1,4 +1,4 @@
-/* Choosing a strategy by the model file: its class and options, before there is a job or in one. */
+/* Choosing a strategy by the model file: its class and options, with or without a job. */
 #include "strategy/choice.h"
 
 #include "base/fail.h"

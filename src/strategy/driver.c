@@ -1,5 +1,5 @@
-/* Rounds of steps: each replica of this rank goes through the steps of the round, then the ranks tell each
- * other how it went, and meet.
+/* Rounds of steps: each replica of this rank runs the steps of the round, then the ranks exchange reports,
+ * and meet.
  *
  *     for each replica, for each step of the round:
  *         the scalars of the step -> gradient (the class; alone: this rank's microbatches)
@@ -7,11 +7,10 @@
  *         -> shards to all (the class)
  *     exchange of reports -> figures -> average (the class), unless something is bad
  *
- * A device with memory of its own that nobody else has a say in goes through its part of this without the
- * host (driver_alone.c). Replicas apart may also meet within a round, neighbours
- * only.
+ * A device with its own memory, in a process that decides alone, runs its part of this without the host
+ * (driver_alone.c). Separate replicas may also meet within a round, but only neighbours.
  *
- * Invariant: a decision follows from numbers that are the same on all ranks of a replica, so all of them
+ * Invariant: decisions depend on numbers that are the same on all ranks of a replica, so all of them
  * update, or none.
  */
 #include "strategy/driver.h"
@@ -75,7 +74,7 @@ void tr_driver_open(tr_strategy *strategy, const float sums[TR_PASS_SUMS])
     strategy->open = true;
 }
 
-/* Non-statistic parameters of the layers before `end`: as many sums of squares. */
+/* Number of parameters, without statistics, of the layers before `end`: as many sums of squares. */
 static int64_t squares_before(const struct tr_model *model, int end)
 {
     int64_t squares = 0;
@@ -85,8 +84,8 @@ static int64_t squares_before(const struct tr_model *model, int end)
     return squares;
 }
 
-/* Where no rank has the whole gradient: each parameter's sum of squares is brought by the first rank that has
-   its layer. */
+/* Where no rank has the whole gradient: the first rank that has a parameter's layer contributes its sum of
+   squares. */
 static tr_status join_squares(tr_strategy *strategy)
 {
     tr_variables *variables = strategy->replicas->variables;
@@ -128,7 +127,7 @@ static tr_status run_step(tr_strategy *strategy, tr_gradient *gradient, int64_t 
                           int64_t *examples)
 {
     const struct tr_strategy_observer *observer = &strategy->all_observers;
-    tr_timeline_step(step); /* for those who do not step with the others */
+    tr_timeline_step(step); /* for ranks that do not step with the others */
     if (observer->layer) tr_gradient_observe(gradient, observer->layer, observer->user);
     tr_status status = waits ? tr_gradient_step(gradient, step, examples)
                              : tr_gradient_enqueue(gradient, step, NULL, examples);
@@ -209,8 +208,8 @@ tr_status tr_driver_ask(tr_strategy *strategy)
     return ask(strategy, strategy->replicas->variables);
 }
 
-/* Lets the holder change nothing if the norm is not finite, as tr_judge() has it. *held: it is known to do
-   so, which is found out where others are told of updates, and they of none that are held. */
+/* Makes the holder change nothing if the norm is not finite, as in tr_judge(). *held: it is known that
+   nothing changes; this is determined where updates are observed, since observers do not see held ones. */
 static tr_status hold_by_norm(tr_strategy *strategy, tr_variables *variables, bool *held)
 {
     float norm = 0;
@@ -220,8 +219,8 @@ static tr_status hold_by_norm(tr_strategy *strategy, tr_variables *variables, bo
     return TR_OK;
 }
 
-/* Enqueues the update by the gradient of all, whose loss is finite, the question how it went, and the way of
-   updated shards to all. */
+/* Enqueues the update by the combined gradient, whose loss is finite, the request for its result, and
+   gathering the updated shards. */
 static tr_status update(tr_strategy *strategy, tr_variables *variables, const float *gradient)
 {
     const struct tr_strategy_division *division = strategy->class->division;
@@ -234,7 +233,7 @@ static tr_status update(tr_strategy *strategy, tr_variables *variables, const fl
     return division->gather(strategy, 1U << TR_ARENA_PARAMETERS);
 }
 
-/* What becomes of a step whose loss is finite: the holder judges it, and the host afterwards, by the same
+/* The outcome of a step whose loss is finite: the holder judges it, and afterwards the host, by the same
    numbers. */
 static tr_status settle(tr_strategy *strategy, tr_variables *variables, const struct tr_combined *combined,
                         struct tr_report *report, struct tr_verdict *verdict, bool *poisoned)
@@ -257,7 +256,7 @@ static tr_status settle(tr_strategy *strategy, tr_variables *variables, const st
 
 /* ---- the gradient beside the parameters ---- */
 
-/* What this rank keeps of the parameters is moved or moved back, and goes to all. */
+/* Moves this rank's part of the parameters, or restores it, and gathers all. */
 static tr_status move(tr_strategy *strategy, tr_variables *variables, const float *gradient)
 {
     const struct tr_range whole = {0, strategy->job->model->arena_floats};
@@ -279,8 +278,8 @@ static tr_status compute_one(tr_strategy *strategy, const struct tr_replica *rep
                                            : compute_alone(strategy, replica, step, out);
 }
 
-/* With SAM: in the place of the gradient, which is there, comes that beside the parameters. The figures of
-   the step stay those at the parameters. */
+/* With SAM: replaces the gradient by the one at the moved parameters. The figures of the step stay those
+   at the parameters. */
 static tr_status look_around(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
                              struct tr_combined *combined)
 {
@@ -338,7 +337,7 @@ static int64_t next_multiple(int64_t step, int64_t every, int64_t end)
     return next < end ? next : end;
 }
 
-/* A whole round, with its exchanges. Who is bad averages with the others, who do not know yet. */
+/* A whole round, with its exchanges. A bad replica averages with the others, which do not know yet. */
 static tr_status learn_and_average(tr_strategy *strategy, int64_t step, int64_t end)
 {
     int64_t every = strategy->traits.exchange_every > 0 ? strategy->traits.exchange_every : end;

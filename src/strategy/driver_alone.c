@@ -1,12 +1,12 @@
-/* Steps of a process alone, or of replicas apart between their exchanges, on a device with memory of its own:
- * the device judges a step as tr_judge() does, and the host judges afterwards by the same numbers.
+/* Steps of a single process, or of separate replicas between their exchanges, on a device with its own
+ * memory: the device judges a step as tr_judge() does, and afterwards the host judges by the same numbers.
  *
- * The host waits for a step once. Where nothing lies between two steps, the next one is enqueued before that,
+ * The host waits for a step once. Where nothing happens between two steps, it first enqueues the next one,
  * so that the device never waits for the host.
  *
- * Invariants: at most two steps are under way. Updates of a step after one that ends the run change nothing,
- * so the variables are those that the bad step left; after one that is skipped they are as ever. After a
- * failure or a bad step nothing is under way.
+ * Invariants: at most two steps are under way. Updates of a step after one that ends the run change
+ * nothing, so the variables stay those of the bad step; a step after a skipped one is applied as usual.
+ * After a failure or a bad step no step is under way.
  */
 #include "strategy/driver.h"
 
@@ -25,9 +25,9 @@ struct readout {
 
 /* A step under way. */
 struct pending_step {
-    bool begun; /* it may have changed variables, and nobody has judged it yet */
+    bool begun; /* it may have changed variables, and has not been judged */
     int64_t step, examples;
-    struct readout *readout; /* there once `done` is reached; pinned, or its copies would be waited for */
+    struct readout *readout; /* valid once `done` is reached; pinned, or copying it would block */
     tr_event done;
 };
 
@@ -40,7 +40,7 @@ static struct pending_step *pending_at(const tr_strategy *strategy, int64_t step
     return &strategy->pending->of[step & 1];
 }
 
-/* Whether nobody else has a say in a step, which the device computes and updates by. */
+/* Whether this process alone decides about a step, which its device computes and applies. */
 static bool is_alone(const tr_strategy *strategy)
 {
     bool shared = strategy->comm && (tr_driver_is_together(strategy) || strategy->traits.asynchronous);
@@ -80,17 +80,17 @@ bool tr_strategy_has_begun(const tr_strategy *strategy)
     return strategy->pending && (strategy->pending->of[0].begun || strategy->pending->of[1].begun);
 }
 
-/* Whether the step after `step` may be begun before that is judged. */
+/* Whether the step after `step` may begin before that is judged. */
 static bool may_begin_next(const tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
                            int64_t end)
 {
     if (step + 1 >= strategy->job->train.steps || !tr_gradient_borrows_nothing(replica->gradient))
         return false;
-    if (step + 1 < end) return !tr_timeline_current(); /* which has a span for each */
+    if (step + 1 < end) return !tr_timeline_current(); /* a timeline has a span for each */
     return strategy->allows_next && !strategy->comm && !strategy->class->average;
 }
 
-/* All of a step, up to the question how it went. `after`: the step before is under way. */
+/* All of a step, up to the request for its result. `after`: the last step is under way. */
 static tr_status enqueue(tr_strategy *strategy, const struct tr_replica *replica, int64_t step, bool behind)
 {
     tr_variables *variables = replica->variables;
@@ -111,7 +111,7 @@ static tr_status enqueue(tr_strategy *strategy, const struct tr_replica *replica
     return tr_device_record(strategy->device, &pending->done);
 }
 
-/* By the numbers that the device judged by. */
+/* By the same numbers as the device. */
 static void judge(tr_strategy *strategy, const struct pending_step *pending, struct tr_report *report)
 {
     const struct readout *readout = pending->readout;
@@ -134,7 +134,7 @@ static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, 
     if (!pending->begun) TR_TRY(enqueue(strategy, replica, step, false));
     if (may_begin_next(strategy, replica, step, end)) {
         tr_status status = enqueue(strategy, replica, step + 1, true);
-        /* A step that fails before it changes anything does so when its turn comes. */
+        /* A step that fails before it changes anything reports the failure in its turn. */
         if (status != TR_OK && next->begun) return status;
     }
     TR_TRY(next->begun ? tr_device_wait_for(strategy->device, pending->done)
@@ -146,7 +146,7 @@ static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, 
     return TR_OK;
 }
 
-/* Waits for what is under way, and forgets it. */
+/* Waits for steps under way, and discards them. */
 static void finish_pending(tr_strategy *strategy)
 {
     if (!tr_strategy_has_begun(strategy)) return;
@@ -160,6 +160,6 @@ tr_status tr_driver_learn_alone(tr_strategy *strategy, const struct tr_replica *
     tr_status status = learn(strategy, replica, step, end, report);
     if (status == TR_OK && report->bad_step < 0) return TR_OK;
     finish_pending(strategy);
-    /* The search for the reason repeats the bad step. */
+    /* The search for the cause repeats the bad step. */
     return status == TR_OK ? tr_variables_begin_step(replica->variables, step) : status;
 }

@@ -1,18 +1,18 @@
-/* Bringing together what ranks have: shards of arenas, and, where ranks keep parts of the network, what the
+/* Gathering data of ranks: shards of arenas, and, where ranks keep parts of the network, the data that the
  * root saves, hashes or computes with.
  */
 #include "strategy/class.h"
 
 #include "base/fail.h"
 
-/* Of those arenas that the optimizer keeps. Parameters are together between steps, unless asynchronous. */
+/* Which of those arenas the optimizer keeps. Parameters are complete between steps, unless asynchronous. */
 static tr_status gather(tr_strategy *strategy, unsigned arenas)
 {
     const struct tr_strategy_division *division = strategy->class->division;
     unsigned kept = 0;
     for (int i = 0; i < TR_ARENAS; i++)
         if (tr_variables_arena(tr_strategy_variables(strategy), (enum tr_arena)i)) kept |= 1U << i;
-    /* Alone, all is together, unless the state is no replica's. */
+    /* A single process has everything, unless the state belongs to no replica. */
     bool alone = !strategy->comm && !strategy->state && !strategy->traits.asynchronous;
     if (alone || !division || !(arenas & kept)) return TR_OK;
     return division->gather(strategy, arenas & (kept | TR_GATHER_DRAINED));
@@ -51,11 +51,11 @@ tr_status tr_strategy_gather_parameters(tr_strategy *strategy)
 
 tr_status tr_strategy_gather_averages(tr_strategy *strategy)
 {
-    if (strategy->traits.asynchronous) return TR_OK; /* they came with the rest */
+    if (strategy->traits.asynchronous) return TR_OK; /* the rest included them */
     return gather(strategy, 1U << TR_ARENA_EMA);
 }
 
-/* The root may have gathered all; those that share the memory of its parameters must leave that to it. */
+/* The root may have gathered all; ranks that share the memory of its parameters must not change it. */
 void tr_strategy_release(tr_strategy *strategy)
 {
     if (!tr_strategy_is_spread(strategy)) return;
@@ -70,7 +70,7 @@ bool tr_strategy_saves_pieces(const tr_strategy *strategy)
     return tr_strategy_is_spread(strategy) || strategy->arena_count > 0;
 }
 
-/* Of an arena that the root has whole. */
+/* From an arena that the root has whole. */
 static tr_status copy_piece(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end)
 {
     if (strategy->rank != 0) return TR_OK;
@@ -89,7 +89,7 @@ tr_status tr_strategy_collect(tr_strategy *strategy, int arena, int64_t begin, i
     return strategy->class->division->collect(strategy, (enum tr_arena)arena, begin, end, strategy->piece);
 }
 
-/* Brings a parameter to the root, and there adds it to the hash; `hash` is NULL elsewhere. */
+/* Brings a parameter to the root, which adds it to the hash; `hash` is NULL elsewhere. */
 static tr_status feed(void *user, const struct tr_parameter *parameter, tr_sha256 *hash)
 {
     int64_t end = parameter->offset + parameter->count, next;

@@ -1,4 +1,4 @@
-/* Naming the first tensor of a step that is not finite. */
+/* Finds the name of the first tensor of a step that is not finite. */
 #include "strategy/driver.h"
 
 #include "base/fail.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* No rank can tell by itself: the root goes through the step with the whole network. */
+/* No rank can find it alone: the root repeats the step with the whole network. */
 static tr_status locate_whole(tr_strategy *strategy, int64_t step, char *name, size_t size)
 {
     const struct tr_train_options *train = &strategy->job->train;
@@ -27,7 +27,7 @@ static tr_status locate_spread(tr_strategy *strategy, int64_t step, char *name, 
     return tr_strategy_broadcast(strategy, name, size);
 }
 
-/* Of separate replicas, the rank with the bad one informs all. */
+/* With separate replicas, the rank with the bad one informs all. */
 static tr_status locate_replica(tr_strategy *strategy, int64_t step, char *name, size_t size)
 {
     int64_t replica = strategy->digest->replica < 0 ? 0 : strategy->digest->replica;

@@ -1,7 +1,7 @@
 /* Reports: the outcome of each replica in a round, their exchange between ranks, and the common digest.
  *
- * Invariant: the digest is of constant size, and the same on all ranks; the reports of replicas apart are
- * with the root alone.
+ * Invariant: the digest is of constant size, and the same on all ranks; only the root has the reports of
+ * separate replicas.
  */
 #include "strategy/driver.h"
 
@@ -27,14 +27,14 @@ void tr_driver_tell(const tr_strategy *strategy, const struct tr_verdict *verdic
     bool applied = !verdict->bad_loss && !verdict->skipped;
     if (verdict->skipped) report->skipped++;
     if (verdict->bad_loss || poisoned) give_up(report, step, verdict->bad_loss);
-    /* Of what was not learned only the figures of a step that all took together are told. */
+    /* For skipped steps, only the figures of a step that all ranks took together are reported. */
     if (!tr_driver_is_together(strategy) && (!applied || poisoned)) return;
     report->loss += (double)strategy->sums[0];
     report->correct += (double)strategy->sums[1];
     report->examples += examples;
 }
 
-/* Of ranks that train one replica: all tell of the same examples, but each of its own shard and requests. */
+/* For ranks that train one replica: all report the same examples, but each its own shard and requests. */
 static void join_reports(void *into_, const void *from_)
 {
     struct tr_report *into = into_;
@@ -47,7 +47,7 @@ static void join_reports(void *into_, const void *from_)
     into->request |= from->request;
 }
 
-/* Of replicas apart: the root has the reports of all, whose sum does not depend on the ranks. */
+/* For separate replicas: the root has the reports of all, whose sum does not depend on the ranks. */
 static tr_status gather_reports(tr_strategy *strategy)
 {
     int64_t bound[TR_STRATEGY_RANKS + 1];

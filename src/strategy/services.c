@@ -1,4 +1,4 @@
-/* What classes need besides the driver: shared memory, waits, stragglers. */
+/* Services for classes besides the driver: shared memory, waits, stragglers. */
 #include "strategy/class.h"
 
 #include "base/threads/clock.h"
@@ -15,14 +15,14 @@ void tr_strategy_delay(const tr_strategy *strategy, int64_t step, double seconds
     const struct tr_strategy_settings *settings = &strategy->settings;
     double delay = settings->slow > 1 ? (settings->slow - 1) * seconds : 0;
     if (settings->delay_seed) {
-        /* Exponential with a mean of half a step, as the waiting times of independent disturbances are. */
+        /* Exponential with a mean of half a step, like waiting times of independent disturbances. */
         uint32_t words[4];
         tr_rng_philox(tr_rng_key_make(settings->delay_seed, TR_RNG_DELAY), (uint32_t)strategy->rank,
                       (uint32_t)step, 0, 0, words);
         double uniform = ((double)words[0] + 0.5) / 4294967296.0;
         delay += -log(uniform) * 0.5 * seconds;
     }
-    /* In naps, since a request to stop need not come as a signal to this thread. */
+    /* In naps, since a stop request need not come as a signal to this thread. */
     double end = tr_clock_seconds() + delay, left = delay;
     for (; left > 0 && !(settings->stop && *settings->stop); left = end - tr_clock_seconds()) {
         double nap = left < DELAY_NAP ? left : DELAY_NAP;

@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Speeds that differ by more are a slip. */
+/* A ratio of speeds beyond this is a mistake. */
 #define FASTEST 1e6
-/* Ranks that the text names. */
+/* Most ranks named in the text. */
 #define TOLD 16
-/* A new cut must make the step of the slowest shorter to this part of what it is. */
+/* A new cut must reduce the slowest worker's step to this fraction. */
 #define WORTH 0.9
 
 tr_status tr_shares_suffice(int64_t microbatches, int parts, const char *whose)
@@ -135,7 +135,7 @@ static bool is_due(int64_t steps)
     return steps == 4 || steps == 16 || steps == 64 || steps % 256 == 0;
 }
 
-/* The first step makes what later ones have. */
+/* The first step allocates, so it is not measured. */
 static void take_time(tr_strategy *strategy, const struct tr_step_figures *figures)
 {
     struct tr_shares *shares = &strategy->shares;
@@ -173,7 +173,7 @@ static bool all_known(const struct tr_shares *shares)
     return true;
 }
 
-/* By what all ranks know. */
+/* Cuts by numbers that all ranks know. */
 static tr_status share_anew(tr_strategy *strategy, struct tr_step_figures *figures)
 {
     struct tr_shares *shares = &strategy->shares;

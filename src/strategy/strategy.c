@@ -1,5 +1,5 @@
-/* A strategy from its creation to its end: what the trainer asks for, handed to the class or done here for
- * all classes. Steps are the driver's (driver.c).
+/* The life of a strategy: the trainer's calls, passed to the class or handled here for all classes. Steps
+ * are in the driver (driver.c).
  */
 #include "strategy/choice.h"
 #include "strategy/driver.h"
@@ -72,7 +72,7 @@ tr_status tr_strategy_create(tr_device *device, const struct tr_job *job, tr_com
     return TR_OK;
 }
 
-/* Nothing reads or writes the strategy's memory any more. False: messages after a failure may. */
+/* Ends all access to the strategy's memory. False: after a failure messages may be using it. */
 static bool end_messages(tr_strategy *strategy)
 {
     static const char why[] = "it ended while operations were under way";
@@ -102,7 +102,7 @@ void tr_strategy_destroy(tr_strategy **handle)
         for (int i = 0; i < strategy->replica_count; i++) tr_gradient_leave(&strategy->replicas[i].gradient);
         return;
     }
-    /* Nor does a device, whatever a step had enqueued that failed, or that nobody had to wait for. */
+    /* Nor do devices use it, after a step that failed, or work that was not waited for. */
     tr_device_finish(strategy->device);
     if (strategy->holder != strategy->device) tr_device_finish(strategy->holder);
     tr_driver_destroy(strategy);
@@ -161,7 +161,7 @@ tr_variables *tr_strategy_variables(const tr_strategy *strategy)
     return strategy->state ? strategy->state : strategy->replicas->variables;
 }
 
-/* How a rank takes part whose replicas are trained apart. */
+/* How a rank with separate replicas takes part. */
 static void place_replicas(const tr_strategy *strategy, int rank, struct tr_placement *out)
 {
     const struct tr_job *job = strategy->job;
@@ -227,7 +227,7 @@ tr_status tr_strategy_connect(tr_strategy *strategy, int64_t step)
     return tr_strategy_wait(strategy, status, ticket);
 }
 
-/* What this rank's communicators have moved so far. */
+/* The traffic of this rank's communicators so far. */
 static struct tr_comm_statistics traffic(const tr_strategy *strategy)
 {
     struct tr_comm_statistics all = {0}, part = {0};
@@ -364,7 +364,7 @@ tr_status tr_strategy_locate_nonfinite(tr_strategy *strategy, int64_t step, char
 
 /* ---- statistics ---- */
 
-/* Every rank's own figures come to all. */
+/* Every rank sends its figures to all. */
 static tr_status gather_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out)
 {
     out->rank[strategy->rank] = strategy->done;

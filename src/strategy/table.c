@@ -1,4 +1,4 @@
-/* The strategies that were built in, and room for those that programs add. To build one in: a line here. */
+/* The built-in strategies, and room for those that programs add. To add a built-in one, add a line here. */
 #include "strategy/class.h"
 
 #include "base/fail.h"

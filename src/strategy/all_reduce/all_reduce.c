@@ -1,12 +1,13 @@
 /* Synchronous data parallelism by all-reduce: each rank computes the gradients of a contiguous range of
  * microbatches, the ranks add them along the fixed tree (reduce-scatter), each updates its shard of the
- * parameters and what the optimizer keeps of them, and the new parameters go to all (all-gather). Ranks of
- * one host share one copy of the parameters and read each other's gradients where they were written.
+ * parameters and of the optimizer's state, and the new parameters go to all (all-gather). Ranks of one
+ * host share one copy of the parameters and read each other's gradients in place.
  *
- * With servers (struct tr_strategy), they alone update: all shards are theirs, all microbatches the others'.
+ * With servers (struct tr_strategy), only these update: they have all shards, and the other ranks all
+ * microbatches.
  *
- * Invariant: between steps all ranks see the same parameters; moments and averages are up to date in a rank's
- * own shard only.
+ * Invariant: between steps all ranks see the same parameters; moments and averages are up to date only in
+ * a rank's own shard.
  */
 #include "strategy/all_reduce/all_reduce.h"
 
@@ -101,7 +102,7 @@ tr_status all_reduce_create(tr_strategy *strategy)
     return TR_OK;
 }
 
-/* Where the sums come together that this rank updates by. */
+/* Where the sums for this rank's updates are collected. */
 static tr_status make_gradient(struct all_reduce *self)
 {
     tr_strategy *strategy = &self->head;
@@ -138,7 +139,7 @@ tr_status all_reduce_start(tr_strategy *strategy)
     return make_gradient(self);
 }
 
-/* What depends on who computes which microbatches, but for the gradient. */
+/* Everything that depends on which rank computes which microbatches, except the gradient. */
 static void unmake_sums(struct all_reduce *self)
 {
     self->head.memory -= tr_staging_memory(&self->gradient);
@@ -149,8 +150,8 @@ static void unmake_sums(struct all_reduce *self)
     tr_window_destroy(&self->nodes);
 }
 
-/* What a step takes is made anew, but for variables and buckets: who updates what stays. Nobody reads nodes
-   any more, since the step before has ended on all ranks. */
+/* Resources of a step are made anew, except variables and buckets, since updates stay where they are. No
+   rank reads nodes any more, as the last step has ended on all ranks. */
 tr_status all_reduce_rebalance(tr_strategy *strategy)
 {
     struct all_reduce *self = self_of(strategy);

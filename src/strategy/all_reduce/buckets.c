@@ -1,15 +1,16 @@
-/* Buckets: ranges of the arenas that take the way from gradients to new parameters each on its own, so that
- * the first ones are on it while backward still computes the last ones.
+/* Buckets: ranges of the arenas that go from gradients to new parameters independently, so that the first
+ * ones are exchanged while backward computes the last ones.
  *
- * A bucket's way: this rank's nodes are there -> everybody's are -> the sum of this rank's shard is formed
- * and applied, piece by piece while it is in the cache -> the new parameters are with all. It begins when
- * backward has come to the bucket's first float, in the same order on all ranks.
+ * The stages of a bucket: this rank's nodes are complete -> those of all ranks are -> the sum of this
+ * rank's shard is computed and applied, piece by piece while it is in the cache -> all ranks have the new
+ * parameters. It begins when backward has reached the bucket's first float, in the same order on all
+ * ranks.
  *
- * Nothing is applied before the loss is known, for if it is not finite the parameters must stay as they are.
- * Its sums are the first to go around, and all buckets wait for them.
+ * No update is applied before the loss is known, since the parameters must not change if it is not finite.
+ * Its sums are exchanged first, and all buckets wait for them.
  *
- * Parameters that ranks share are overwritten as soon as all ranks have started the bucket that they are in,
- * which says that backward does not read them any more.
+ * Shared parameters are overwritten as soon as all ranks have started their bucket, which means that no
+ * backward reads them any more.
  */
 #include "strategy/all_reduce/all_reduce.h"
 
@@ -19,8 +20,8 @@
 #include "base/numbers/tree.h"
 #include "comm/program.h"
 
-/* Floats that are added and then updated at a time, per thread: with what the optimizer keeps of them they
-   stay in the second-level cache, and streams are long enough for the hardware to foresee them. */
+/* Floats that are added and then updated at a time, per thread: together with the optimizer's state they
+   fit the second-level cache, and streams are long enough for the hardware prefetcher. */
 #define PIECE (32 << 10)
 
 /* ---- a step ---- */
@@ -64,8 +65,8 @@ static tr_status start(struct all_reduce *self, struct bucket *bucket)
 
 /* ---- nodes, which come to host memory ---- */
 
-/* Copies the floats [begin, end) of all nodes of this rank to the host, beside what backward goes on with:
-   they are final. */
+/* Copies the floats [begin, end) of all nodes of this rank, which are final, to the host, while backward
+   continues. */
 static tr_status copy_nodes(struct all_reduce *self, int64_t begin, int64_t end)
 {
     int64_t stride = tr_gradient_stride(self->head.replicas->gradient);
@@ -80,13 +81,13 @@ static tr_status copy_loss(struct all_reduce *self)
     return copy_nodes(self, floats, floats + TR_PASS_SUMS);
 }
 
-/* Whether nodes are in host memory anyway. */
+/* Whether nodes are always in host memory. */
 static bool are_here(const struct all_reduce *self)
 {
     return !self->slots || tr_staging_is_direct(self->slots);
 }
 
-/* The same of all buckets that are complete; with the first one the loss, which is known by then. */
+/* The same for all complete buckets; with the first one the loss, which is known by then. */
 static tr_status copy_from(struct all_reduce *self, int64_t from)
 {
     if (!self->slots) return TR_OK;
@@ -126,8 +127,8 @@ static tr_status start_from(struct all_reduce *self, int64_t from)
 
 /* ---- updates ---- */
 
-/* Floats that are added and then updated at a time: small pieces where that is memory of the host, and where
-   it is copied, or parameters are updated as wholes, all at once. */
+/* Floats that are added and then updated at a time: small pieces in host memory; all at once where the
+   memory is copied, or where parameters are updated as wholes. */
 static int64_t piece_of(const struct all_reduce *self, const struct bucket *bucket)
 {
     if (bucket->factor) return all_reduce_factor_piece(self, bucket->factor);
@@ -136,7 +137,7 @@ static int64_t piece_of(const struct all_reduce *self, const struct bucket *buck
     return (int64_t)PIECE * self->head.device->threads;
 }
 
-/* Of a bucket that is ready: sums this rank's shard and enqueues the update by it, piece by piece. */
+/* For a ready bucket: sums this rank's shard and enqueues its update, piece by piece. */
 static tr_status update_shard(struct all_reduce *self, const struct bucket *bucket)
 {
     tr_strategy *strategy = &self->head;
@@ -153,13 +154,13 @@ static tr_status update_shard(struct all_reduce *self, const struct bucket *buck
         TR_TRY(tr_staging_to_device(&self->gradient, from, to));
         TR_TRY(tr_driver_update(strategy, self->gradient.data + from, from, to));
     }
-    /* Our shard has been read by the others of the host, and theirs will be read by us. */
+    /* Other ranks of the host have read our shard, and we will read theirs. */
     if (self->parameters && tr_comm_local_size(strategy->comm) > 1)
         tr_program_moved(bucket->end - bucket->begin, bucket->end - bucket->begin);
     return tr_staging_to_host_beside(self->values, bucket->begin + shard[0], bucket->begin + shard[1]);
 }
 
-/* The same of the next bucket; after the last one it is asked how that went. */
+/* The same for the next bucket; after the last one the result of the update is requested. */
 static tr_status update(struct all_reduce *self)
 {
     struct bucket *bucket = &self->bucket[self->updated++];
@@ -169,7 +170,7 @@ static tr_status update(struct all_reduce *self)
     return tr_device_record(self->head.holder, &bucket->updated);
 }
 
-/* Hands around what has been updated; `waits`: all, else as far as it is in host memory. */
+/* Gathers updated shards; `waits`: all, else those that are in host memory. */
 static tr_status give(struct all_reduce *self, bool waits)
 {
     tr_device *holder = self->head.holder;
@@ -199,7 +200,7 @@ static tr_status wait_ready(const struct all_reduce *self, struct bucket *bucket
     return tr_comm_wait_ready(self->head.comm, bucket->ticket);
 }
 
-/* Both for all that are ready, once the loss is known. */
+/* Both, for all ready buckets, once the loss is known. */
 static tr_status apply_ready(struct all_reduce *self)
 {
     if (!self->head.open || self->whole) return TR_OK;
@@ -212,7 +213,7 @@ static tr_status apply_ready(struct all_reduce *self)
 
 /* ---- the way of all buckets ---- */
 
-/* What can be done now, in the time that is not computing. */
+/* Does all that is possible now, in time not spent computing. */
 static tr_status move_on(struct all_reduce *self, int64_t from)
 {
     double began = tr_clock_seconds();
@@ -234,7 +235,7 @@ tr_status all_reduce_advance(struct all_reduce *self, int64_t from)
     return move_on(self, from);
 }
 
-/* A network without parameters has a loss all the same. */
+/* A network without parameters has a loss, too. */
 static tr_status follow_loss(struct all_reduce *self)
 {
     if (!are_here(self)) TR_TRY(copy_loss(self));
@@ -253,8 +254,8 @@ tr_status all_reduce_follow(struct all_reduce *self)
     return self->buckets > 0 ? TR_OK : follow_loss(self);
 }
 
-/* What the ranks brought together in host memory, for the holder. Nobody writes there before this rank has
-   started a bucket of the next step, which is after that; but one without nodes has nothing to start. */
+/* For the holder: the data that the ranks gathered in host memory. No rank writes there until this rank
+   has started a bucket of the next step, which comes after this; but a rank without nodes starts none. */
 static tr_status take_over(struct all_reduce *self, const struct tr_staging *arena)
 {
     if (tr_staging_is_direct(arena)) return TR_OK;
@@ -274,14 +275,14 @@ tr_status all_reduce_finish(struct all_reduce *self)
     if (!self->head.open) tr_driver_open(&self->head, self->sums);
     while (!self->whole && self->updated < self->buckets) {
         struct bucket *bucket = &self->bucket[self->updated];
-        /* Before this rank waits for others, they get what it has. */
+        /* Before this rank waits for others, it sends its data. */
         TR_TRY(give(self, !is_ready(self, bucket)));
         TR_TRY(wait_ready(self, bucket));
         TR_TRY(update(self));
     }
     TR_TRY(give(self, true));
     TR_TRY(wait_for_buckets(self));
-    /* Nobody updates by a gradient whose loss is not finite, and so nobody would wait for its copy. */
+    /* With a loss that is not finite there is no update, and so no copy to wait for. */
     if (self->whole && self->head.spoilt) return TR_OK;
     if (self->whole) return tr_staging_to_device(&self->gradient, 0, self->gradient.floats);
     return take_over(self, self->values);

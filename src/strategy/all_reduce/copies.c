@@ -1,14 +1,14 @@
-/* Copies of state with other ranks, so that the others can go on without one that died, where ranks do not
+/* Copies of state on other ranks, so that the survivors can continue after a rank died, where ranks do not
  * share memory.
  *
- * Of moments and averages each rank has its shard alone. After every step, before any rank is told that the
- * step is done, each rank sends its shard of these to its neighbour, a rank of another host if there is one,
- * and keeps a copy of the parameters, which all ranks have. When a rank has died, what the neighbour has
- * takes the place of its shard.
+ * Each rank has only its shard of moments and averages. After every step, before any rank learns that the
+ * step is done, each rank sends this shard to its neighbour (a rank of another host if there is one), and
+ * keeps a copy of the parameters, which all ranks have. When a rank has died, its neighbour's copy
+ * replaces its shard.
  *
- * Invariant: ranks are at most a step apart, so there are two sets of copies, one for even numbers of steps
- * and one for odd ones. A rank learns that a step is done only from ranks whose copies of it are
- * whole; the set of the step before is written over only after that.
+ * Invariant: ranks are at most a step apart, so there are two sets of copies, one for even numbers of
+ * steps and one for odd ones. A rank learns that a step is done only from ranks whose copies of it are
+ * whole; the other set is overwritten only after that.
  */
 #include "strategy/all_reduce/all_reduce.h"
 
@@ -19,7 +19,7 @@
 
 #define TAG_COPY 1
 
-/* What was there when `step` steps were done; -1: it is not whole. */
+/* The state after `step` steps; -1: incomplete. */
 struct copy_set {
     int64_t step;
     float *parameters; /* [floats of an arena] */
@@ -28,7 +28,7 @@ struct copy_set {
 };
 
 struct all_reduce_copies {
-    int neighbour; /* of this rank's shard; -1: there is no other rank */
+    int neighbour; /* that keeps this rank's shard; -1: there is no other rank */
     int wards, *ward;
     tr_ticket **coming; /* [wards] */
     tr_ticket *going;
@@ -40,7 +40,7 @@ static int64_t floats_of(const struct all_reduce *self)
     return self->head.job->model->arena_floats;
 }
 
-/* Arenas beside the parameters. */
+/* Arenas besides the parameters. */
 static int64_t arenas_of(const struct all_reduce *self)
 {
     return tr_variables_arenas(&self->head.job->optimizer) - 1;
@@ -186,7 +186,7 @@ tr_status all_reduce_take_copies(tr_strategy *strategy, int64_t step)
 
 /* ---- handing on ---- */
 
-/* The rank of `comm` that is known by this number; -1: it died. */
+/* The rank of `comm` with this number in the job; -1: it died. */
 static int find(const tr_comm *comm, int number)
 {
     for (int r = 0; r < tr_comm_size(comm); r++)
@@ -194,7 +194,7 @@ static int find(const tr_comm *comm, int number)
     return -1;
 }
 
-/* What a rank of before has of the shard of `rank`. */
+/* What a rank of the old communicator has of the shard of `rank`. */
 static float *share_in(const struct all_reduce *other, const struct copy_set *set, int rank)
 {
     const struct all_reduce_copies *copies = other->copies;
@@ -204,7 +204,8 @@ static float *share_in(const struct all_reduce *other, const struct copy_set *se
     return NULL;
 }
 
-/* Brings a shard of before to all, at `shard`. *arriving: it failed on the way, and more may come there. */
+/* Sends a shard of the old state to all, into `shard`. *arriving: it failed on the way, and more may
+   arrive there. */
 static tr_status bring(struct all_reduce *self, const struct all_reduce *other, const struct copy_set *set,
                        int rank, float *shard, bool *arriving)
 {
@@ -225,7 +226,7 @@ static tr_status bring(struct all_reduce *self, const struct all_reduce *other, 
     return status;
 }
 
-/* All ranks must hand on what the same ranks had: another may have died while some were done with that. */
+/* All ranks must take the copies of the same ranks: another may have died while some had finished. */
 static tr_status check_same(const struct all_reduce *self, const struct all_reduce *other,
                             const struct copy_set *set, int64_t step)
 {

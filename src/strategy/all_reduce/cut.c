@@ -1,7 +1,7 @@
 /* How the arenas are cut into buckets, and these into shards.
  *
- * Invariant: the cut follows from the model, the options and the number of ranks and hosts, so that all ranks
- * have the same.
+ * Invariant: the cut depends only on the model, the options and the numbers of ranks and hosts, so that it
+ * is the same on all ranks.
  */
 #include "strategy/all_reduce/all_reduce.h"
 
@@ -11,10 +11,10 @@
 #include <assert.h>
 
 #define GRAIN 16 /* floats: buckets and shards begin on cache lines */
-/* Hosts up to which buckets have the size that the options say. */
+/* Up to so many hosts, buckets have the size in the options. */
 #define BUCKET_ISLANDS 8
 
-/* Adds the buckets of a range, from its end on, or only counts them. `whole`: one. */
+/* Adds the buckets of a range, from its end on, or only counts them. `whole`: as one. */
 static void cut_range(int64_t begin, int64_t end, int64_t most, bool whole, struct bucket *bucket, int *count)
 {
     int64_t parts = whole && end > begin ? 1 : (end - begin + most - 1) / most;
@@ -25,8 +25,8 @@ static void cut_range(int64_t begin, int64_t end, int64_t most, bool whole, stru
     }
 }
 
-/* Buckets end with layers, since that is when backward completes them, but are not much larger than `most`
-   floats; weights that are formed from factors are buckets of their own. Returns their number. */
+/* Buckets end at layers, since backward completes these at once, but are not much larger than `most`
+   floats; weights with factors are separate buckets. Returns their number. */
 static int cut_buckets(const struct all_reduce *self, int64_t most, struct bucket *bucket)
 {
     const struct tr_model *model = self->head.job->model;
@@ -70,8 +70,8 @@ static void cut_shards(const struct tr_strategy *strategy, struct bucket *bucket
     }
 }
 
-/* Buckets are larger where many exchange them, so that each one's shard, and with it the number of messages
-   of a rank, stays about the same. */
+/* Buckets are larger where many ranks exchange them, so that a rank's shard, and the number of its
+   messages, stays about the same. */
 static double growth(const struct tr_strategy *strategy)
 {
     int islands = strategy->comm ? tr_comm_hosts(strategy->comm) : 1;

@@ -1,14 +1,14 @@
 /* Gradients of large weights from factors.
  *
  * The gradient of a dense layer's weights is x^T dy over the rows of the batch. Where the weights are many
- * and the rows few, ranks rather show each other x and dy, the sufficient factors (Xie et al. 2016,
- * "Lighter-Communication Distributed Machine Learning via Sufficient Factor Broadcasting"), than gradients of
- * the size of the weights: each then forms its shard of the inputs over the rows of all, and nothing is
- * added.
+ * and the rows few, ranks exchange x and dy, the sufficient factors (Xie et al. 2016,
+ * "Lighter-Communication Distributed Machine Learning via Sufficient Factor Broadcasting"), rather than
+ * gradients of the size of the weights. Each then computes its shard of the gradient over the rows of all
+ * ranks, and nothing is added.
  *
- * Each host has one copy of the rows of all ranks, in a window: for each factor the ranks' blocks one behind
- * the other, of each rank first x, then dy. Its ranks write theirs there; with several hosts, an all-gather
- * of the blocks brings those of others.
+ * Each host has one copy of the rows of all ranks, in a window: for each factor the ranks' blocks one
+ * after the other, each with x and then dy. The host's ranks write theirs there; with several hosts, an
+ * all-gather of the blocks adds those of other hosts.
  *
  * The operation runs over all microbatches of the step at once, as in a single process, so the bits are the
  * same.
@@ -24,10 +24,10 @@
 #include <assert.h>
 #include <string.h>
 
-/* Floats that are formed and then updated at a time, per thread: they stay in the second-level cache, and are
-   enough for the operation to pay for packing its rows. */
+/* Floats that are computed and then updated at a time, per thread: they fit the second-level cache, and
+   are enough for the operation to be worth packing its rows. */
 #define PIECE (256 << 10)
-/* In the place of gradients, so many times fewer floats are to be moved. */
+/* Least ratio of gradients' floats to factors' floats to move. */
 #define GAIN 3
 
 /* ---- choosing ---- */
@@ -44,7 +44,7 @@ static int64_t rows_of(const struct all_reduce *self, int rank)
     return (batch_rows(self) * own + microbatches - 1) / microbatches;
 }
 
-/* Rows for which there is room before those of a rank; of `size`: all. */
+/* Rows to make room for before those of a rank; for `size`: all. */
 static int64_t rows_before(const struct all_reduce *self, int rank)
 {
     int64_t rows = 0;
@@ -52,7 +52,7 @@ static int64_t rows_before(const struct all_reduce *self, int rank)
     return rows;
 }
 
-/* The rows of smaller weights, or of more rows, move no less. Between hosts, whole rows move. */
+/* For smaller weights, or with more rows, factors are not smaller. Between hosts, whole rows are moved. */
 static bool pays(const struct all_reduce *self, int64_t in, int64_t out)
 {
     int64_t inputs = tr_comm_hosts(self->head.comm) > 1 ? in : in / self->head.size;
@@ -85,8 +85,9 @@ tr_status all_reduce_choose_factors(struct all_reduce *self)
     const struct all_reduce_options *options = &self->options;
     const struct tr_model *model = strategy->job->model;
     struct factors_memory *factors = &self->factors;
-    /* A norm wants the whole gradient on each rank, some rules want that of whole weights, a server has no
-     * device to compute with. */
+    /* A norm needs the whole gradient on each rank, some rules need that of whole weights, and a server
+     * has no device to compute with.
+     */
     if (!strategy->comm || options->factors == FACTORS_NEVER || strategy->servers > 0 ||
         tr_strategy_measures(strategy->job) || tr_optimizer_takes_wholes(&strategy->job->optimizer))
         return TR_OK;
@@ -119,7 +120,7 @@ const struct factor *all_reduce_factor_of(const struct all_reduce *self, int lay
 
 /* ---- memory ---- */
 
-/* Inputs that are formed at a time. */
+/* Inputs whose gradient is computed at a time. */
 static int64_t piece_inputs(const struct all_reduce *self, const struct factor *factor)
 {
     int64_t grains = (int64_t)PIECE * self->head.device->threads / (factor->out * factor->grain);
@@ -168,8 +169,8 @@ static tr_status make_scratch(struct all_reduce *self)
     return factors->row && factors->x && factors->dy ? TR_OK : TR_ENOMEM;
 }
 
-/* Whether all ranks update parameters with the device that computes, and it reads rows where all show them.
- */
+/* Whether all ranks update parameters with the device that computes, and it can read the window with all
+   ranks' rows. */
 static tr_status ask_all(struct all_reduce *self, bool *all)
 {
     const tr_strategy *strategy = &self->head;
@@ -183,7 +184,7 @@ static tr_status ask_all(struct all_reduce *self, bool *all)
     return TR_OK;
 }
 
-/* There is room for what all are to show. */
+/* Checks that the window has room for all rows. */
 static tr_status check_window(const struct all_reduce *self)
 {
     int holder = tr_comm_local(self->head.comm, 0);
@@ -196,7 +197,7 @@ static tr_status check_window(const struct all_reduce *self)
                    holder, bytes, needed);
 }
 
-/* Factors lie one behind the other, with the rows of all ranks. */
+/* Factors are consecutive, each with the rows of all ranks. */
 static void place(struct all_reduce *self)
 {
     struct factors_memory *factors = &self->factors;
@@ -259,7 +260,7 @@ static float *copy_of(const struct all_reduce *self, const struct factor *factor
     return copy + factor->before;
 }
 
-/* Where the first of a rank's rows of x lies; those of dy follow all of these. */
+/* Where a rank's rows of x begin; those of dy follow all of these. */
 static float *rows_at(const struct all_reduce *self, const struct factor *factor, int rank)
 {
     return copy_of(self, factor) + self->factors.before[rank] * (factor->in + factor->out);
@@ -276,7 +277,7 @@ tr_status all_reduce_show_factors(struct bucket *bucket)
                               "factors", &bucket->rows);
 }
 
-/* Keeps the rows of a pass for all to see. */
+/* Keeps the rows of a pass in the window. */
 static tr_status take_rows(void *user, int layer, const float *x, const float *dy,
                            const struct tr_pass_batch *batch)
 {
@@ -301,8 +302,8 @@ void all_reduce_take_factors(struct all_reduce *self)
         tr_gradient_leave_apart(self->head.replicas->gradient, self->factors.apart, take_rows, self);
 }
 
-/* Copies columns [first, first + columns) of matrices [rows][width] of all ranks, one below the other, to
-   `to`. `skip`: floats of each row of a rank's part before its matrix. */
+/* Copies columns [first, first + columns) of the matrices [rows][width] of all ranks, one below the other,
+   to `to`. `skip`: floats before the matrix in each row of a rank's part. */
 static void collect(struct all_reduce *self, const struct factor *factor, int64_t skip, int64_t width,
                     int64_t first, int64_t columns, float *to)
 {

@@ -1,12 +1,12 @@
-/* A process that trains alone, and that nobody asks for the norm of the gradient, needs no gradient of large
- * dense weights as a whole: it is formed where backward has its factors, x and dy, and updates its weights
- * while it is in the cache. That saves memory of the size of the weights, and two ways through it in each
- * step. Many weights are updated piece by piece, in memory for one piece; fewer by one operation, tile by
- * tile, unless the device lacks it or updates are observed.
+/* A process that trains alone, without the norm of the gradient, does not need the whole gradient of large
+ * dense weights: it is computed when backward has its factors, x and dy, and updates the weights while it
+ * is in the cache. That saves memory of the size of the weights, and two passes over it in each step.
+ * Large weights are updated piece by piece, with memory for one piece; smaller ones by one operation, tile
+ * by tile, unless the device lacks it or updates are observed.
  *
- * Invariants: a piece is the gradient of some inputs over all microbatches of the step, so its bits are those
- * of the whole; the weights of a layer are not read any more when its backward is done. The loss is known
- * before: sums come first in a pass that goes backward.
+ * Invariants: a piece is the gradient of some inputs over all microbatches of the step, so its bits are
+ * those of the whole; the weights of a layer are not read after its backward. The loss is known by then,
+ * since its sums come first in a backward pass.
  */
 #include "strategy/all_reduce/all_reduce.h"
 
@@ -16,13 +16,13 @@
 
 #include <string.h>
 
-/* Floats of a piece, at least: in the second-level caches of a few threads, and enough for the operation to
-   pay for packing dy. Layers have few pieces all the same. */
+/* Least floats of a piece: they fit the second-level caches of a few threads, and are enough for the
+   operation to be worth packing dy. Layers still have few pieces. */
 #define PIECE       ((int64_t)512 << 10)
 #define PIECES_MOST 64
-/* Floats of weights that are updated tile by tile, at most. With their moments they rest in a last-level
-   cache; from memory, a pass over neighbouring ones is quicker. Where pieces take the place of that, for
-   fewer. */
+/* Most floats of weights that are updated tile by tile. With their moments they fit a last-level cache; in
+   memory, a pass over contiguous ones is faster. The second limit applies where pieces are the
+   alternative. */
 #define FUSED_MOST  ((int64_t)1 << 20)
 #define FUSED_PIECE (PIECE / 4)
 
@@ -32,7 +32,7 @@ static bool is_fused(const struct tr_layer *layer)
     return tr_shape_count(&layer->in[0]) * tr_shape_count(&layer->out) <= FUSED_MOST;
 }
 
-/* Inputs that are formed at a time. */
+/* Inputs whose gradient is computed at a time. */
 static int64_t inputs_of(const struct tr_layer *layer)
 {
     int64_t in = tr_shape_count(&layer->in[0]), out = tr_shape_count(&layer->out);
@@ -50,7 +50,7 @@ static bool suits(const struct tr_layer *layer, enum factors factors)
     return factors == FACTORS_ALWAYS || 2 * inputs_of(layer) <= tr_shape_count(&layer->in[0]);
 }
 
-/* Whether a step of one process gives all that is needed at once. */
+/* Whether a step of one process provides everything at once. */
 static bool may_form(const struct tr_job *job, enum factors factors)
 {
     const struct tr_train_options *train = &job->train;
@@ -59,7 +59,7 @@ static bool may_form(const struct tr_job *job, enum factors factors)
            !tr_optimizer_takes_wholes(&job->optimizer);
 }
 
-/* What forming takes, and what gradients it spares; floats. */
+/* Floats that computing takes, and floats of gradients that it saves. */
 struct sizes {
     int64_t x, piece, spared;
 };
@@ -92,7 +92,7 @@ tr_status all_reduce_choose_pieces(struct all_reduce *self)
 {
     tr_strategy *strategy = &self->head;
     struct pieces *pieces = &self->pieces;
-    /* What updates and what computes are one, and need not wait for each other. */
+    /* The same device updates and computes, so neither waits for the other. */
     if (strategy->comm || !strategy->class->spares || strategy->settings.whole_gradients ||
         strategy->device != strategy->holder || !tr_device_host_view(strategy->device, pieces))
         return TR_OK;
@@ -150,7 +150,7 @@ static tr_status form(struct all_reduce *self, const struct tr_layer *layer, int
     return tr_device_dense_backward_weights(self->head.device, &op);
 }
 
-/* The sums of the whole step, which lie behind the gradient. */
+/* The sums of the whole step, which are stored after the gradient. */
 static tr_status learn_of_loss(struct all_reduce *self)
 {
     tr_strategy *strategy = &self->head;
@@ -164,8 +164,8 @@ static tr_status learn_of_loss(struct all_reduce *self)
     return TR_OK;
 }
 
-/* All of it in one operation, where that pays, the device has it and the update is one. False: nothing was
-   done. */
+/* All of it in one operation, where that pays, the device has the operation, and the update is a single
+   one. False: nothing was done. */
 static bool fuse(struct all_reduce *self, const struct tr_layer *layer, int64_t begin, const float *x,
                  const float *dy, const struct tr_pass_batch *batch, tr_status *status)
 {
@@ -179,7 +179,7 @@ static bool fuse(struct all_reduce *self, const struct tr_layer *layer, int64_t 
     return true;
 }
 
-/* Forms and applies the gradient of a layer's weights. */
+/* Computes and applies the gradient of a layer's weights. */
 static tr_status take_rows(void *user, int index, const float *x, const float *dy,
                            const struct tr_pass_batch *batch)
 {
@@ -207,7 +207,7 @@ void all_reduce_take_pieces(struct all_reduce *self)
         tr_gradient_leave_apart(self->head.replicas->gradient, self->pieces.apart, take_rows, self);
 }
 
-/* What lies between the weights that are updated already. */
+/* Updates the ranges between the weights that are updated already. */
 static tr_status update_rest(struct all_reduce *self, const float *gradient)
 {
     const struct tr_model *model = self->head.job->model;

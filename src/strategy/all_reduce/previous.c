@@ -1,15 +1,13 @@
-/* State that outlives the ranks that update it, so that the others can go on without one that died.
+/* State that outlives the ranks that update it, so that the survivors can continue after a rank died.
  *
  * Parameters, moments and averages of all ranks are in memory that the host's processes share, which stays
- * when one of them dies. But it may die in the middle of an update, and others may have updated what it has
- * not. So before a rank updates a range, it copies what is there to a second set of arenas, and then records
- * the range for the step. A rank that finds the undo record of a step can restore the state before its
- * updates.
+ * when one of them dies. But a rank may die in the middle of an update, when others have completed theirs.
+ * So before a rank updates a range, it copies it to a second set of arenas, and then records the range for
+ * the step. A rank that finds the undo record of a step can restore the state before its updates.
  *
- * Invariant: a rank changes only what its undo record of the step has, and that has only what was copied
- * whole. Nobody begins to update in a step before all ranks have ended the updates of the one before, since
- * updates wait for the loss of all; so at any time there is one step at most of which updates may be
- * incomplete.
+ * Invariant: a rank changes only ranges in its undo record of the step, and these are copied completely.
+ * No rank begins to update in a step before all ranks have ended the updates of the last one, since
+ * updates wait for the loss of all; so at any time at most one step may have incomplete updates.
  */
 #include "strategy/all_reduce/all_reduce.h"
 
@@ -23,11 +21,11 @@ struct range {
     atomic_llong begin, end; /* floats of the arenas */
 };
 
-/* What a rank has updated in a step, or is about to. */
+/* The ranges that a rank has updated in a step, or is about to update. */
 struct undo {
     _Alignas(TR_CACHE_LINE) atomic_llong step; /* counted from 1; 0: none yet */
     atomic_llong count;                        /* ranges */
-    struct range range[];                      /* [buckets + 1]: updates go on within a bucket */
+    struct range range[];                      /* [buckets + 1]: an update may continue within a bucket */
 };
 
 static int64_t arenas_of(const struct all_reduce *self)
@@ -117,7 +115,7 @@ void all_reduce_keep_previous(struct all_reduce *self)
                         (struct tr_strategy_observer){.update = keep, .user = self});
 }
 
-/* Puts back what a rank updated in a step. */
+/* Restores all that a rank updated in a step. */
 static tr_status put_back(struct all_reduce *self, int rank, int64_t step)
 {
     struct undo *undo = undo_of(self, rank);
@@ -148,7 +146,7 @@ tr_status all_reduce_inherit(tr_strategy *strategy, tr_strategy *from, int64_t s
     if (floats_of(self) != floats_of(other) || (!other->previous && !other->copies))
         return tr_fail(TR_EMISMATCH, "a strategy whose state died with a rank has none to hand on");
     if (other->copies) return all_reduce_inherit_copies(self, other, step);
-    /* One does it for all: what was written is where all see it. */
+    /* One rank does it for all, in the shared memory. */
     if (strategy->rank != 0) return TR_OK;
     TR_TRY(rewind_to(other, step));
     copy(self, memory_of(other, other->parameters), memory_of(self, self->parameters), 0, floats_of(self));

@@ -59,7 +59,7 @@ float ps_update_factor(const struct ps_update *update)
 
 struct tr_verdict ps_update_judge(const struct tr_job *job, struct ps_news *news, double norm)
 {
-    struct tr_verdict verdict = tr_judge(job, true, norm); /* a bad loss did not come here */
+    struct tr_verdict verdict = tr_judge(job, true, norm); /* a bad loss does not get here */
     if (verdict.skipped) {
         news->skipped = true;
     } else if (tr_strategy_measures(job)) {

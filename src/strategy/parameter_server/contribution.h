@@ -11,14 +11,14 @@ struct ps_figures {
     float loss, correct;
 };
 
-/* Figures of an update. The root gets them once it is complete. */
+/* Figures of an update. The root gets them when it is complete. */
 struct ps_update {
     int64_t examples;
     double loss, correct;
-    bool spoiled; /* a loss of it is not finite */
+    bool spoiled; /* a loss in it is not finite */
 };
 
-/* What happened since the root was last told. */
+/* News since the last message to the root. */
 struct ps_news {
     int64_t steps, examples;
     double loss, correct, norms;
@@ -26,19 +26,19 @@ struct ps_news {
     int32_t skipped, bad_loss, poisoned, request;
 };
 
-/* Computes contribution `number`, where each batch has so many parts, with the gradient of the first replica,
-   which reads `variables`; where it has no examples the gradient is 0. */
+/* Computes contribution `number`, where each batch has so many parts, with the gradient of the first
+   replica, which reads `variables`; without examples the gradient is 0. */
 tr_status ps_contribution_compute(tr_strategy *strategy, tr_variables *variables, int parts, int64_t number,
                                   struct ps_figures *out);
 
 /* Adds a contribution to the figures of its update, of which it is the `first` or the one that `completes`
-   it, and these to the news once they are complete. A loss that is not finite spoils the update, or ends the
-   run as if it were complete: true. */
+   it, and these to the news once they are complete. A loss that is not finite spoils the update, or ends
+   the run as if the update were complete: true. */
 bool ps_update_note(const struct tr_job *job, struct ps_update *update, struct ps_news *news,
                     const struct ps_figures *contribution, bool first, bool completes);
 /* The factor of a sum of gradients, each of which was multiplied by its examples. */
 float ps_update_factor(const struct ps_update *update);
-/* What becomes of an update whose gradient has this norm (0: it was not measured); skipped ones are news. */
+/* The judgement of an update whose gradient has this norm (0: not measured); skipped updates are news. */
 struct tr_verdict ps_update_judge(const struct tr_job *job, struct ps_news *news, double norm);
 /* The figures for the root. */
 void ps_news_tell(const struct ps_news *news, struct tr_step_figures *figures);

@@ -1,4 +1,4 @@
-/* The coordinator: the first server, which decides what happens and commands it. */
+/* The coordinator: the first server, which decides and commands. */
 #include "strategy/parameter_server/coordinator.h"
 
 #include "base/alloc.h"
@@ -25,7 +25,7 @@ void ps_coordinator_cancel(struct ps *self)
     if (!coordinator || !coordinator->colleague) return;
     for (int s = 1; s < self->servers; s++)
         back = tr_comm_cancel(self->head.comm, &coordinator->colleague[s].heard) && back;
-    if (!back) coordinator->colleague = NULL; /* something may still arrive there */
+    if (!back) coordinator->colleague = NULL; /* a message may still arrive there */
 }
 
 void ps_coordinator_destroy(struct ps *self)
@@ -52,7 +52,7 @@ static tr_status listen_to(struct ps *self, int server)
 
 tr_status ps_coordinator_begin(struct ps *self)
 {
-    /* A run that is resumed may have done more than it is asked for: then it is at its end. */
+    /* A resumed run may have done more steps than requested: then it is at its end. */
     const int64_t steps = self->head.job->train.steps;
     struct ps_schedule_settings settings = {
         .workers = self->workers,
@@ -100,7 +100,7 @@ bool ps_coordinator_draw(struct ps *self, struct ps_work *work)
     return true;
 }
 
-/* Has all servers keep room for the gradient of a worker that was given it. */
+/* Makes all servers keep room for the gradient of a worker that was granted it. */
 static tr_status expect(struct ps *self, int worker)
 {
     struct ps_command order = {.kind = PS_EXPECT, .worker = worker, .give = -1};
@@ -115,7 +115,7 @@ tr_status ps_coordinator_give(struct ps *self, const struct ps_work *work, bool 
     struct ps_down text = {.kind = PS_WORK, .number = work->number, .version = work->version};
     struct ps_report result;
     if (!given) TR_TRY(ps_coordinator_command(self, &order, &result));
-    self->server->peer[work->worker].shown = false; /* what it was to evaluate has made room */
+    self->server->peer[work->worker].shown = false; /* the buffer of what it had to evaluate was reused */
     if (work->worker == 0) coordinator->root_asks = coordinator->root_waits = false;
     if (self->distant[work->worker] && ps_is_roomy(self)) {
         ps_credits_take(coordinator->incoming, work->worker);
@@ -141,7 +141,7 @@ void ps_coordinator_recall_root(struct ps_coordinator *coordinator)
     coordinator->root_waits = true;
 }
 
-/* Everybody who may begin now gets parameters and work. */
+/* All workers that may begin now get parameters and work. */
 static tr_status hand_out(struct ps *self)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
@@ -151,7 +151,7 @@ static tr_status hand_out(struct ps *self)
     return TR_OK;
 }
 
-/* Gives room to gradients that wait for it, as far as there is any. */
+/* Grants room to waiting gradients, as far as there is any. */
 static tr_status grant(struct ps *self)
 {
     struct ps_down text = {.kind = PS_GRANTED};
@@ -163,7 +163,7 @@ static tr_status grant(struct ps *self)
     return TR_OK;
 }
 
-/* Tells the root what it waits for, if there is something to tell. */
+/* Sends the root the news that it waits for, if there is any. */
 static tr_status inform_root(struct ps *self)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;

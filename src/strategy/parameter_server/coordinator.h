@@ -1,4 +1,4 @@
-/* The inside of the coordinator, shared by its files (parameter_server.h names them). */
+/* The structure of the coordinator, shared by its files (listed in parameter_server.h). */
 #ifndef TR_STRATEGY_PARAMETER_SERVER_COORDINATOR_H
 #define TR_STRATEGY_PARAMETER_SERVER_COORDINATOR_H
 
@@ -9,76 +9,77 @@
 
 struct ps_coordinator {
     ps_schedule *schedule;
-    ps_credits *incoming, *outgoing; /* of distant workers: gradients, and parameters on their way */
+    ps_credits *incoming, *outgoing; /* of distant workers: gradients, and parameters under way */
     struct ps_colleague *colleague;  /* [servers]; the first, ourselves, unused */
-    struct ps_update update;         /* the one that is being collected, or was last */
+    struct ps_update update;         /* the update that is being collected, or was last */
     /* The root. */
     bool root_asks, root_waits; /* for work; for news */
-    struct ps_news news;        /* since it was last told */
+    struct ps_news news;        /* since the last message to it */
     bool halted;                /* something is not finite: no more work until the root knows */
     bool settling;              /* the root wants all workers to stop */
-    bool settled;               /* and knows that all have */
+    bool settled;               /* and has been notified that all have */
     bool ending;                /* the root has ended the run */
     double next_look;
-    /* An evaluation, or NULL; and whether the root waits for what is next of it. */
+    /* An evaluation, or NULL; and whether the root waits for its next piece. */
     ps_assignment *assignment;
     struct tr_shared_evaluation evaluation;
     bool root_evaluates;
     int lost; /* workers */
     struct ps_table table;
     struct tr_update_log updates;    /* records that the root does not have yet */
-    int64_t logged;                  /* updates, with those that it has */
+    int64_t logged;                  /* updates, including those that it has */
     struct tr_rank_statistics *rank; /* [size], to be sent */
-    /* Answers to MEASURE that have come. */
+    /* Answers to MEASURE received. */
     int measured;
 };
 
 /* ---- coordinator.c ---- */
 
-/* Has all servers do what `order` says; the results of this one are in `result`. */
+/* Makes all servers carry out `order`; the results of this one are in `result`. */
 tr_status ps_coordinator_command(struct ps *self, const struct ps_command *order, struct ps_report *result);
 tr_status ps_coordinator_tell(struct ps *self, int worker, const struct ps_down *text, const char *name);
 /* Draws work for a worker that may begin now. False: none may. */
 bool ps_coordinator_draw(struct ps *self, struct ps_work *work);
-/* Sends parameters, unless they are there already, and then the work. */
+/* Sends parameters, unless the worker has them, and then the work. */
 tr_status ps_coordinator_give(struct ps *self, const struct ps_work *work, bool given);
-/* The root is to get news rather than work: where it waits for them, or where no work is left for it. */
+/* Whether the root gets news rather than work: it waits for news, or there is no work left for it. */
 void ps_coordinator_recall_root(struct ps_coordinator *coordinator);
-/* Hears the other servers. */
+/* Receives messages of the other servers. */
 tr_status ps_coordinator_hear_servers(struct ps *self, bool *quiet);
-/* Answers the root with the steps that it has not been told of; their figures come with the next news. */
+/* Answers the root with the steps since its last message; their figures come with the next news. */
 tr_status ps_coordinator_answer(struct ps *self, enum ps_down_kind kind);
 
 /* ---- updates.c ---- */
 
-/* What became of a gradient that has come, or of a worker with this contribution, -1: none, under way. */
+/* Logs the outcome of a gradient that has arrived, or the loss of a worker with this contribution under
+   way (-1: none). */
 tr_status ps_coordinator_note_work(struct ps *self, int worker, const struct ps_taken *taken);
 tr_status ps_coordinator_note_lost(struct ps *self, int worker, int64_t number);
-/* ps_coordinator_tell() to the root, with the records that it does not have yet; the last is of this kind. */
+/* ps_coordinator_tell() to the root, with the records that it does not have; the last one has this kind. */
 tr_status ps_coordinator_tell_root(struct ps *self, struct ps_down *text, enum tr_update_kind kind,
                                    const char *name);
 
 /* ---- gradients.c ---- */
 
-/* All servers have the gradient of a worker: takes it, or lets it go. */
+/* All servers have the gradient of a worker: takes it, or drops it. */
 tr_status ps_coordinator_take(struct ps *self, int worker);
 
 /* ---- evaluation/coordinator.c ---- */
 
-/* The root wants an evaluation of the last snapshot. */
+/* The root requests an evaluation of the last snapshot. */
 tr_status ps_coordinator_begin_evaluation(struct ps *self, const struct tr_shared_evaluation *evaluation);
-/* A worker has done a piece, or the root taken one. */
+/* A worker has finished a piece, or the root has received one. */
 tr_status ps_coordinator_hear_evaluated(struct ps *self, int worker);
-/* Hands out pieces, and tells the root what was found. */
+/* Hands out pieces, and notifies the root of results. */
 tr_status ps_coordinator_evaluate(struct ps *self);
 
 /* ---- shutdown.c ---- */
 
-/* Goes on without workers that are lost; looks now and then. */
+/* Continues without workers that are lost; checks at intervals. */
 tr_status ps_coordinator_look_after(struct ps *self);
-/* Tells the root once all workers have stopped, if it asked for that. */
+/* Notifies the root when all workers have stopped, if it requested that. */
 tr_status ps_coordinator_settle(struct ps *self);
-/* Releases the workers as they have no work any more, then the servers and the root. */
+/* Releases the workers as they finish, then the servers and the root. */
 tr_status ps_coordinator_finish(struct ps *self);
 
 #endif

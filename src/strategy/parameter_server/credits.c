@@ -9,7 +9,7 @@ enum standing { AWAY, WAITS, HAS };
 
 struct claim {
     enum standing standing;
-    int64_t turn; /* when it asked */
+    int64_t turn; /* when it requested */
 };
 
 struct ps_credits {

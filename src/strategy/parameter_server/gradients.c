@@ -1,4 +1,4 @@
-/* A gradient that all servers have: it is measured, added, applied, or dropped. */
+/* A gradient that all servers have: measured, added, applied, or dropped. */
 #include "strategy/parameter_server/coordinator.h"
 
 #include "base/threads/clock.h"
@@ -29,8 +29,8 @@ static tr_status measure(struct ps *self, const struct ps_command *update, doubl
     return TR_OK;
 }
 
-/* Has the chosen gradient applied, unless it is not finite and such are left out. *given becomes -1 if it
-   was, and the parameters were given on. */
+/* Makes the servers apply the chosen gradient, unless it is not finite and such gradients are skipped.
+ *given becomes -1 if it was applied and the parameters were given to that worker. */
 static tr_status apply(struct ps *self, struct ps_command *order, int *given)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
@@ -56,8 +56,8 @@ static void count_staleness(struct ps_coordinator *coordinator, int64_t missed)
     coordinator->table.staleness[missed < last ? missed : last]++;
 }
 
-/* A gradient that is taken becomes part of an update; the last one of it completes it. *give, unless -1, is
-   the worker that gets the new parameters, and becomes -1 if it got them with the update. */
+/* An accepted gradient becomes part of an update; the last one completes it. *give, unless -1, is the
+   worker that gets the new parameters, and becomes -1 if it got them with the update. */
 static tr_status use(struct ps *self, int worker, const struct ps_taken *taken, int *give)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
@@ -65,7 +65,7 @@ static tr_status use(struct ps *self, int worker, const struct ps_taken *taken, 
     struct ps_command order = {.worker = worker, .give = -1, .first = taken->first, .factor = 1};
     struct ps_report result;
     if (self->parts > 1) {
-        /* Each is the mean over its own examples; together they shall be the mean over all of them. */
+        /* Each is the mean over its own examples; their weighted sum is the mean over all. */
         order.kind = PS_ADD;
         order.factor = (float)push->examples;
         TR_TRY(ps_coordinator_command(self, &order, &result));
@@ -79,7 +79,7 @@ static tr_status use(struct ps *self, int worker, const struct ps_taken *taken, 
     return apply(self, &order, give);
 }
 
-/* Tells the root of updates that are complete. */
+/* Notes updates that are complete, for the root. */
 static void note(struct ps *self, const struct ps_up *push, const struct ps_taken *taken)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
@@ -89,7 +89,7 @@ static void note(struct ps *self, const struct ps_up *push, const struct ps_take
         coordinator->halted = true;
 }
 
-/* The gradient is needed no more: there is room for another. */
+/* The gradient is no longer needed: its room is free. */
 static tr_status release(struct ps *self, int worker)
 {
     struct ps_command order = {.kind = PS_RELEASE, .worker = worker, .give = -1};
@@ -106,18 +106,18 @@ tr_status ps_coordinator_take(struct ps *self, int worker)
     struct ps_taken taken = ps_schedule_take(coordinator->schedule, worker);
     peer->haves = 0;
     if (worker == 0) coordinator->root_waits = true;
-    /* The root asks again only if its gradient is not news yet and too few others might be left. */
+    /* The root asks again only if its gradient is not yet in an update and too few others might be left. */
     if (worker > 0 || (!taken.late && !taken.completes)) ps_schedule_ask(coordinator->schedule, worker);
     if (worker == 0) coordinator->root_asks = !taken.late && !taken.completes;
     coordinator->table.dropped += taken.late;
-    if (coordinator->halted) return release(self, worker); /* what was bad stays the last step */
+    if (coordinator->halted) return release(self, worker); /* a bad step stays the last one */
     TR_TRY(ps_coordinator_note_work(self, worker, &taken));
     if (taken.late) return release(self, worker);
     count_staleness(coordinator, taken.missed);
     peer->applied++;
     note(self, &peer->pushed, &taken);
     ps_coordinator_recall_root(coordinator);
-    /* A worker that may begin with the new parameters gets them in the pass that makes them. */
+    /* A worker that may begin with the new parameters gets them in the pass that computes them. */
     struct ps_work work = {.worker = -1};
     bool goes_on = ps_coordinator_draw(self, &work);
     int give = work.worker;

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* Between two looks at the ranks. */
+/* Between two checks of the ranks. */
 #define LOOK_SECONDS 0.02
-/* A rank that is gone may have sent something just before. */
+/* A lost rank may have sent something just before. */
 #define GRACE_SECONDS 0.2
 #define NAP_MOST      2e-3
 
@@ -19,13 +19,13 @@ double ps_nap(double quiet)
 
 struct ps_letter {
     struct ps_letter *next;
-    tr_ticket *ticket; /* NULL: it has left, and the letter can be used again */
+    tr_ticket *ticket; /* NULL: it was sent, and the letter can be reused */
     int to;
     size_t capacity;
     char data[];
 };
 
-/* A letter that has left and is large enough; NULL if there is none. */
+/* A sent letter that is large enough; NULL if there is none. */
 static struct ps_letter *find_letter(struct ps_outbox *outbox, size_t bytes)
 {
     struct ps_letter *found = NULL;
@@ -69,7 +69,7 @@ void ps_outbox_release(struct ps_outbox *outbox)
     while (outbox->letters) {
         struct ps_letter *letter = outbox->letters;
         outbox->letters = letter->next;
-        /* One that is still on its way stays where it is. */
+        /* A letter under way is not touched. */
         if (tr_comm_cancel(outbox->comm, &letter->ticket)) tr_free(letter);
     }
 }

@@ -1,5 +1,5 @@
-/* Small messages of the parameter server: an outbox that keeps what is sent until it has left, and waits that
- * watch the ranks whose loss ends the job.
+/* Small messages of the parameter server: an outbox that keeps messages until they are sent, and waits
+ * that watch the ranks whose loss ends the job.
  */
 #ifndef TR_STRATEGY_PARAMETER_SERVER_MAIL_H
 #define TR_STRATEGY_PARAMETER_SERVER_MAIL_H
@@ -18,9 +18,9 @@ struct ps_outbox {
    TR_ENOMEM, or a failure of the communicator. */
 tr_status ps_outbox_send(struct ps_outbox *outbox, int to, int tag, const void *data, size_t bytes,
                          const char *name);
-/* Waits until everything has left, but for what is for ranks that are lost. */
+/* Waits until everything is sent, except messages for lost ranks. */
 tr_status ps_outbox_flush(struct ps_outbox *outbox);
-/* Gives up what has not left. Before the communicator ends. */
+/* Cancels messages that were not sent. Before the communicator ends. */
 void ps_outbox_release(struct ps_outbox *outbox);
 
 /* The ranks whose loss ends the job. */
@@ -33,7 +33,7 @@ struct ps_watch {
     double waited;   /* seconds in ps_watch_wait() */
 };
 
-/* TR_EPEER once one of them has been lost for a moment. Looks only now and then, so call it often. */
+/* TR_EPEER once one of them has been lost for a moment. Checks only at intervals, so call it often. */
 tr_status ps_watch_probe(struct ps_watch *watch);
 /* tr_comm_wait() that fails for the loss of these ranks, and of no others. */
 tr_status ps_watch_wait(struct ps_watch *watch, tr_ticket **ticket);

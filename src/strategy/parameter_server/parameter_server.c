@@ -1,4 +1,4 @@
-/* Options, the class, and the common part of workers and servers. */
+/* Options, the class, and the parts shared by workers and servers. */
 #include "strategy/parameter_server/parameter_server.h"
 
 #include "strategy/parameter_server/schedule.h"
@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Floats of a gradient that are sent at a time: enough for a message to cost little, few enough for most of
-   the gradient to be away when backward ends. */
+/* Floats of a gradient that are sent at a time: enough for messages to be cheap, few enough for most of
+   the gradient to be sent when backward ends. */
 #define PIECE (256 << 10)
 
 /* ---- options ---- */
@@ -131,7 +131,8 @@ static tr_status make_shards(struct ps *self)
     self->shard = tr_alloc((size_t)self->servers + 1, sizeof *self->shard);
     self->essential = tr_alloc((size_t)self->servers + 1, sizeof *self->essential);
     if (!self->shard || !self->essential) return TR_ENOMEM;
-    for (int s = 0; s <= self->servers; s++) self->shard[s] = ps_shard_begin(self->head.job, self->servers, s);
+    for (int s = 0; s <= self->servers; s++)
+        self->shard[s] = ps_shard_begin(self->head.job, self->servers, s);
     self->essential[0] = 0;
     for (int s = 0; s < self->servers; s++) self->essential[s + 1] = ps_server_rank(self, s);
     self->watch =
@@ -140,7 +141,7 @@ static tr_status make_shards(struct ps *self)
     return TR_OK;
 }
 
-/* Finds out who needs room at servers; the ranks know their hosts and whether they share memory. */
+/* Determines which workers need room at servers; the ranks know their hosts and whether they share memory. */
 static tr_status find_distant(struct ps *self)
 {
     const tr_comm *comm = self->head.comm;
@@ -191,7 +192,7 @@ static tr_status create_asynchronous(struct ps *self)
 static const struct tr_strategy_class *resolve(const void *options_, int ranks)
 {
     const struct ps_options *chosen = options_;
-    /* Alone, nobody is to be waited for. */
+    /* A single process waits for no other. */
     return chosen->mode == PS_SYNC || ranks == 1 ? &ps_synchronous : &tr_strategy_parameter_server;
 }
 

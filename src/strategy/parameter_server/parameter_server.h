@@ -1,46 +1,45 @@
-/* The inside of the parameter server, shared by its files:
+/* The structure of the parameter server, shared by its files:
  *
  *   parameter_server.c  options and the class, with what workers and servers have in common
  *   synchronous.c       mode=sync, and a process alone: all-reduce in which servers alone update
  *   worker.c            a worker's part: asks for work, computes, pushes; the root's steps
- *   server.c            a server's part: hears workers, does what the coordinator commands
- *   peers.c             where a server receives gradients, and what it sends parameters from
+ *   server.c            a server's part: receives workers' messages, carries out the coordinator's commands
+ *   peers.c             where a server receives gradients and sends parameters from
  *   coordinator.c       the first server decides what happens, by the rules of schedule.c and credits.c
- *   gradients.c         what becomes of a gradient that has come
+ *   gradients.c         the outcome of a gradient that has arrived
  *   contribution.c      the arithmetic of gradients and their updates, for replays, too
  *   shutdown.c          workers that are lost, and the end of the run
  *   evaluation/         evaluations that all workers share: the coordinator hands their pieces out
  *   store.c             a server's shard of the parameters
- *   updates.c           the log of what was applied, in which order
- *   mail.c              small messages, and who is missing
+ *   updates.c           the log of applied gradients, in order
+ *   mail.c              small messages, and missing ranks
  *
  * Ranks: the workers first, of which rank 0 is the root; then the servers, of which the first coordinates.
  * Every server holds a contiguous shard of the parameters, and all apply the same updates in the same order,
- * which the coordinator commands: so the parameters of a version are those of one moment on all servers.
+ * which the coordinator commands: so the shards of a version belong together.
  *
- * The life of a gradient. A worker asks the coordinator (UP); the coordinator draws a number for it
- * (schedule.h) and lets all servers give their shards (GIVE), which arrive where the worker computes; then it
- * says which work it is (DOWN). The worker computes and tells all servers (UP) that the gradient is there.
- * Each server that has its shard tells the coordinator (HAVE). When all have it, the coordinator takes it or
- * lets it go, commands what is to be added and updated, and hands out new work. A gradient that is not
- * everywhere yet when its worker is lost is forgotten everywhere: so an update is applied by all servers,
- * once, or by none.
+ * The life of a gradient. A worker asks the coordinator for work (UP). The coordinator draws a number for
+ * it (schedule.h) and makes all servers send their shards (GIVE) to where the worker computes; then it
+ * sends the number (DOWN). The worker computes and notifies all servers (UP) that the gradient is there.
+ * Each server that has its shard notifies the coordinator (HAVE). When all have it, the coordinator takes
+ * or drops it, commands additions and updates, and hands out new work. If a worker is lost before all
+ * servers have its gradient, all forget it: so an update is applied by all servers, once, or by none.
  *
- * Memory. Servers on the worker's host read its gradient where it was written, and write parameters where it
- * reads them (a window); others get messages. A worker's memory is its own while it has work, the servers'
- * until it gets the next.
+ * Memory. Servers on the worker's host read its gradient where it was written, and write parameters where
+ * it reads them (a window); others use messages. A worker's memory belongs to the worker while it has
+ * work, and to the servers until it gets the next.
  *
- * A gradient that goes by messages arrives in pieces, and only the word that it is all there makes it count.
- * A server has room for `credits` such gradients, and for as many copies of parameters on their way, however
- * many workers there are. A worker that is distant (far from some server) asks the coordinator for room once
- * it has its gradient (OFFER), and waits; who has room takes it for no longer than messages take, however
- * slow that is. The coordinator has all servers keep room (EXPECT), tells the worker (GRANTED), and gives
- * the room to the next one once the gradient was used or let go (RELEASE). Parameters are given to a distant
- * worker when there is room for a copy, which it takes until the worker has them (GOT). Where there is room
- * for all, it is kept from the hand-out on, and pieces leave, from the end of the arena on, as backward
- * completes them.
+ * A gradient sent by messages arrives in pieces, and counts only once its worker has announced that it is
+ * complete. A server has room for `credits` such gradients, and for as many copies of parameters under
+ * way, however many workers there are. A distant worker (far from some server) requests room from the
+ * coordinator once it has its gradient (OFFER), and waits; it holds the room only while its messages are
+ * under way. The coordinator makes all servers keep room (EXPECT), notifies the worker (GRANTED), and
+ * gives the room to the next one once the gradient was used or dropped (RELEASE). Parameters are sent to a
+ * distant worker when there is room for a copy, which is held until the worker has them (GOT). Where there
+ * is room for all, it is kept from the hand-out on, and pieces are sent, from the end of the arena on, as
+ * backward completes them.
  *
- * The root may rest between steps, to evaluate or save, so it asks for work each time; the others are given
+ * The root may pause between steps, to evaluate or save, so it asks for work each time; other workers get
  * theirs in answer to a gradient.
  */
 #ifndef TR_STRATEGY_PARAMETER_SERVER_H
@@ -75,17 +74,17 @@ enum ps_tag {
     PS_TAG_STATE /* + the arena */
 };
 
-/* From a worker. All kinds but PUSH go to the coordinator alone. */
+/* From a worker. All kinds except PUSH go only to the coordinator. */
 enum ps_up_kind {
-    PS_ASK,        /* for work */
-    PS_GOT,        /* a distant one has its parameters */
-    PS_OFFER,      /* a distant one has a gradient, and needs room for it */
-    PS_PUSH,       /* the gradient is there; of others than the root: and asks */
-    PS_DRAIN,      /* the root wants all work to be done and none to be begun, until it asks for some */
+    PS_ASK,        /* requests work */
+    PS_GOT,        /* a distant worker has received its parameters */
+    PS_OFFER,      /* a distant worker has a gradient, and requests room for it */
+    PS_PUSH,       /* the gradient is there; workers other than the root also request work */
+    PS_DRAIN,      /* the root wants all work to end, and none to begin until it requests some */
     PS_GATHER,     /* the root wants the state of the run */
     PS_EVALUATE,   /* the root wants that state to be evaluated by all */
-    PS_EVALUATED,  /* a piece was; and asks for what is next */
-    PS_STATISTICS, /* the root wants figures of all ranks */
+    PS_EVALUATED,  /* a piece was evaluated; requests the next */
+    PS_STATISTICS, /* the root requests figures of all ranks */
     PS_END         /* the root ends the run */
 };
 
@@ -97,28 +96,28 @@ struct ps_up {
     struct tr_rank_statistics done;
 };
 
-/* To a worker. All kinds but GIVEN come from the coordinator. */
+/* To a worker. All kinds except GIVEN come from the coordinator. */
 enum ps_down_kind {
-    PS_WORK,    /* compute this contribution; the parameters are there as far as the coordinator holds them */
-    PS_GIVEN,   /* this server's are, too */
-    PS_GRANTED, /* there is room for the gradient everywhere */
-    PS_NEWS,    /* to the root */
-    PS_DRAINED, /* to the root: all workers have stopped */
+    PS_WORK,          /* compute this contribution; the coordinator's shard of the parameters is there */
+    PS_GIVEN,         /* this server's shard is there, too */
+    PS_GRANTED,       /* all servers have room for the gradient */
+    PS_NEWS,          /* to the root */
+    PS_DRAINED,       /* to the root: all workers have stopped */
     PS_GATHERED,      /* to the root: the state follows */
-    PS_PIECE,         /* evaluate this piece; the parameters are there as for WORK, if they are new */
-    PS_FOUND,         /* to the root: a worker found what there is in a piece */
+    PS_PIECE,         /* evaluate this piece; new parameters are there as for WORK */
+    PS_FOUND,         /* to the root: a worker has found the results of a piece */
     PS_EVALUATED_ALL, /* to the root */
     PS_ENDED,         /* the run is over */
-    PS_FENCED         /* this worker was taken for dead */
+    PS_FENCED         /* this worker was declared dead */
 };
 
 struct ps_down {
     int32_t kind;
     int32_t lost;                           /* ranks, at the end */
-    int32_t granted;                        /* WORK: as by GRANTED */
+    int32_t granted;                        /* WORK: room is granted, as by GRANTED */
     int32_t worker;                         /* FOUND */
     int32_t fresh;                          /* PIECE: the parameters are new */
-    int64_t updates;                        /* to the root: records of the log that follow */
+    int64_t updates;                        /* to the root: number of log records that follow */
     int64_t number, version;                /* of the contribution; or of the piece */
     struct tr_shared_evaluation evaluation; /* PIECE */
     struct ps_news news;
@@ -126,24 +125,24 @@ struct ps_down {
 
 /* From the coordinator to the other servers, carried out in order. */
 enum ps_command_kind {
-    PS_GIVE,     /* the parameters to a worker */
-    PS_EXPECT,   /* the gradient of a worker, and keep room for it */
-    PS_RELEASE,  /* that room */
-    PS_ADD,      /* a worker's gradient to the sum */
-    PS_MEASURE,  /* the gradient that is about to be applied */
-    PS_UPDATE,   /* by a worker's gradient, or by the sum */
+    PS_GIVE,     /* send the parameters to a worker */
+    PS_EXPECT,   /* expect the gradient of a worker, and keep room for it */
+    PS_RELEASE,  /* release that room */
+    PS_ADD,      /* add a worker's gradient to the sum */
+    PS_MEASURE,  /* measure the gradient that is about to be applied */
+    PS_UPDATE,   /* update by a worker's gradient, or by the sum */
     PS_SNAPSHOT, /* to the root */
-    PS_SHOW,     /* what the last snapshot has to evaluate to a worker */
-    PS_DROP,     /* a worker that is lost */
+    PS_SHOW,     /* send the state of the last snapshot to evaluate to a worker */
+    PS_DROP,     /* a worker is lost */
     PS_FINISH
 };
 
 struct ps_command {
     int32_t kind;
     int32_t worker; /* -1: the sum */
-    int32_t give;   /* UPDATE: the worker that is given the new parameters; -1: none */
+    int32_t give;   /* UPDATE: the worker that gets the new parameters; -1: none */
     int32_t first;  /* ADD: the sum begins anew */
-    int32_t chosen; /* UPDATE: by what was measured last */
+    int32_t chosen; /* UPDATE: by the gradient measured last */
     int32_t lost;   /* FINISH: ranks */
     float factor;   /* ADD: of the gradient; UPDATE: of the sum */
     float clip;     /* UPDATE: factor that clips the gradient by norm */
@@ -161,7 +160,7 @@ struct ps_report {
     struct tr_rank_statistics done;
 };
 
-/* What the root gets as statistics, before the figures of all ranks. */
+/* The root's statistics, before the figures of all ranks. */
 struct ps_table {
     int64_t staleness[TR_STALENESS_BINS], dropped;
 };
@@ -171,15 +170,15 @@ struct ps_table {
 struct ps_server;
 struct ps_worker;
 
-/* Of an asynchronous run; a synchronous one is another (synchronous.c). */
+/* For an asynchronous run; a synchronous one has another structure (synchronous.c). */
 struct ps {
     struct tr_strategy head;
     int workers, servers;
     int64_t *shard;    /* [servers + 1] floats of the arena */
     int parts;         /* gradients that make an update */
     bool *distant;     /* [workers]: far from some server */
-    int distants;      /* how many are */
-    int credits;       /* gradients, and copies of parameters, that a server has room for */
+    int distants;      /* number of distant workers */
+    int credits;       /* gradients, and copies of parameters, for which a server has room */
     tr_window *memory; /* of each worker: gradient slots, then parameters; NULL: messages only */
     size_t slot_bytes; /* of the gradient slots */
     int *essential;    /* [servers + 1] ranks whose loss ends the job */
@@ -188,7 +187,7 @@ struct ps {
     int64_t first;  /* steps done when the run began */
     int64_t count;  /* updates that this rank knows of */
     int64_t shared; /* bytes read from or written to memory of other ranks */
-    void *found;    /* the root's, [found_bytes]: what a worker found of an evaluation */
+    void *found;    /* the root's, [found_bytes]: results of an evaluation by a worker */
     size_t found_bytes;
     tr_ticket *finding;       /* on its way there */
     struct ps_worker *worker; /* one of the two, from tr_strategy_begin() on */
@@ -211,14 +210,14 @@ static inline int ps_server_rank(const struct ps *self, int server)
     return self->workers + server;
 }
 
-/* Whether a rank's memory is within reach. */
+/* Whether a rank's memory can be accessed. */
 bool ps_is_near(const struct ps *self, int rank);
-/* Whether distant workers have room as long as they work. */
+/* Whether distant workers have room for as long as they work. */
 static inline bool ps_is_roomy(const struct ps *self)
 {
     return self->credits == self->distants;
 }
-/* The gradient and the parameters of a worker that is near, arenas both. */
+/* The gradient and the parameters of a near worker, both arenas. */
 float *ps_gradient_of(const struct ps *self, int worker);
 float *ps_parameters_of(const struct ps *self, int worker);
 /* Pieces of a gradient over the shard of a server, and the bounds of one: they count from the end of the
@@ -227,7 +226,7 @@ int ps_pieces(const struct ps *self, int server);
 void ps_piece(const struct ps *self, int server, int piece, int64_t *begin, int64_t *end);
 /* Updates that a gradient may miss, PS_STALENESS_ANY. */
 int64_t ps_staleness(const struct ps *self);
-/* What this rank did so far. */
+/* The figures of this rank so far. */
 void ps_own_statistics(const struct ps *self, struct tr_rank_statistics *out);
 
 /* ---- synchronous.c ---- */
@@ -236,7 +235,7 @@ void ps_own_statistics(const struct ps *self, struct tr_rank_statistics *out);
 extern const struct tr_strategy_class ps_synchronous;
 struct ps_synchronous_server {
     struct all_reduce work;
-    tr_device *device; /* of a server with more threads than were given, or NULL */
+    tr_device *device; /* of a server with more threads than were requested, or NULL */
 };
 tr_status ps_synchronous_create(tr_strategy *strategy);
 void ps_synchronous_destroy(tr_strategy *strategy);
@@ -244,8 +243,8 @@ void ps_synchronous_destroy(tr_strategy *strategy);
 /* ---- worker.c ---- */
 
 tr_status ps_worker_create(struct ps *self);
-/* Gives up what is under way, before ps_worker_destroy(). False: messages may still use memory of the worker.
- */
+/* Cancels messages under way, before ps_worker_destroy(). False: messages may be using memory of the
+   worker. */
 bool ps_worker_cancel(struct ps *self);
 void ps_worker_destroy(struct ps *self);
 /* Works until the root ends the run. */
@@ -259,11 +258,11 @@ tr_status ps_root_end(struct ps *self);
 
 /* The others. */
 tr_status ps_worker_say(struct ps *self, int server, struct ps_up *up);
-/* Waits for the next word of a server. */
+/* Waits for the next message of a server. */
 tr_status ps_worker_hear(struct ps *self, int server);
-/* The coordinator's last word. */
+/* The coordinator's last message. */
 const struct ps_down *ps_worker_word(const struct ps *self);
-/* After it: waits until all servers' parameters are there. */
+/* After it: waits until all servers' parameters have arrived. */
 tr_status ps_worker_take_parameters(struct ps *self);
 tr_status ps_worker_refuse(int kind);
 
@@ -271,19 +270,19 @@ tr_status ps_worker_refuse(int kind);
 
 /* The root's log begins. */
 tr_status ps_updates_begin(struct ps *self);
-/* The root takes what follows the coordinator's word. */
+/* The root receives the records that follow the coordinator's message. */
 tr_status ps_root_take_updates(struct ps *self, int64_t count);
 
 /* ---- evaluation/worker.c ---- */
 
-/* Does the piece that the coordinator's last word was about, and hears the next. */
+/* Evaluates the piece of the coordinator's last message, and receives the next message. */
 tr_status ps_worker_evaluate(struct ps *self);
 tr_status ps_root_evaluate(struct ps *self, const struct tr_shared_evaluation *evaluation);
 
 /* ---- server.c ---- */
 
 tr_status ps_server_create(struct ps *self);
-/* Gives up what is under way, before ps_server_destroy(); memory that messages may still use is left. */
+/* Cancels messages under way, before ps_server_destroy(); memory that messages may be using is not freed. */
 void ps_server_cancel(struct ps *self);
 void ps_server_destroy(struct ps *self);
 /* Serves until the root ends the run. */

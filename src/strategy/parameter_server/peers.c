@@ -2,8 +2,8 @@
  * there is room for a fixed number of arriving gradients and departing parameters, however many workers there
  * are.
  *
- * Invariant: the coordinator's credits (credits.h) count what is taken here, so there is always room for what
- * it commands; of copies that leave, at most a moment after their receivers have said that they are there.
+ * Invariant: the coordinator's credits (credits.h) count the rooms used here, so there is always room for
+ * its commands; rooms of parameters may become free slightly after their receivers have confirmed them.
  */
 #include "strategy/parameter_server/server.h"
 
@@ -15,7 +15,7 @@
 
 static tr_status make_room(const struct ps *self, int tickets, struct ps_room *room)
 {
-    /* Of these arenas only the shard is touched, and so takes memory. */
+    /* Only the shard of these arenas is touched, and so takes memory. */
     size_t floats = (size_t)self->head.job->model->arena_floats;
     room->worker = -1;
     room->arena = tr_alloc_aligned(floats + 1, sizeof(float));
@@ -63,7 +63,7 @@ bool ps_peer_is_filled(struct ps *self, int worker)
 {
     struct ps_peer *peer = &self->server->peer[worker];
     if (peer->near) return true;
-    if (!peer->in) return false; /* the command to expect it is still on its way */
+    if (!peer->in) return false; /* the command to expect it has not arrived */
     for (int i = 0; i < ps_pieces(self, ps_server_index(self)); i++)
         if (!tr_comm_is_done(self->head.comm, &peer->in->way[i])) return false;
     return true;
@@ -106,7 +106,7 @@ void ps_peer_release(struct ps *self, int worker)
 
 /* ---- parameters that leave ---- */
 
-/* A room whose copy has left; NULL: there is none at this moment. */
+/* A room whose copy was sent; NULL: there is none now. */
 static struct ps_room *find_room(struct ps *self)
 {
     struct ps_server *server = self->server;
@@ -146,8 +146,8 @@ tr_status ps_peer_send(struct ps *self, int worker)
 
 /* ---- the end ---- */
 
-/* Gives up what is on the way. Memory in which something may still arrive, or from which it is still sent, is
-   left as it is, and other is made in its place when it is needed. */
+/* Cancels messages. Memory in which a message may still arrive, or from which it is being sent, is
+   abandoned, and replaced when needed. */
 static void clear(struct ps *self, struct ps_room *room, int tickets)
 {
     bool back = true;

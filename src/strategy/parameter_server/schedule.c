@@ -9,14 +9,14 @@ enum state { IDLE, WAITS, WORKS, LOST };
 struct worker {
     enum state state;
     int64_t number, version; /* of its work */
-    int64_t turn;            /* when it asked */
+    int64_t turn;            /* when it requested work */
     int64_t served;          /* the version for which its last gradient was taken, -1: none */
 };
 
 struct ps_schedule {
     struct ps_schedule_settings settings;
     int64_t count; /* updates */
-    int taken;     /* gradients of the next update that have come */
+    int taken;     /* gradients of the next update that were taken */
     int64_t next;  /* the lowest number never handed out */
     int64_t *back; /* [backs] numbers given back; at most one for each worker */
     int backs;
@@ -63,7 +63,7 @@ static bool has_number(const ps_schedule *schedule)
     return schedule->backs > 0 || schedule->next < schedule->settings.end * schedule->settings.parts;
 }
 
-/* The lowest one that was given back, before those that are new. */
+/* The lowest number that was given back, else a new one. */
 static int64_t draw_number(ps_schedule *schedule)
 {
     int lowest = 0;
@@ -77,7 +77,7 @@ static int64_t draw_number(ps_schedule *schedule)
 
 /* ---- who may begin ---- */
 
-/* Gradients under way of at least this version. */
+/* Number of gradients under way with at least this version. */
 static int under_way(const ps_schedule *schedule, int64_t version)
 {
     int count = 0;
@@ -103,8 +103,8 @@ static bool may_begin(const ps_schedule *schedule, const struct worker *worker)
         return worker->served < schedule->count ||
                schedule->taken + under_way(schedule, schedule->count) < settings->parts;
     if (settings->staleness == PS_STALENESS_ANY) return true;
-    /* At worst the oldest gradient under way comes last: after all others under way, and after this one. (For
-       this one, everybody else under way may come first, which is no more.) */
+    /* In the worst case the oldest gradient under way comes last: after all others under way, and after
+       this one. (For this one all others under way may come first, which is not more.) */
     return schedule->count + under_way(schedule, 0) <= oldest_version(schedule) + settings->staleness;
 }
 

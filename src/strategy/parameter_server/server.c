@@ -1,4 +1,4 @@
-/* A server's loop: it hears workers and the coordinator, and sleeps in between. */
+/* A server's loop: it receives messages of workers and the coordinator, and sleeps in between. */
 #include "strategy/parameter_server/server.h"
 
 #include "base/alloc.h"
@@ -73,13 +73,13 @@ void ps_server_destroy(struct ps *self)
 
 static tr_status say_given(struct ps *self, int worker)
 {
-    atomic_thread_fence(memory_order_seq_cst);   /* what was written comes before the message */
-    if (self->server->coordinator) return TR_OK; /* which says so with the work */
+    atomic_thread_fence(memory_order_seq_cst);   /* our writes come before the message */
+    if (self->server->coordinator) return TR_OK; /* which announces them with the work */
     struct ps_down given = {.kind = PS_GIVEN};
     return ps_outbox_send(&self->outbox, worker, PS_TAG_DOWN, &given, sizeof given, "parameters are there");
 }
 
-/* The parameters are in the peer's buffer: off to the worker. */
+/* The parameters are in the peer's buffer: sends them to the worker. */
 static tr_status hand_over(struct ps *self, int worker)
 {
     TR_TRY(ps_peer_send(self, worker));
@@ -109,14 +109,14 @@ static tr_status update(struct ps *self, const struct ps_command *command, struc
     return given ? hand_over(self, command->give) : TR_OK;
 }
 
-/* What is to be applied: a worker's gradient, or the sum. */
+/* The gradient to apply: a worker's, or the sum. */
 static tr_status choose(struct ps_server *server, const struct ps_command *command)
 {
     if (command->worker < 0) return ps_store_choose_sum(server->store, command->factor);
     return ps_store_choose(server->store, server->peer[command->worker].gradient);
 }
 
-/* Everything sent from the stage has arrived: its receivers have answered, or are lost. */
+/* All messages from the stage have arrived: their receivers have answered, or are lost. */
 static tr_status clear_stage(struct ps *self)
 {
     struct ps_server *server = self->server;
@@ -146,7 +146,8 @@ static tr_status snapshot(struct ps *self)
     return TR_OK;
 }
 
-/* What of the stage is evaluated: moving averages with the statistics of the parameters, or these. */
+/* The part of the stage to evaluate: moving averages with the statistics of the parameters, or the
+   parameters. */
 static const float *evaluated(struct ps *self)
 {
     const struct ps_server *server = self->server;
@@ -188,7 +189,7 @@ static tr_status show(struct ps *self, int worker)
     return say_given(self, worker);
 }
 
-/* The gradient of a worker that is near is read in its memory. */
+/* The gradient of a near worker is read in its memory. */
 static void count_shared(struct ps *self)
 {
     int64_t floats = self->server->end - self->server->begin;
@@ -196,7 +197,7 @@ static void count_shared(struct ps *self)
     tr_program_moved(floats, floats);
 }
 
-/* Whether the command is about workers that there are, and gradients that are here. */
+/* Whether the command refers to existing workers, and to gradients that are here. */
 static bool makes_sense(const struct ps *self, const struct ps_command *command)
 {
     int32_t worker = command->worker, give = command->give;
@@ -272,11 +273,11 @@ static tr_status report(struct ps *self, struct ps_report *text)
                           "report");
 }
 
-/* The gradient of a worker, if it said that there is one, is all here. */
+/* Whether a worker's announced gradient is completely here. */
 static tr_status heard(struct ps *self, int worker)
 {
     struct ps_report have = {.kind = PS_HAVE, .worker = worker};
-    atomic_thread_fence(memory_order_seq_cst); /* what was written before the message is there */
+    atomic_thread_fence(memory_order_seq_cst); /* writes before the message are visible */
     TR_TRY(self->server->coordinator ? ps_coordinator_hear(self, worker) : report(self, &have));
     return self->server->peer[worker].gone ? TR_OK : listen_to_worker(self, worker);
 }
@@ -309,7 +310,7 @@ static tr_status hear_coordinator(struct ps *self, bool *quiet)
     return server->finished ? TR_OK : listen_to_coordinator(self);
 }
 
-/* One look at everybody, which tests each message once however many workers there are. */
+/* Polls all workers, and tests each message once however many workers there are. */
 static tr_status turn(struct ps *self, int32_t *request, bool *quiet)
 {
     TR_TRY(ps_watch_probe(&self->watch));
@@ -320,7 +321,7 @@ static tr_status turn(struct ps *self, int32_t *request, bool *quiet)
     if (*request) {
         struct ps_report text = {.kind = PS_REQUEST, .request = *request};
         TR_TRY(report(self, &text));
-        *request = 0; /* said once */
+        *request = 0; /* reported once */
     }
     return hear_coordinator(self, quiet);
 }

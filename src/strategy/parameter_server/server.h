@@ -1,35 +1,35 @@
-/* What the coordinator needs of the server that it is. */
+/* The coordinator's interface to the server that it is. */
 #ifndef TR_STRATEGY_PARAMETER_SERVER_SERVER_H
 #define TR_STRATEGY_PARAMETER_SERVER_SERVER_H
 
 #include "strategy/parameter_server/parameter_server.h"
 #include "strategy/parameter_server/store.h"
 
-/* Room for what goes by messages: a gradient that comes, or parameters that leave. */
+/* Room for messages: an incoming gradient, or outgoing parameters. */
 struct ps_room {
     float *arena;    /* NULL: lost to a message that could not be cancelled */
-    tr_ticket **way; /* of the pieces of a gradient; parameters are one */
-    int worker;      /* of a gradient: -1: the room is free; of parameters: whose they were last */
+    tr_ticket **way; /* messages of a gradient's pieces; parameters are one */
+    int worker;      /* of a gradient: -1: free; of parameters: the worker that got them last */
 };
 
 /* A worker, as a server sees it. */
 struct ps_peer {
-    struct ps_up up;    /* the last message, or the one that is awaited */
-    tr_ticket *heard;   /* the message that is awaited */
-    tr_ticket *showing; /* what is to be evaluated, if it is far, from the stage */
+    struct ps_up up;    /* the last message, or the awaited one */
+    tr_ticket *heard;   /* the awaited message */
+    tr_ticket *showing; /* what it must evaluate, if it is far, from the stage */
     float *gradient;    /* arenas: the worker's own if it is near; else those of its rooms, or NULL */
     float *parameters;
     struct ps_room *in, *out;
     bool near, gone;
-    bool pushes; /* it said that its gradient is there, but some of it is still on the way */
+    bool pushes; /* it announced its gradient, but some of it is under way */
     /* Of the coordinator: */
     struct ps_up pushed; /* about its gradient */
     struct tr_rank_statistics done;
-    bool shown;      /* it has what is to be evaluated */
+    bool shown;      /* it has the parameters to evaluate */
     int haves;       /* servers that have its gradient */
-    bool ended;      /* it has heard that the run is over */
+    bool ended;      /* it was notified that the run is over */
     double troubled; /* since when it is known to be lost; 0: it is not */
-    int64_t applied; /* its gradients that were */
+    int64_t applied; /* number of its gradients that were applied */
 };
 
 /* Another server, as the coordinator sees it. */
@@ -48,14 +48,14 @@ struct ps_server {
     struct ps_peer *peer;     /* [workers] */
     struct ps_room *in, *out; /* [rooms] each, of workers that are far */
     int rooms;
-    float *stage;    /* a snapshot on its way: the shard of each arena after another */
-    bool stage_kept; /* a message that could not be cancelled may still read it */
+    float *stage;    /* a snapshot being sent: the shard of each arena, one after another */
+    bool stage_kept; /* a message that could not be cancelled may be reading it */
     tr_ticket *staged[TR_ARENAS];
-    struct ps_command command; /* of others than the coordinator */
+    struct ps_command command; /* of servers other than the coordinator */
     tr_ticket *commanded;
     struct ps_coordinator *coordinator; /* of the first server */
     bool finished;
-    bool kept; /* in the end: nothing can arrive any more in this structure and the peers' buffers */
+    bool kept; /* at the end: no message can arrive in this structure and the peers' buffers */
     int lost;  /* ranks, known at the end */
 };
 
@@ -65,40 +65,40 @@ static inline int ps_server_index(const struct ps *self)
     return self->head.rank - self->workers;
 }
 
-/* Does what the command says, here; the results of MEASURE and UPDATE go to `report`. */
+/* Carries out the command here; the results of MEASURE and UPDATE go to `report`. */
 tr_status ps_server_execute(struct ps *self, const struct ps_command *command, struct ps_report *report);
 
 /* ---- peers.c ---- */
 
 /* Seats and rooms; counts their memory. */
 tr_status ps_peers_create(struct ps *self);
-/* Gives up what is on the way. False: something may still arrive in a buffer of a peer. */
+/* Cancels messages. False: one may still arrive in a buffer of a peer. */
 bool ps_peers_cancel(struct ps *self);
 void ps_peers_destroy(struct ps *self);
-/* Takes room for the gradient of a worker and lets it come; nothing happens if it is near. */
+/* Takes room for the gradient of a worker and starts to receive it; does nothing if it is near. */
 tr_status ps_peer_expect(struct ps *self, int worker);
-/* Whether the gradient is all there, once its worker said so. */
+/* Whether the announced gradient has arrived completely. */
 bool ps_peer_is_filled(struct ps *self, int worker);
 /* The gradient has been used, or is not needed. */
 void ps_peer_release(struct ps *self, int worker);
-/* Sees to `parameters`, to be written and then sent. */
+/* Provides `parameters`, to be written and then sent. */
 tr_status ps_peer_prepare(struct ps *self, int worker);
 tr_status ps_peer_send(struct ps *self, int worker);
-/* A worker is lost. False: something may still arrive in its buffer. */
+/* A worker is lost. False: a message may still arrive in its buffer. */
 bool ps_peer_forget(struct ps *self, int worker);
 
 /* ---- coordinator.c ---- */
 
 tr_status ps_coordinator_create(struct ps *self);
-/* Gives up what is on its way to it. */
+/* Cancels messages to it. */
 void ps_coordinator_cancel(struct ps *self);
 void ps_coordinator_destroy(struct ps *self);
-/* Begins to listen to the other servers. */
+/* Begins to receive from the other servers. */
 tr_status ps_coordinator_begin(struct ps *self);
-/* A message of a worker is in its buffer; of a gradient only once this server has it. */
+/* A worker's message is in its buffer; for a gradient only once this server has it. */
 tr_status ps_coordinator_hear(struct ps *self, int worker);
-/* Listens to the other servers, looks after the workers, and acts on what was heard; `request`: what this
-   rank requests for. *quiet becomes false if there was something. */
+/* Receives from the other servers, checks the workers, and acts on the messages; `request`: of this rank.
+ *quiet becomes false if there was any. */
 tr_status ps_coordinator_turn(struct ps *self, int32_t request, bool *quiet);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Between two looks at the workers, and how long one that is lost is given for what it sent before. */
+/* Between two checks of the workers, and how long to wait for earlier messages of a lost one. */
 #define LOOK_SECONDS  0.05
 #define GRACE_SECONDS 0.2
 
@@ -34,7 +34,7 @@ static tr_status lose(struct ps *self, int worker, const char *why)
     ps_credits_leave(coordinator->outgoing, worker);
     TR_TRY(ps_coordinator_command(self, &order, &result));
     return ps_coordinator_tell(self, worker, &fence,
-                               "end of the part in the run"); /* should it come to life again */
+                               "end of the part in the run"); /* in case it comes back to life */
 }
 
 tr_status ps_coordinator_look_after(struct ps *self)

@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* Floats that are updated and copied at a time: with gradient and moments they stay in the second-level
- * cache. */
+/* Floats that are updated and copied at a time: with gradient and moments they fit the second-level cache. */
 #define PIECE (16 << 10)
 
 struct ps_store {
@@ -16,8 +15,8 @@ struct ps_store {
     tr_variables *variables;
     int64_t begin, end;
     struct tr_staging sum;      /* an arena, or nothing */
-    struct tr_staging incoming; /* where gradients go that the device cannot read where they are */
-    /* What was chosen: for the device, and for the host, where that is known. */
+    struct tr_staging incoming; /* for gradients that the device cannot read in place */
+    /* The chosen gradient: for the device, and for the host, where known. */
     const float *data, *host;
 };
 
@@ -28,7 +27,7 @@ tr_status ps_store_create(const struct tr_job *job, tr_variables *variables, int
     if (!store) return TR_ENOMEM;
     tr_device *device = tr_variables_device(variables);
     *store = (ps_store){.device = device, .job = job, .variables = variables, .begin = begin, .end = end};
-    /* Of an arena of the host only the shard is touched, and so takes memory. */
+    /* Only the shard of a host arena is touched, and so takes memory. */
     int64_t floats = job->model->arena_floats;
     tr_status status = sums ? tr_staging_make(device, floats, NULL, &store->sum) : TR_OK;
     if (status == TR_OK && sums) status = tr_staging_open(&store->sum);
@@ -48,7 +47,7 @@ void ps_store_destroy(ps_store **handle)
     *handle = NULL;
 }
 
-/* The shard of a gradient of the host where the device can work on it. */
+/* The shard of a host gradient, where the device can use it. */
 static tr_status lend(ps_store *store, float *gradient, float **out)
 {
     float *incoming = store->incoming.data;
@@ -72,7 +71,7 @@ tr_status ps_store_add(ps_store *store, float *gradient, float factor, bool firs
     float *sum = store->sum.data + store->begin;
     struct tr_op_add op = {store->end - store->begin, sum, lent + store->begin, sum};
     if (!first && op.count > 0) TR_TRY(tr_device_add(store->device, &op));
-    return tr_device_wait(store->device); /* the gradient's memory is for the next one */
+    return tr_device_wait(store->device); /* the gradient's memory is free for the next one */
 }
 
 tr_status ps_store_choose(ps_store *store, float *gradient)

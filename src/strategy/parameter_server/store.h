@@ -1,8 +1,8 @@
-/* A server's shard of the parameters and of what the optimizer keeps of them.
+/* A server's shard of the parameters and of the optimizer's state.
  *
- * Gradients are arenas of which only the shard is read. Where parameters are given to a worker at the moment
- * of an update, both go over the shard in one pass, so that what was updated is copied while it is in the
- * cache.
+ * Gradients are arenas of which only the shard is read. Where a worker gets the parameters of an update
+ * immediately, both are done in one pass over the shard, so that updated parameters are copied while they
+ * are in the cache.
  */
 #ifndef TR_STRATEGY_PARAMETER_SERVER_STORE_H
 #define TR_STRATEGY_PARAMETER_SERVER_STORE_H
@@ -28,18 +28,18 @@ tr_status ps_store_create(const struct tr_job *job, tr_variables *variables, int
 /* Accepts NULL, nulls the handle. */
 void ps_store_destroy(ps_store **store);
 
-/* The sum becomes factor * gradient if `first`, else that is added to it. `gradient`, host memory, may be
-   changed, and is free again afterwards. */
+/* Sets the sum to factor * gradient if `first`, else adds that to it. `gradient`, host memory, may be
+   changed, and is free afterwards. */
 tr_status ps_store_add(ps_store *store, float *gradient, float factor, bool first);
-/* What is to be measured or applied next: a gradient, host memory, borrowed until then; or the sum, scaled by
-   `factor`. */
+/* Chooses what is measured or applied next: a gradient, host memory, borrowed until then; or the sum,
+   scaled by `factor`. */
 tr_status ps_store_choose(ps_store *store, float *gradient);
 tr_status ps_store_choose_sum(ps_store *store, float factor);
-/* The sum of squares of the shard of what was chosen, without parameters that are not optimized. */
+/* The sum of squares of the chosen gradient's shard, without parameters that are not optimized. */
 tr_status ps_store_squares(ps_store *store, double *out);
-/* Update number `count` (from 0) by what was chosen; `clip` is the factor that clips by norm. The shard of
-   the new parameters is copied into the arena `give`, host memory (NULL: nowhere). *poisoned: one is not
-   finite. */
+/* Applies the chosen gradient as update number `count` (from 0); `clip` is the factor that clips by norm.
+   The shard of the new parameters is copied into the arena `give`, host memory (NULL: none). *poisoned:
+   one is not finite. */
 tr_status ps_store_update(ps_store *store, int64_t count, float clip, float *give, bool *poisoned);
 /* Copies the shard of an arena to `to`, host memory of end - begin floats. */
 tr_status ps_store_copy(const ps_store *store, enum tr_arena arena, float *to);

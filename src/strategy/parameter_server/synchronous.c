@@ -1,5 +1,6 @@
-/* The synchronous parameter server: all-reduce in which the last ranks alone update, all shards being theirs,
- * and compute no gradients, all microbatches being the others'. */
+/* The synchronous parameter server: all-reduce in which only the last ranks update, with all shards, and
+ * the others compute all microbatches.
+ */
 #include "strategy/parameter_server/parameter_server.h"
 
 #include "base/fail.h"

@@ -1,8 +1,8 @@
-/* The log of updates: the coordinator notes what it decides, and the root gets it with the coordinator's
- * words.
+/* The log of updates: the coordinator notes its decisions, and the root gets them with the coordinator's
+ * messages.
  *
- * Invariant: where the root has heard of so many updates, it has their records, too, and the last of these
- * says what it was told.
+ * Invariant: when the root knows of a number of updates, it also has their records, and the last of these
+ * is that of the message.
  */
 #include "strategy/parameter_server/coordinator.h"
 
@@ -11,7 +11,7 @@
 
 #include <assert.h>
 
-/* Records that come at once; the root is told often enough. */
+/* Records that are sent at once; the root gets messages often enough. */
 #define RECORDS_MOST ((int64_t)1 << 26)
 
 _Static_assert((int)TR_UPDATE_ASYNC == PS_ASYNC - PS_ASYNC && (int)TR_UPDATE_BACKUP == PS_BACKUP - PS_ASYNC &&

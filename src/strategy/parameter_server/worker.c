@@ -1,4 +1,4 @@
-/* A worker's part: from work to gradient; and what the root does besides. */
+/* A worker's part: from work to gradient; and the root's additional part. */
 #include "strategy/parameter_server/parameter_server.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@ struct line {
     bool near;
     int64_t begin, end; /* its shard */
     struct ps_down down;
-    tr_ticket *heard; /* the word that is awaited */
+    tr_ticket *heard; /* the awaited message */
     /* Of the gradient on its way, if it is far: */
     tr_ticket **pushing; /* [pieces] */
     int pieces, pushed;  /* in all, and those that were sent */
@@ -23,8 +23,8 @@ struct line {
 struct ps_worker {
     struct line *line; /* [servers]; the first is the coordinator */
     const struct tr_staging *gradient, *parameters;
-    int64_t copied;        /* of the gradient, the floats from here on are in host memory */
-    bool distant, granted; /* from some server: its gradient needs room there; and has it */
+    int64_t copied;        /* the gradient is in host memory from this float on */
+    bool distant, granted; /* its gradient needs room at some server; and has it */
     struct ps_table table;
 };
 
@@ -147,14 +147,14 @@ tr_status ps_worker_take_parameters(struct ps *self)
         if (s > 0) TR_TRY(ps_worker_hear(self, s));
         if (s > 0 && line->down.kind != PS_GIVEN) return ps_worker_refuse(line->down.kind);
     }
-    atomic_thread_fence(memory_order_seq_cst); /* what servers wrote before their word is there */
+    atomic_thread_fence(memory_order_seq_cst); /* servers' writes before their message are visible */
     TR_TRY(tr_staging_to_device(parameters, 0, parameters->floats));
     return tr_device_wait(self->head.holder);
 }
 
 /* ---- working ---- */
 
-/* Brings the gradient to host memory as far as it is complete, which it is from float `from` on. */
+/* Copies the gradient to host memory as far as it is complete: from float `from` on. */
 static tr_status copy_from(struct ps *self, int64_t from)
 {
     struct ps_worker *worker = self->worker;
@@ -163,8 +163,8 @@ static tr_status copy_from(struct ps *self, int64_t from)
     return tr_device_wait(self->head.device);
 }
 
-/* Sends the pieces of the gradient that are complete, which it is from float `from` on, to servers that are
-   far. The progress thread takes them there while backward goes on. */
+/* Sends the complete pieces of the gradient, from float `from` on, to far servers. The progress thread
+   sends them while backward continues. */
 static tr_status push_from(struct ps *self, int64_t from)
 {
     const float *gradient = self->worker->gradient->host;
@@ -191,7 +191,7 @@ static tr_status listen(void *user, int64_t from)
     return push_from(user, from);
 }
 
-/* The gradient of a contribution; *up gets its figures. */
+/* Computes the gradient of a contribution; *up gets its figures. */
 static tr_status compute(struct ps *self, int64_t number, struct ps_up *up)
 {
     struct tr_strategy *head = &self->head;
@@ -204,7 +204,7 @@ static tr_status compute(struct ps *self, int64_t number, struct ps_up *up)
     return TR_OK;
 }
 
-/* Room at the servers, which gradients of others leave. */
+/* Waits for room at the servers, which gradients of other workers occupy. */
 static tr_status wait_for_room(struct ps *self)
 {
     struct ps_up up = {.kind = PS_OFFER};
@@ -216,15 +216,15 @@ static tr_status wait_for_room(struct ps *self)
     return TR_OK;
 }
 
-/* Sends what is left of the gradient, and tells all servers that it is there. Not waited for: the answer
-   comes when all of them have it. */
+/* Sends the rest of the gradient, and announces it to all servers. Does not wait: the answer comes when
+   all of them have it. */
 static tr_status push(struct ps *self, struct ps_up *up)
 {
     up->kind = PS_PUSH;
     if (self->worker->distant && !self->worker->granted) TR_TRY(wait_for_room(self));
     TR_TRY(push_from(self, 0));
-    TR_TRY(copy_from(self, 0));                /* servers that are near read it there */
-    atomic_thread_fence(memory_order_seq_cst); /* the gradient comes before the word */
+    TR_TRY(copy_from(self, 0));                /* near servers read it there */
+    atomic_thread_fence(memory_order_seq_cst); /* the gradient comes before the message */
     for (int s = 0; s < self->servers; s++) TR_TRY(ps_worker_say(self, s, up));
     return TR_OK;
 }
@@ -240,7 +240,7 @@ static tr_status settle(struct ps *self)
     return TR_OK;
 }
 
-/* Does the work that the coordinator's last word was about, and hears its next word. */
+/* Does the work of the coordinator's last message, and receives its next message. */
 static tr_status contribute(struct ps *self, int32_t request)
 {
     const struct ps_down *down = ps_worker_word(self);
@@ -311,7 +311,7 @@ static tr_status fetch_arena(struct ps *self, enum tr_arena arena)
     return tr_device_wait(self->head.holder);
 }
 
-/* Asks for something that is answered with the steps done so far. */
+/* Sends a request that is answered with the steps done so far. */
 static tr_status enquire(struct ps *self, enum ps_up_kind kind, enum ps_down_kind answer)
 {
     struct ps_up up = {.kind = kind};

@@ -1,5 +1,5 @@
-/* Where a pipeline cuts the network: as the model file says, or so that the slowest stage is as fast as can
- * be.
+/* Where a pipeline cuts the network: as the model file says, or so that the slowest stage is as fast as
+ * possible.
  */
 #ifndef TR_STRATEGY_PIPELINE_CUTS_H
 #define TR_STRATEGY_PIPELINE_CUTS_H
@@ -20,7 +20,8 @@ tr_status pipeline_check_cuts(const struct tr_model *model, const struct pipelin
 /* Writes where the stages begin and end, bound[stages + 1], as `cut` says; it has been checked. */
 void pipeline_named_cuts(const struct tr_model *model, const struct pipeline_options *options, int *bound);
 /* Groups `count` neighbours with a cost each into `groups` groups, none empty, so that the most expensive
-   group costs least: group g has those from first[g] to first[g + 1]; first[groups + 1]. TR_ENOMEM. */
+   group is as cheap as possible: group g has those from first[g] to first[g + 1]; first[groups + 1].
+   TR_ENOMEM. */
 tr_status pipeline_balance(const double *cost, int count, int groups, int *first);
 
 #endif

@@ -1,12 +1,12 @@
 /* The steps of a stage: units in flight, messages to and from its neighbours, and the tree of gradients.
  *
- * A unit's life: admitted (its rows are described and fed, its activations may come in) -> forward -> its
- * activations are sent, the gradient of these may come in -> backward -> the gradient of what came in is
+ * A unit's life: admitted (its rows are described and fed, its input activations may arrive) -> forward ->
+ * its output activations are sent, their gradient may arrive -> backward -> the gradient of its inputs is
  * sent, its parameter gradients enter the tree.
  *
- * A flight is taken again when its unit has gone backward. By then all its messages are done but the last,
- * and the entry's gradient has memory of its own (nn/pass/pass.h), so that nobody waits for a neighbour to
- * fetch it.
+ * A flight is reused after the backward of its unit. By then all its messages except the last are done,
+ * and the entry's gradient has separate memory (nn/pass/pass.h), so that no stage waits for a neighbour to
+ * receive it.
  */
 #include "strategy/pipeline/stage_internal.h"
 
@@ -68,7 +68,7 @@ static size_t leaves_bytes(const struct stage *stage, const struct flight *fligh
     return (size_t)flight->batch.microbatches * (size_t)stage->shared.item[i].tie.floats * sizeof(float);
 }
 
-/* A lender's leaves may come once the pass has gone forward. */
+/* A lender's leaves may arrive after the pass's forward. */
 static tr_status receive_leaves(struct stage *stage, struct flight *flight)
 {
     for (int i = 0; i < stage->shared.count; i++) {
@@ -81,14 +81,14 @@ static tr_status receive_leaves(struct stage *stage, struct flight *flight)
     return TR_OK;
 }
 
-/* Those of a lender are there, those of a borrower, of the unit before, have gone. */
+/* A lender's leaves have arrived; a borrower's leaves of the unit before have been sent. */
 static tr_status wait_for_leaves(struct stage *stage, struct flight *flight)
 {
     for (int i = 0; i < stage->shared.count; i++) TR_TRY(wait_for(stage, &flight->leaves_ticket[i]));
     return TR_OK;
 }
 
-/* Between the device and the memory of messages: what came to lenders, or what borrowers leave. */
+/* Copies between the device and the memory of messages: data for lenders, or of borrowers. */
 static tr_status move_leaves(struct stage *stage, struct flight *flight, bool lends)
 {
     for (int i = 0; i < stage->shared.count; i++) {
@@ -114,7 +114,7 @@ static tr_status send_leaves(struct stage *stage, struct flight *flight)
 
 /* ---- the device ---- */
 
-/* Between the device and the memory of messages, where there is anything. */
+/* Copies between the device and the memory of messages, where needed. */
 static tr_status take(const struct tr_staging *from_neighbour, int64_t floats)
 {
     return from_neighbour->data ? tr_staging_to_device(from_neighbour, 0, floats) : TR_OK;
@@ -144,7 +144,7 @@ static float *take_slot(struct stage *stage, const struct unit *unit)
     return stage->spare[--stage->spares];
 }
 
-/* Adds the youngest of the waiting gradients to the one before. */
+/* Adds the youngest of the waiting gradients to the one before it. */
 static tr_status combine(struct stage *stage)
 {
     float *left = stage->waiting[stage->depth - 2], *right = stage->waiting[stage->depth - 1];
@@ -159,11 +159,11 @@ static tr_status enter_tree(struct stage *stage, const struct unit *unit, float 
     stage->waiting[stage->depth++] = slot;
     for (int i = tr_tree_combines_after(unit->leaf); i > 0; i--) TR_TRY(combine(stage));
     while (unit->last && stage->depth > 1) TR_TRY(combine(stage));
-    if (unit->last) stage->depth = 0; /* what is left lies in the node's own slot */
+    if (unit->last) stage->depth = 0; /* the rest is in the node's own slot */
     return TR_OK;
 }
 
-/* The same of the last unit of the last stage, with the sums on their way to the host. */
+/* The same for the last unit of the last stage, whose sums are copied to the host. */
 static tr_status end_tree(struct stage *stage, const struct unit *unit, float *slot)
 {
     const struct stage_plan *plan = &stage->plan;
@@ -188,7 +188,7 @@ static tr_status admit(struct stage *stage, const struct tr_batch *batch, int64_
                         (uint64_t)job->file.seed, scalars);
 }
 
-/* Between layers, messages of other units move on: a large one may need both sides to do so. */
+/* Between layers, messages of other units make progress: a large one may need both sides to do so. */
 static tr_status move_on(void *user)
 {
     const struct stage *stage = user;
@@ -200,7 +200,7 @@ void stage_accompany(struct stage *stage)
     for (int i = 0; i < stage->plan.flights; i++) tr_pass_accompany(stage->flights[i].pass, move_on, stage);
 }
 
-/* Says how long the rank computed, and sleeps as a straggler does. */
+/* Reports how long the rank computed, and sleeps as a straggler does. */
 static void account(struct stage *stage, int64_t step, double start)
 {
     tr_strategy_delay(stage->strategy, step, tr_clock_seconds() - start);
@@ -223,7 +223,7 @@ static tr_status forward(struct stage *stage, int64_t step, int64_t number)
     if (status == TR_OK && is_last(stage)) status = tr_pass_loss(flight->pass, &flight->batch);
     if (status == TR_OK)
         status = give(&flight->out.values, tr_pass_exit_floats(flight->pass, &flight->batch));
-    /* Backward follows at once in the last stage, and is waited for. */
+    /* In the last stage backward follows at once, and is waited for. */
     if (status == TR_OK && !is_last(stage)) status = tr_device_wait(strategy->device);
     account(stage, step, start);
     if (status == TR_OK) status = receive_leaves(stage, flight);
@@ -251,7 +251,7 @@ static tr_status backward(struct stage *stage, int64_t step, int64_t number)
     if (status == TR_OK) status = move_leaves(stage, flight, false);
     bool ends = stage->sums && number == stage->plan.units - 1;
     if (status == TR_OK && ends) status = end_tree(stage, unit, flight->slot);
-    /* Where nobody gets anything of that, the next forward is waited for, or what follows the last unit. */
+    /* If no rank waits for the result, waits for the next forward, or for the end of the last unit. */
     bool tells = !is_first(stage) || stage->shared.count > 0 || ends;
     if (status == TR_OK && tells) status = tr_device_wait(strategy->device);
     if (status == TR_OK) status = send_leaves(stage, flight);

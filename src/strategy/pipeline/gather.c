@@ -1,7 +1,7 @@
-/* Bringing together what the stages keep, on the root: pieces that it saves and hashes, or whole arenas.
+/* Gathering the stages' data on the root: pieces that it saves and hashes, or whole arenas.
  *
- * Everything goes to the root alone, in messages that sender and receiver take in the same order: that of the
- * ranks.
+ * Everything goes only to the root, in messages that sender and receiver handle in the same order: that of
+ * the ranks.
  */
 #include "strategy/pipeline/pipeline.h"
 
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Floats from one rank to the root, called by these two. */
+/* Sends floats from one rank to the root, called by these two. */
 static tr_status pass_on(tr_strategy *strategy, int rank, float *floats, int64_t count, const char *name)
 {
     tr_comm *comm = strategy->comm;
@@ -21,8 +21,8 @@ static tr_status pass_on(tr_strategy *strategy, int rank, float *floats, int64_t
     return tr_strategy_wait(strategy, status, ticket);
 }
 
-/* The floats of an arena that a rank has up to date, [*begin, *end); of the parameters, which all replicas of
-   a stage have, the first one is asked. */
+/* The floats of an arena that are up to date on a rank, [*begin, *end); for the parameters, which all
+   replicas of a stage have, the first replica is used. */
 static void owned_range(const struct pipeline *self, int rank, enum tr_arena arena, int64_t *begin,
                         int64_t *end)
 {
@@ -31,8 +31,8 @@ static void owned_range(const struct pipeline *self, int rank, enum tr_arena are
     *end = self->shard[parameters ? (first ? rank + self->replicas : rank) : rank + 1];
 }
 
-/* Where the replicas of this stage have its parameters in memory that they share, devices may still be taking
-   them from there: nobody writes to it before. */
+/* Where the replicas of this stage share the memory of its parameters, devices may be copying from there:
+   no rank writes to it before. */
 static tr_status let_take(const struct pipeline *self)
 {
     tr_ticket *ticket = NULL;

@@ -14,7 +14,7 @@ static int64_t most_microbatches(const struct pipeline *self)
     return (self->head.job->train.microbatches + self->replicas - 1) / self->replicas;
 }
 
-/* Divisions of the work under comparison. */
+/* Comparing divisions of the work. */
 struct comparison {
     struct pipeline *self;
     bool named;                 /* the layers are given */
@@ -26,7 +26,8 @@ struct comparison {
     double best;                /* seconds of a step of the best division so far */
 };
 
-/* The slowest stage sets the pace; the first unit comes to it, and the last leaves it, through the others. */
+/* The slowest stage sets the pace; the first unit must pass the other stages before it, and the last unit
+   those after it. */
 static double step_seconds(const struct comparison *c)
 {
     double most = 0, flow_of_most = 0, flows = 0;
@@ -44,7 +45,7 @@ static double step_seconds(const struct comparison *c)
     return most + flows - flow_of_most;
 }
 
-/* Divides for units of a size, and keeps that if it is better than what there was. */
+/* Divides for units of a size, and keeps the division if it is the best so far. */
 static tr_status try_units(struct comparison *c, int64_t per_unit)
 {
     struct pipeline *self = c->self;
@@ -63,8 +64,8 @@ static tr_status try_units(struct comparison *c, int64_t per_unit)
     return TR_OK;
 }
 
-/* Small units leave less of a bubble, large ones compute faster and have fewer gradients to add. A size that
-   was asked for is taken. */
+/* Small units give a smaller bubble; large ones compute faster and have fewer gradients to add. A size in
+   the options is used as it is. */
 static tr_status try_sizes(struct comparison *c)
 {
     const struct pipeline *self = c->self;
@@ -75,7 +76,7 @@ static tr_status try_sizes(struct comparison *c)
     return TR_OK;
 }
 
-/* The division with which a step takes least, in the root's opinion. */
+/* The division with the shortest step, by the root's measurements. */
 static tr_status compare(struct pipeline *self, bool named)
 {
     const struct tr_model *model = self->head.job->model;
@@ -104,7 +105,7 @@ out:
     return status;
 }
 
-/* Decides on layers and units; the root measures where something is left open. */
+/* Decides on layers and units; the root measures where the options leave something open. */
 static tr_status choose_layers(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;

@@ -10,10 +10,11 @@
 
 #include <math.h>
 
-#define ROUNDS 3 /* the first warms up; the best of the others counts */
+#define ROUNDS 3 /* the first is a warm-up; the fastest of the others counts */
 
-/* One range at a time is there, with parameters of its own as a run begins with them, so that a rank that
- * measures a network need not hold it. */
+/* Makes one range at a time, with the initial parameters of only that range, so that the measuring rank
+ * need not hold the whole network.
+ */
 struct measurement {
     tr_strategy *strategy;
     tr_loader *loader;
@@ -21,12 +22,12 @@ struct measurement {
     tr_feed *feed;
     struct tr_rows rows;
     int64_t per_unit; /* microbatches of a unit */
-    float *from, *to; /* device: what comes into the range and what leaves it */
+    float *from, *to; /* device: inputs and outputs of the range */
     /* Of the range: */
     int64_t begin, end; /* floats of the arena */
     bool last;          /* it ends with the network */
     tr_pass *pass;
-    float *lent; /* device: what stands for weights that are shared with another range */
+    float *lent; /* device: substitutes for weights that are shared with another range */
     struct tr_pass_batch batch;
     tr_variables *variables;
     float *gradient; /* device: an arena and the sums */
@@ -35,7 +36,7 @@ struct measurement {
 
 /* ---- making ---- */
 
-/* What any range needs. */
+/* Resources that all ranges need. */
 static tr_status make(struct measurement *m)
 {
     const struct tr_job *job = m->strategy->job;
@@ -89,7 +90,7 @@ static tr_status make_lent(struct measurement *m)
     return TR_OK;
 }
 
-/* And for what borrowers in other ranges would leave. */
+/* And for the contributions of borrowers in other ranges. */
 static tr_status leave_nothing(struct measurement *m)
 {
     struct tr_pass_tie tie;
@@ -141,7 +142,7 @@ static void release(struct measurement *m)
 
 /* ---- measuring ---- */
 
-/* What is under way is done when the time is taken. */
+/* Waits for all work before the time is taken. */
 static tr_status since(struct measurement *m, double *start, double *seconds)
 {
     TR_TRY(tr_device_wait(m->strategy->device));
@@ -161,7 +162,7 @@ static int64_t port_floats(const struct measurement *m, const struct tr_pass_por
     return (port->sequence ? m->batch.tokens : m->batch.examples) * port->width;
 }
 
-/* What left the range before comes in. */
+/* Feeds in the outputs of the last range. */
 static tr_status enter(struct measurement *m)
 {
     struct tr_pass_port port = tr_pass_entry(m->pass);
@@ -169,8 +170,8 @@ static tr_status enter(struct measurement *m)
     return m->from ? tr_device_scale(m->strategy->device, &copy) : TR_OK;
 }
 
-/* What leaves the range is kept for the next one, and stands for the gradient that would come back: as many
-   zeros, and small. */
+/* Keeps the range's outputs for the next one; they also substitute for the returning gradient, having as
+   many zeros and small values. */
 static tr_status leave(struct measurement *m)
 {
     tr_device *device = m->strategy->device;
@@ -218,7 +219,7 @@ static tr_status run_memory(struct measurement *m)
     return TR_OK;
 }
 
-/* Makes, measures and releases a range; what left it stays. */
+/* Makes, measures and releases a range; its outputs stay. */
 static tr_status run_range(struct measurement *m, int first_layer, int end_layer)
 {
     const struct tr_model *model = m->strategy->job->model;

@@ -1,14 +1,14 @@
-/* Pipeline parallelism: the layers are divided into stages, the microbatches of each step flow through them
- * (stage.h), and each rank updates parameters of its own stage. With more ranks than stages, several replicas
- * of the pipeline share the microbatches: a grid of stages x replicas, in which the replicas of a stage add
- * their gradients along the fixed tree, update a shard each, and bring the shards together.
+/* Pipeline parallelism: the layers are divided into stages, the microbatches of each step flow through
+ * them (stage.h), and each rank updates parameters of its own stage. With more ranks than stages, several
+ * replicas of the pipeline share the microbatches: a grid of stages x replicas, in which the replicas of a
+ * stage add their gradients along the fixed tree, update a shard each, and gather the shards.
  *
- * Rank = stage * replicas + replica, so that those who exchange most are neighbours. Parameters lie in the
- * arena in the order of the layers, so the shards of all ranks ascend by rank.
+ * Rank = stage * replicas + replica, so that ranks that exchange most are neighbours. Parameters lie in
+ * the arena in the order of the layers, so the shards of all ranks ascend by rank.
  *
- * Invariant: between steps a rank has the present parameters of its own stage, and what the optimizer keeps
- * of its own shard; the rest of its arenas are addresses without memory. Only the root ever has more, from a
- * gathering (gather.c) to its release.
+ * Invariant: between steps a rank has the current parameters of its own stage, and the optimizer's state
+ * of its own shard; the rest of its arenas are addresses without memory. Only the root has more, between
+ * gathering (gather.c) and release.
  */
 #include "strategy/pipeline/pipeline.h"
 
@@ -94,7 +94,7 @@ static void destroy(tr_strategy *strategy)
     tr_free(self->part_bytes);
 }
 
-/* Its messages are ended with all others; the reader of a stage must not outlive the data. */
+/* Its messages are ended with all others; a stage that reads ahead must not outlive the data. */
 static bool cancel(tr_strategy *strategy)
 {
     if (self_of(strategy)->stage) stage_read_no_more(self_of(strategy)->stage);
@@ -138,7 +138,7 @@ static tr_status make_nodes(struct pipeline *self, float **nodes)
     return zero(strategy->device, *nodes, floats);
 }
 
-/* Those of the stage; the replicas of a host have the parameters once. */
+/* Variables of the stage; replicas on the same host share the parameters. */
 static tr_status make_variables(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;
@@ -165,7 +165,7 @@ static tr_status make_variables(struct pipeline *self)
     return TR_OK;
 }
 
-/* Counts the memory beside the variables. */
+/* Counts the memory besides the variables. */
 static void count_memory(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;
@@ -176,14 +176,14 @@ static void count_memory(struct pipeline *self)
     if (self->apart && tr_strategy_measures(strategy->job)) floats = plan->arena_end - plan->arena_begin;
     strategy->computing += stage.device;
     strategy->memory += stage.host + (size_t)floats * sizeof(float);
-    /* A device of its own gives memory for a whole arena where there are addresses for one. */
+    /* A device with its own memory needs addresses for a whole arena. */
     if (tr_device_memory(strategy->holder) > 0) {
         int64_t whole = self->gradient.floats - (self->apart ? 0 : plan->nodes * plan->stride);
         if (whole > 0) strategy->holding += (size_t)whole * sizeof(float);
     }
 }
 
-/* All is made once the data are there, with which layers are timed. */
+/* All is made once the training data are open, which the timing of layers needs. */
 static tr_status begin(tr_strategy *strategy)
 {
     struct pipeline *self = self_of(strategy);
@@ -192,7 +192,7 @@ static tr_status begin(tr_strategy *strategy)
     stage_plan(strategy->job, &self->cell, &self->plan);
     TR_TRY(make_variables(self));
     TR_TRY(make_nodes(self, &nodes));
-    /* The last rank tells the others of the loss. */
+    /* The last rank sends the loss to the others. */
     float *sums = self->gradient.host + strategy->job->model->arena_floats;
     bool tells =
         strategy->rank == strategy->size - 1 && !self->apart && !tr_staging_is_direct(&self->gradient);
@@ -246,7 +246,7 @@ static void copy_nodes(struct pipeline *self)
     tr_program_moved(2 * self->plan.stride, 0);
 }
 
-/* Takes what the stage computed to where the gradient has it. */
+/* Copies the stage's results to the gradient's memory. */
 static tr_status reduce(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;
@@ -278,7 +278,7 @@ static tr_status share_sums(struct pipeline *self)
     return TR_OK;
 }
 
-/* Brings the replicas' shards of an arena of their stage together. */
+/* Gathers the replicas' shards of an arena of their stage. */
 static tr_status join(struct pipeline *self, const struct tr_staging *arena, tr_window *window,
                       const char *name)
 {

@@ -32,13 +32,12 @@ void stage_plan(const struct tr_job *job, const struct stage_cell *cell, struct 
         if (plan->bound[j + 1] - plan->bound[j] > largest) largest = plan->bound[j + 1] - plan->bound[j];
     if (plan->per_unit > largest) plan->per_unit = largest;
     for (int j = 0; j < plan->nodes; j++) plan->units += units_of(plan, j);
-    /* One for each stage from here to the last, and one on its way between each two of them. */
+    /* One for each stage from here to the last, and one under way between each two of them. */
     int ahead = 2 * (cell->stages - cell->stage) - 1, receives = cell->stage > 0;
     plan->depth = plan->units < ahead ? (int)plan->units : ahead;
     plan->flights = plan->units < ahead + receives ? (int)plan->units : ahead + receives;
     plan->early = has_statistics(job->model, cell->first_layer, cell->end_layer);
-    /* One of the sums that wait, the first, is in the node's own slot; the rest and what is in flight are
-     * not. */
+    /* The first of the sums that wait is in the node's own slot; the others, and those in flight, are not. */
     for (int j = 0; j < plan->nodes; j++) {
         int extra = tr_tree_levels(units_of(plan, j)) - 1;
         if (extra > plan->extra) plan->extra = extra;
@@ -95,7 +94,7 @@ static int rank_of_layer(const void *user, int layer)
     return cell->rank + (stage - cell->stage) * cell->replicas;
 }
 
-/* What weights that are shared with other stages need in a flight. */
+/* Resources of a flight for weights that are shared with other stages. */
 static tr_status make_leaves(struct stage *stage, const struct tr_pass_limits *limits, struct flight *flight)
 {
     struct tr_shared_weights *shared = &stage->shared;
@@ -174,7 +173,7 @@ static tr_status make_slots(struct stage *stage)
     stage->memory.device += (size_t)(floats + plan->nodes * plan->stride) * sizeof(float);
     if (floats == 0) return TR_OK;
     TR_TRY(tr_device_alloc(device, (size_t)floats * sizeof(float), (void **)&stage->extra));
-    /* Gaps between parameters are never written by a pass, but take part in sums. */
+    /* Passes never write the gaps between parameters, but sums read them. */
     struct tr_op_fill zero = {floats, 0, stage->extra};
     TR_TRY(tr_device_fill(device, &zero));
     for (int i = 0; i < plan->extra; i++) stage->spare[stage->spares++] = stage->extra + i * plan->stride;

@@ -1,4 +1,4 @@
-/* The inside of a stage, shared by its making (stage.c) and its steps (flow.c). */
+/* The structure of a stage, shared by its making (stage.c) and its steps (flow.c). */
 #ifndef TR_STRATEGY_PIPELINE_STAGE_INTERNAL_H
 #define TR_STRATEGY_PIPELINE_STAGE_INTERNAL_H
 
@@ -17,12 +17,12 @@ struct unit {
     bool last;    /* of the node */
 };
 
-/* Where a flight's numbers cross to a neighbouring stage; zeros at the ends. */
+/* The buffers of a flight at a neighbouring stage; zeros at the ends. */
 struct port {
     struct tr_staging values, gradient;
 };
 
-/* A unit between admission and backward, and the messages that it needs. */
+/* A unit between admission and backward, with its messages. */
 struct flight {
     tr_pass *pass;
     struct tr_rows rows;
@@ -31,7 +31,7 @@ struct flight {
     float *slot;                       /* that receives its gradients */
     tr_ticket *entry, *entry_gradient; /* from and to the previous stage */
     tr_ticket *exit, *exit_gradient;   /* to and from the next one */
-    struct tr_staging *leaves;         /* [shared weights] what borrowers add to the gradient */
+    struct tr_staging *leaves;         /* [shared weights] contributions of borrowers to the gradient */
     tr_ticket **leaves_ticket;         /* [shared weights] */
 };
 
@@ -51,13 +51,13 @@ struct stage {
     float *extra;           /* device [plan.extra][plan.stride] */
     float **spare;          /* [plan.extra] slots that are free */
     int spares;
-    /* Gradients of the present node that wait in the tree, oldest first. */
+    /* Gradients of the current node that wait in the tree, oldest first. */
     float *waiting[TR_TREE_DEPTH + 1];
     int depth;
     struct stage_memory memory;
 };
 
-/* Has the passes of all flights move messages on between layers. */
+/* Makes the passes of all flights progress messages between layers. */
 void stage_accompany(struct stage *stage);
 
 #endif

@@ -95,7 +95,7 @@ static tr_status make_gradient(struct replay *self, const struct tr_update_sessi
     return tr_gradient_open(head->replicas->gradient, &self->gradient);
 }
 
-/* What a session needs that the one before had otherwise. */
+/* Adapts to a session that differs from the one before. */
 static tr_status settle_session(struct replay *self, const struct tr_update_session *session)
 {
     const struct tr_update_session *before = self->session;
@@ -136,7 +136,7 @@ static void placement(const tr_strategy *strategy, int rank, struct tr_placement
 
 /* ---- what the run had ---- */
 
-/* Compares the present parameters with those that the run had. */
+/* Compares the current parameters with those of the run. */
 static tr_status compare(struct replay *self, const char *there, const char *when)
 {
     char here[TR_SHA256_TEXT];
@@ -150,7 +150,7 @@ static tr_status compare(struct replay *self, const char *there, const char *whe
         (long long)self->walk.count, when, there, here);
 }
 
-/* States that the log tells of at this entry. */
+/* Compares the states that the log has at this entry. */
 static tr_status compare_states(struct replay *self)
 {
     const struct tr_update_log *log = self->source;
@@ -202,7 +202,7 @@ static tr_status play(struct replay *self, struct tr_update_entry *entry, bool *
     return compare_states(self);
 }
 
-/* What every rank did comes to all. */
+/* Exchanges the figures of all ranks. */
 static tr_status exchange(struct replay *self, struct tr_rank_statistics *ranks)
 {
     ranks[self->head.rank] = self->head.done;
@@ -237,7 +237,7 @@ static tr_status follow_record(struct replay *self)
                            "rank 0 goes on behind the end of the log; give all ranks the same log");
 }
 
-/* What others than the root do: they follow it. */
+/* Ranks other than the root follow it. */
 static tr_status follow(struct replay *self)
 {
     for (;;) {
@@ -274,7 +274,8 @@ static bool is_over(const tr_strategy *strategy)
     return self->walk.next > self->last;
 }
 
-/* How many records are up to the next one of `kind`, unless the root was told before; 0: there is none. */
+/* How many records there are up to the next one of `kind`, unless the root got a message before; 0: there
+   is none. */
 static int64_t distance(const struct replay *self, enum tr_update_kind kind)
 {
     const struct tr_update_log *log = self->source;
@@ -313,7 +314,7 @@ static tr_status connect(tr_strategy *strategy, int64_t step)
     return replay_versions_keep(self->versions, strategy->replicas->variables, 0);
 }
 
-/* The root has ended the run. What comes after the last update changes nothing, and belongs to the log. */
+/* The root has ended the run. Records after the last update change nothing, and belong to the log. */
 static tr_status finish(struct replay *self)
 {
     struct tr_update_entry entry;

@@ -2,12 +2,12 @@
  * all.
  *
  * Every rank goes through the same records. At one that is applied, the rank that has its worker gives the
- * gradient to all. Meanwhile a rank computes ahead: a gradient of its own is due once its version has been
- * reached, whenever it is applied. Workers do one piece of work at a time, so no more gradients wait than a
- * rank has workers.
+ * gradient to all. Meanwhile a rank computes ahead: it can compute a gradient once its version has been
+ * reached, whenever it is applied. Workers do one piece of work at a time, so a rank never has more
+ * waiting gradients than workers.
  *
- * The root leads: before each such record it says whether the run goes on, since it may end earlier than the
- * log.
+ * The root leads: before each such record it sends whether the run continues, since it may end earlier
+ * than the log.
  */
 #include "strategy/replay/replay.h"
 
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-/* A gradient that waits until it is applied. */
+/* A gradient that waits to be applied. */
 struct replay_waiting {
     int64_t record; /* -1: none, the memory is free */
     struct ps_figures figures;
@@ -44,7 +44,7 @@ static tr_status compute(struct replay *self, const struct tr_update_entry *entr
 
 /* ---- ahead ---- */
 
-/* The next record of this rank's that is not computed yet; false: none can be now, with version `reached`. */
+/* The next record of this rank that is not computed yet; false: none can be now, with version `reached`. */
 static bool find_due(struct replay *self, int64_t reached)
 {
     struct tr_update_walk *ahead = &self->ahead;
@@ -104,7 +104,7 @@ tr_status replay_say(struct replay *self, enum replay_word *word)
     return TR_OK;
 }
 
-/* The gradient of a record that is applied: of this rank, or from the one whose it is. */
+/* The gradient of a record to apply: this rank's, or received from its rank. */
 static tr_status share(struct replay *self, const struct tr_update_entry *entry, struct ps_figures *figures,
                        float **gradient)
 {
@@ -113,7 +113,7 @@ static tr_status share(struct replay *self, const struct tr_update_entry *entry,
     TR_TRY(compute_due(self, entry->count));
     struct replay_waiting *waiting = owner == self->head.rank ? find_waiting(self, record) : NULL;
     if (owner != self->head.rank) TR_TRY(make_waiting(self, &waiting));
-    waiting->record = -1; /* it is used up before another takes its memory */
+    waiting->record = -1; /* it is used before another takes its memory */
     *gradient = waiting->values;
     TR_TRY(spread(self, owner, &waiting->figures, sizeof waiting->figures, "figures of a gradient"));
     *figures = waiting->figures;

@@ -1,5 +1,6 @@
-/* A log of a run that never was: workers whose delays follow from a seed, by the rules of the real one
- * (schedule.h), in a time that is counted, not waited for. The same on every machine. */
+/* The log of a simulated run: workers with delays that follow from a seed, by the real rules (schedule.h),
+ * in simulated time. The same on every machine.
+ */
 #include "strategy/choice.h"
 #include "strategy/parameter_server/parameter_server.h"
 #include "strategy/parameter_server/schedule.h"
@@ -11,18 +12,18 @@
 
 #include <string.h>
 
-/* A simulation under way. */
+/* The state of a simulation. */
 struct play {
     ps_schedule *schedule;
     const struct tr_strategy_simulation *wanted;
     tr_rng_key key;
     double now;
-    double *done;    /* [workers] when each is through with its work; below 0: it has none */
-    uint32_t *turns; /* [workers] contributions that it has had */
+    double *done;    /* [workers] when each finishes its work; below 0: it has none */
+    uint32_t *turns; /* [workers] number of contributions so far */
 };
 
-/* What a contribution takes: 1, more on a slow worker, and a delay that is exponential with a mean of a half
-   (tr_strategy_delay()). */
+/* The time of a contribution: 1, more on a slow worker, and a delay that is exponential with a mean of a
+   half (tr_strategy_delay()). */
 static double duration(const struct play *play, int worker)
 {
     uint32_t words[4];
@@ -38,7 +39,7 @@ static void hand_out(struct play *play)
         play->done[work.worker] = play->now + duration(play, work.worker);
 }
 
-/* Who is through next; the lowest of those who are at once. -1: nobody works. */
+/* The worker that finishes next; the lowest of several at the same time. -1: none works. */
 static int next_worker(const struct play *play)
 {
     int next = -1;

@@ -1,4 +1,4 @@
-/* What a gradient does to the variables, as parameter servers do it. */
+/* The effect of a gradient on the variables, as on parameter servers. */
 #include "strategy/replay/replay.h"
 
 #include "base/alloc.h"
@@ -44,7 +44,7 @@ static tr_status choose(struct replay *self, float *gradient)
     return TR_OK;
 }
 
-/* The norm of what was chosen, shard by shard, as the coordinator adds it up. */
+/* The norm of the chosen gradient, added shard by shard as the coordinator does. */
 static tr_status measure(struct replay *self, double *norm)
 {
     double all = 0;

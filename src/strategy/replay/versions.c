@@ -22,7 +22,7 @@ struct replay_versions {
     int64_t places, live, most;
 };
 
-/* What the log wants of each version. */
+/* Finds the last reader of each version. */
 static void find_last(replay_versions *versions, const struct tr_update_log *log, int which, int of)
 {
     struct tr_update_walk walk = {.log = log};

@@ -12,8 +12,8 @@
 
 #define GRAIN 16 /* floats: shards begin on cache lines */
 
-/* Slots that a binary counter over `leaves` leaves needs, where a leaf that meets its neighbour at once is
-   added to it without a slot of its own. */
+/* Slots for a binary counter over `leaves` leaves, where a leaf that combines with its neighbour at once
+   needs no separate slot. */
 static int slots_for(int64_t leaves)
 {
     int slots = 1;
@@ -159,8 +159,8 @@ static tr_status take_mean(tr_strategy *strategy, struct tr_average *average)
     return tr_device_scale(strategy->holder, &mean);
 }
 
-/* The shards of all ranks, on all. Others may write the next arena's mean once this rank brings its sums of
-   it, which is after what this one does with the mean; nobody reads this one's nodes any more. */
+/* Gathers the shards on all ranks. Others may write the next arena's mean once this rank contributes its
+   sums of it, which is after it has used this mean; no rank reads this arena's nodes any more. */
 static tr_status share_mean(tr_strategy *strategy, struct tr_average *average, enum tr_arena arena)
 {
     if (!strategy->comm) return TR_OK;
@@ -170,7 +170,8 @@ static tr_status share_mean(tr_strategy *strategy, struct tr_average *average, e
 
 tr_status tr_average_give(tr_strategy *strategy, const struct tr_average *average, float *to)
 {
-    /* What is frozen is the same in all replicas, but a mean of equal numbers is rounded. */
+    /* Frozen numbers are the same in all replicas, but a mean of equal numbers is rounded: they are not
+       copied. */
     int64_t begin = 0, end = 0;
     while (tr_model_trained_range(strategy->job->model, end, &begin, &end))
         TR_TRY(tr_replicas_move(strategy, end - begin, average->mean.data + begin, to + begin));

@@ -1,19 +1,19 @@
-/* Elastic averaging SGD (Zhang, Choromanska, LeCun 2015), the synchronous form: a fixed number R of replicas
- * trains apart (replicas.h), each held by a spring to a centre, which is the state of the run; every so many
- * steps all pull each other,
+/* Elastic averaging SGD (Zhang, Choromanska, LeCun 2015), the synchronous form: a fixed number R of
+ * separate replicas (replicas.h), each tied to a centre, which is the state of the run; every so many
+ * steps they pull each other,
  *
  *     x[r] = fma(beta / R, c - x[r], x[r])      each replica r, with the old c
  *     c    = fma(beta, mean - c, c)             mean of the old x[r], see average.c
  *
- * in float32, beta / R rounded once: the paper's alpha. Running statistics of the centre are the mean of the
- * replicas'; replicas keep theirs. What is frozen stays as it is.
+ * in float32, beta / R rounded once: the paper's alpha. Running statistics of the centre are the mean of
+ * the replicas'; replicas keep theirs. Frozen parameters do not change.
  *
- * Replicas never become one: they, their moments and their moving averages are arenas of the strategy's own.
- * What is saved of moments and moving averages beside these are their means, for other strategies to go on
- * with, and to evaluate.
+ * Replicas never become one: they, their moments and their moving averages are arenas of the strategy. The
+ * saved moments and moving averages of the state are means of these, for other strategies to continue
+ * with, and for evaluation.
  *
- * Invariant: who resumes has the centre and all replicas. Nothing happens at the end of a training that is no
- * end of a period, so a longer one goes on as if it had been so long from the beginning.
+ * Invariant: a resumed run has the centre and all replicas. At the end of a training that is not the end
+ * of a period nothing happens, so a longer training continues as if it had been longer from the beginning.
  */
 #include "base/fail.h"
 #include "strategy/replicas/replicas.h"
@@ -66,7 +66,7 @@ static void destroy(tr_strategy *strategy)
 
 /* ---- the end of a period ---- */
 
-/* The floats [begin, end) of every parameter that is learned: w = fma(force, to - w, w). */
+/* The floats [begin, end) of every learned parameter: w = fma(force, to - w, w). */
 static tr_status pull(tr_strategy *strategy, int64_t begin, int64_t end, float force, const float *to,
                       float *w)
 {
@@ -93,8 +93,8 @@ static float *centre_of(tr_strategy *strategy)
     return tr_variables_arena(strategy->state, TR_ARENA_PARAMETERS);
 }
 
-/* The replicas of this rank, and its shard of the centre in place of the mean; sums of the old replicas
-   are made, and nobody has a new centre yet. */
+/* Updates the replicas of this rank, and its shard of the centre in place of the mean; the sums of the old
+   replicas are computed, and no rank has a new centre yet. */
 static tr_status pull_all(tr_strategy *strategy, enum tr_arena arena)
 {
     const struct tr_average *average = &self_of(strategy)->common.average;

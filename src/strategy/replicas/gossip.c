@@ -1,15 +1,15 @@
-/* Gossip, or decentralised SGD (Lian et al. 2017): a fixed number of replicas in a ring trains apart
+/* Gossip, or decentralised SGD (Lian et al. 2017): a fixed number of separate replicas in a ring
  * (replicas.h); every so many steps each replica becomes the mean of itself and its neighbours,
  *
  *     w[r] = (1 / n) * sum of the old w[s] over the n replicas s at most `neighbours` from r in the ring
  *
- * added in the order of their numbers. So nobody waits for all, and what one replica finds takes some
- * exchanges to come around. Moments and moving averages stay the replicas' own.
+ * added in the order of their numbers. So no rank waits for all, and changes of one replica take some
+ * exchanges to reach the others. Moments and moving averages stay the replicas' own.
  *
- * After so many of these exchanges, and in the end, all replicas are averaged instead, with all that the
- * optimizer keeps (average.c; Chen et al. 2021 show that this also shortens the way to agreement). Invariant:
- * after that all replicas are equal, and the run can be saved, evaluated and stopped; in between it has as
- * many states as replicas.
+ * After so many of these exchanges, and at the end, all replicas are averaged instead, including the
+ * optimizer's state (average.c; Chen et al. 2021 show that this also shortens the way to agreement).
+ * Invariant: after that all replicas are equal, and the run can be saved, evaluated and stopped; in
+ * between it has as many states as replicas.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -22,8 +22,8 @@ struct gossip_options {
 
 struct gossip {
     struct tr_replicas common;
-    /* Old parameters of the replicas that those of this rank look at, these included: replica s has row
-       row[s], -1: none. */
+    /* Old parameters of the replicas that this rank's replicas average with, including themselves: replica
+       s has row row[s], -1: none. */
     struct tr_staging old; /* of the holder, [rows][average.stride] */
     int *row;              /* [replicas] */
     int rows;
@@ -48,7 +48,7 @@ static bool are_neighbours(const tr_strategy *strategy, int64_t r, int64_t s)
     return (apart < around ? apart : around) <= options_of(strategy)->neighbours;
 }
 
-/* Whether one of a rank's replicas looks at replica s. */
+/* Whether one of a rank's replicas averages with replica s. */
 static bool looks_at(const tr_strategy *strategy, int rank, int64_t s)
 {
     for (int64_t r = strategy->replica_bound[rank]; r < strategy->replica_bound[rank + 1]; r++)
@@ -78,7 +78,7 @@ static void traits(const void *options_, struct tr_strategy_traits *out)
     out->exchange_every = options->every;
 }
 
-/* Messages that this rank sends and receives in a meeting: one for each replica and rank that looks at it. */
+/* Messages of this rank in an exchange: one for each replica and rank that needs it. */
 static size_t count_messages(const tr_strategy *strategy)
 {
     size_t count = 0;
@@ -126,7 +126,7 @@ static int64_t old_at(const struct gossip *self, int64_t replica)
     return self->row[replica] * self->common.average.stride;
 }
 
-/* Copies this rank's replicas to where the neighbours' go, for all to read. */
+/* Copies this rank's replicas into the rows, for all to read. */
 static tr_status keep_own(struct gossip *self)
 {
     tr_strategy *strategy = &self->common.head;
@@ -140,7 +140,7 @@ static tr_status keep_own(struct gossip *self)
     return tr_device_wait(strategy->holder);
 }
 
-/* Starts what this rank has to do with replica s: it sends it to those who look at it, or receives it. */
+/* Starts this rank's messages of replica s: sends it to ranks that need it, or receives it. */
 static tr_status pass(struct gossip *self, int64_t s, int *count)
 {
     tr_strategy *strategy = &self->common.head;
@@ -165,7 +165,7 @@ static tr_status exchange(struct gossip *self)
     return tr_staging_to_device(&self->old, 0, self->old.floats);
 }
 
-/* The floats [begin, end) of replica r become the mean of its neighbourhood. */
+/* Sets the floats [begin, end) of replica r to the mean of its neighbourhood. */
 static tr_status mix_range(struct gossip *self, int64_t r, int64_t begin, int64_t end, float *w)
 {
     tr_strategy *strategy = &self->common.head;
@@ -182,7 +182,7 @@ static tr_status mix_range(struct gossip *self, int64_t r, int64_t begin, int64_
     return tr_device_scale(strategy->holder, &mean);
 }
 
-/* All but what is frozen. */
+/* All except frozen parameters. */
 static tr_status mix(struct gossip *self, int64_t r, float *w)
 {
     int64_t begin = 0, end = 0;

@@ -1,15 +1,15 @@
-/* Local SGD (Stich 2019): a fixed number of replicas of the network, each with parameters and moments of its
- * own, trains on its part of every global batch (replicas.h); every so many steps the replicas are averaged,
- * parameters, moments and moving averages (average.c).
+/* Local SGD (Stich 2019): a fixed number of replicas of the network, each with its own parameters and
+ * moments, train on their parts of every global batch (replicas.h); every so many steps the replicas are
+ * averaged, parameters, moments and moving averages (average.c).
  *
- * That is all, unless there is an outer step. Then, with the parameters w of the last round,
+ * Optionally there is an outer step. With the parameters w of the last round,
  *
  *     d = w - mean;  u = momentum * u + d;  w = w - rate * (nesterov ? momentum * u + d : u)
  *
  * computed as struct tr_op_update says. Running statistics are only averaged.
  *
- * Ranks do not meet within a round. Invariant: between rounds all replicas are equal, so that any of them is
- * the state of the run, whatever strategy goes on with it.
+ * Ranks do not meet within a round. Invariant: between rounds all replicas are equal, so that any of them
+ * is the state of the run, for any strategy that continues it.
  */
 #include "base/fail.h"
 #include "strategy/replicas/replicas.h"
@@ -26,8 +26,8 @@ struct local_sgd_options {
 struct local_sgd {
     struct tr_replicas common;
     /* The outer step, where it is more than the average: */
-    float *momentum;                 /* device: an arena, right in the shard; NULL: none */
-    float *previous;                 /* device [stride]: parameters of the last round, right in the shard */
+    float *momentum;                 /* device: an arena, valid in the shard; NULL: none */
+    float *previous;                 /* device [stride]: parameters of the last round, valid in the shard */
     struct tr_step_scalars *scalars; /* device */
 };
 

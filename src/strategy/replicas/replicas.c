@@ -78,7 +78,7 @@ tr_status tr_replicas_copy(tr_strategy *strategy)
     return tr_device_wait(strategy->holder);
 }
 
-/* Arena by arena and replica by replica, so that all ranks do so in one order. */
+/* Arena by arena and replica by replica, in the same order on all ranks. */
 static tr_status lend(tr_strategy *strategy, enum tr_arena arena, int rank, int64_t replica)
 {
     char name[TR_STRATEGY_ARENA_NAME];

@@ -1,9 +1,9 @@
-/* Replicas that are trained apart, for classes without `gradient`: a fixed number of them, of which each rank
- * has a contiguous range, so that the arithmetic, and the hash, depend on the number of replicas and not on
- * that of the ranks.
+/* Separate replicas, for classes without `gradient`: a fixed number of them, of which each rank has a
+ * contiguous range, so that the arithmetic, and the hash, depend on the number of replicas and not on that
+ * of ranks.
  *
- * Replica r of R takes the microbatches tr_cut(microbatches, R, r) and following of each step as a batch of
- * its own: its gradient is the mean over its own examples.
+ * Replica r of R takes the microbatches tr_cut(microbatches, R, r) and following of each step as a
+ * separate batch: its gradient is the mean over its own examples.
  */
 #ifndef TR_STRATEGY_REPLICAS_H
 #define TR_STRATEGY_REPLICAS_H
@@ -25,7 +25,7 @@ struct tr_replicas_options {
                 "The hash depends on the replicas, not on the ranks"                                         \
     }
 
-/* Slots of a class. `check`: TR_EINVAL where so many replicas, or ranks, cannot share the job. Local. */
+/* Slots of a class. `check`: TR_EINVAL where so many replicas, or ranks, are not possible. Local. */
 tr_status tr_replicas_check(const struct tr_job *job, const void *options, int ranks);
 /* `create`: the replicas of this rank, with their variables, and what averages take. Collective. */
 tr_status tr_replicas_create(tr_strategy *strategy);
@@ -34,15 +34,15 @@ tr_status tr_replicas_begin(tr_strategy *strategy);
 /* `destroy`. Local. */
 void tr_replicas_destroy(tr_strategy *strategy);
 
-/* All others become copies of the first; called by tr_strategy_connect(). Local. */
+/* Copies the first replica to all others; called by tr_strategy_connect(). Local. */
 tr_status tr_replicas_copy(tr_strategy *strategy);
-/* For `create` of a class whose replicas stay apart: the state of the run gets variables of its own, and the
-   arenas of all replicas are the strategy's own, of which the class names those of TR_REPLICAS_ARENAS. Local.
+/* For `create` of a class whose replicas stay separate: the state of the run gets separate variables, and
+   the arenas of all replicas become the strategy's, which the class names by TR_REPLICAS_ARENAS. Local.
    TR_ENOMEM. */
 tr_status tr_replicas_keep_apart(tr_strategy *strategy);
 #define TR_REPLICAS_ARENAS "replica#.parameters", "replica#.m", "replica#.v", "replica#.vmax", "replica#.ema"
-/* Narrows the floats [*begin, *end) to those of parameter `index`; false if none is left, or if the parameter
-   is not learned: running statistics. */
+/* Narrows the floats [*begin, *end) to those of parameter `index`; false if none is left, or if the
+   parameter is not learned: running statistics. */
 bool tr_replicas_narrow(const tr_strategy *strategy, int index, int64_t *begin, int64_t *end);
 /* The number of all, and the first one of this rank. */
 static inline int64_t tr_replicas_total(const tr_strategy *strategy)
@@ -56,27 +56,27 @@ static inline int64_t tr_replicas_first(const tr_strategy *strategy)
 
 /* ---- averages over all replicas (average.c) ---- */
 
-/* Where the replicas' numbers meet. Which replica is where decides who adds what, never the sums. */
+/* The sums and means of the replicas. Where a replica is determines which rank adds what, never the sums. */
 struct tr_average {
-    tr_window *node_window, *mean_window; /* NULL: alone, or ranks do not share memory */
-    /* Of the holder: [slots][stride], sums of the replicas that this rank has, node j of the tree in slot j;
+    tr_window *node_window, *mean_window; /* NULL: a single process, or ranks do not share memory */
+    /* Of the holder: [slots][stride], sums of the replicas of this rank, node j of the tree in slot j;
        slot 0 is the sum of all, in this rank's shard, when a mean is changed. */
     struct tr_staging nodes;
     struct tr_staging mean; /* [stride]: of all replicas */
     int64_t stride;
     int64_t *shard, *shard_bytes; /* [size + 1]: floats and bytes of an arena that each rank sums up */
-    tr_reduction *reduction;      /* NULL: alone */
+    tr_reduction *reduction;      /* NULL: a single process */
 };
 
-/* The replicas have been created. What was made is released by tr_average_destroy(), also after a failure;
-   `average` is zeroed before. Its memory is added to the strategy's. Collective. */
+/* Makes it; the replicas must exist. Release with tr_average_destroy(), also after a failure; `average`
+   must be zeroed before. Its memory is added to the strategy's. Collective. */
 tr_status tr_average_create(tr_strategy *strategy, struct tr_average *average);
 void tr_average_destroy(struct tr_average *average);
-/* What a class does otherwise than that all replicas of all ranks become the mean. */
+/* A class's changes to setting all replicas of all ranks to the mean. */
 struct tr_averaging {
-    /* Changes this rank's shard in `mean`, which no rank reads yet. NULL: it stays the mean. */
+    /* Changes this rank's shard in `mean`, which no rank reads yet. NULL: no change. */
     tr_status (*change)(tr_strategy *strategy, enum tr_arena arena);
-    /* The mean, as it was changed, is whole on this rank: instead of giving it to its replicas. */
+    /* Called with the changed mean, complete on this rank, instead of copying it to the replicas. */
     tr_status (*take)(tr_strategy *strategy, enum tr_arena arena);
 };
 /* The mean over all replicas of those of `arenas`, bits 1 << enum tr_arena, that the optimizer keeps, one
@@ -84,10 +84,10 @@ struct tr_averaging {
 tr_status tr_average_all(tr_strategy *strategy, struct tr_average *average, unsigned arenas,
                          const struct tr_averaging *how);
 #define TR_AVERAGE_STATE ((1u << TR_ARENAS) - 1) /* all */
-/* Copies the mean, but for what is frozen, to an arena. */
+/* Copies the mean, except frozen parameters, to an arena. */
 tr_status tr_average_give(tr_strategy *strategy, const struct tr_average *average, float *to);
 
-/* What the structures of these classes begin with. */
+/* The head of these classes' structures. */
 struct tr_replicas {
     struct tr_strategy head;
     struct tr_average average;

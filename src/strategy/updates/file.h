@@ -7,7 +7,7 @@
  *     8   4  bytes after this head
  *     12  4  number of the block, from 0
  *     16  8  updates done at its end
- *     24  4  CRC-32C of these 24 bytes and what is after the head, which goes on from the block before (0)
+ *     24  4  CRC-32C of these 24 bytes and the data after the head, continued from the block before (0)
  *     28  4  0
  *
  *     session, 144 bytes: version of the format (1), version of the arithmetic, mode, workers, servers,
@@ -18,12 +18,13 @@
  *
  *     state, 32 bytes: SHA-256 of the parameters
  *
- * The first block is a session. The checksum goes on from block to block, so one that is missing, twice there
- * or out of turn is found.
+ * The first block is a session. The checksum continues from block to block, so that a missing, duplicate
+ * or misplaced block is noticed.
  *
- * Blocks are only added. A kill may leave half a block behind: what is there of it is *torn*, and no error.
- * Before a checkpoint is written, blocks of all updates before it are durable, and the last of them ends
- * there: so a resume goes on after the blocks that its checkpoint covers, and the others go.
+ * Blocks are only appended. A killed process may leave a partial block: it is *torn*, which is not an
+ * error. Before a checkpoint is written, blocks of all updates before it are durable, and the last of them
+ * ends there: so a resumed run continues after the blocks that its checkpoint covers, and removes the
+ * others.
  */
 #ifndef TR_STRATEGY_UPDATES_FILE_H
 #define TR_STRATEGY_UPDATES_FILE_H
@@ -44,9 +45,9 @@ enum tr_update_block { TR_UPDATE_BLOCK_SESSION = 1, TR_UPDATE_BLOCK_RECORDS, TR_
 
 /* ---- reading: read.c ---- */
 
-/* Reads a log, and checks it. `log` is empty before; release it. `torn` (may be NULL): bytes after the last
-   whole block. TR_ENOTFOUND, TR_EIO, TR_ENOMEM, TR_EFORMAT for what is no log, TR_ECORRUPT for a damaged one,
-   TR_EUNSUPPORTED for one of a later format. */
+/* Reads a log, and checks it. `log` is empty before; release it. `torn` (may be NULL): bytes after the
+   last whole block. TR_ENOTFOUND, TR_EIO, TR_ENOMEM, TR_EFORMAT for another file, TR_ECORRUPT for a
+   damaged one, TR_EUNSUPPORTED for one of a later format. */
 tr_status tr_update_file_read(const char *path, struct tr_update_log *log, int64_t *torn);
 /* The same from memory; `name` begins messages. */
 tr_status tr_update_bytes_read(const char *name, const void *bytes, size_t size, struct tr_update_log *log,
@@ -58,23 +59,24 @@ struct tr_update_writer {
     char *path;    /* NULL: nothing is written */
     uint64_t size; /* of the whole blocks */
     uint32_t blocks, crc;
-    bool torn;                        /* a write has failed, and something may be after them */
+    bool torn;                        /* a write has failed, and a partial block may follow them */
     int64_t count;                    /* updates done */
     int32_t taken;                    /* gradients of the next one */
-    struct tr_update_session session; /* the one that is open */
+    struct tr_update_session session; /* the current session */
 };
 
-/* Goes on after the blocks of the file `history` (may be `path` itself; NULL or "": there are none) that a
-   checkpoint after `step` updates covers, or begins anew; *found: there were such. What is after them is
+/* Continues after the blocks of the file `history` (may be `path` itself; NULL or "": none) that a
+   checkpoint after `step` updates covers, or begins a new log; *found: there were such. Later blocks are
    dropped. `files` is borrowed for the call. TR_EIO, TR_ENOMEM. Returned, release with
    tr_update_writer_release(). */
 tr_status tr_update_writer_begin(const tr_file_system *files, const char *path, const char *history,
                                  int64_t step, struct tr_update_writer *writer, bool *found);
-/* Adds sessions and records to the file, durably; after a failure the same may be added again. TR_EIO,
- * TR_ENOMEM. */
+/* Adds sessions and records to the file, durably; after a failure the same ones may be added again.
+ * TR_EIO, TR_ENOMEM.
+ */
 tr_status tr_update_writer_add(const tr_file_system *files, struct tr_update_writer *writer,
                                const struct tr_update_log *log);
-/* Accepts one that is all zeros, and makes it so. */
+/* Accepts zeros; zeroes it. */
 void tr_update_writer_release(struct tr_update_writer *writer);
 
 #endif

@@ -5,10 +5,10 @@
 #include "base/files/file.h"
 #include "strategy/updates/file.h"
 
-/* Where a reader is. */
+/* State of a reader. */
 struct tr_update_blocks {
     const uint8_t *bytes;
-    size_t size, at; /* in all; and of the blocks so far */
+    size_t size, at; /* total; end of the blocks so far */
     uint32_t count, crc;
 };
 
@@ -19,7 +19,7 @@ struct tr_update_block_view {
     size_t bytes;
 };
 
-/* The next block whose checksum is right; false: there is none. */
+/* The next block with a correct checksum; false: there is none. */
 bool tr_update_block_next(struct tr_update_blocks *blocks, struct tr_update_block_view *out);
 /* The bytes of a file; free with tr_file_content_free(). */
 tr_status tr_update_file_content(const char *path, struct tr_file_content *out);

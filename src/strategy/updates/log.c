@@ -94,11 +94,11 @@ static tr_status check_session(const struct tr_update_session *session, int64_t 
                    name, index + 1, wrong, got);
 }
 
-/* Where a check has come to. */
+/* State of a check. */
 struct check {
     const char *name;
     struct tr_update_walk walk;
-    int64_t free_at[TR_UPDATE_RANKS_MOST]; /* version from which a worker may read; -1: it is lost */
+    int64_t free_at[TR_UPDATE_RANKS_MOST]; /* version from which on a worker may read; -1: it is lost */
 };
 
 static tr_status check_work(struct check *check, const struct tr_update_entry *entry)
@@ -161,7 +161,7 @@ static tr_status check_record(struct check *check, const struct tr_update_entry 
                    check->name, at, tr_update_kind_names[record->kind], record->number, entry->count);
 }
 
-/* The session that the walk is in, but for the first begins where the one before ends. */
+/* The walk's present session; all but the first begin where the one before ends. */
 static tr_status check_beginning(const struct check *check, int64_t session, int64_t count)
 {
     const struct tr_update_session *begun = &check->walk.log->session[session];

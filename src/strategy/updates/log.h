@@ -1,24 +1,25 @@
-/* The log of an asynchronous run: which gradients made which updates, in which order. With the job and its
- * data that is all that such a run's weights follow from, so it can be computed again to the bit
+/* The log of an asynchronous run: which gradients made which updates, in which order. Together with the
+ * job and its data, the log determines the run's weights, so the run can be repeated to the bit
  * (strategy/replay).
  *
- * A log is a sequence of records, cut into *sessions*: a run that is taken up again from a checkpoint begins
- * another one, perhaps with other numbers of workers and servers. A record says what became of a
- * contribution, or where the root was told of the run, which is when it evaluates and saves. Contribution n
- * of a session is part n % parts of batch n / parts; each `parts` gradients that are applied make an update.
- * All servers apply the same updates in the same order, each to its shard, so one log holds for all of them.
+ * A log is a sequence of records, cut into *sessions*: a run that is resumed from a checkpoint begins
+ * another one, perhaps with other numbers of workers and servers. A record has the outcome of a
+ * contribution, or marks a message to the root, which evaluates and saves then. Contribution n of a
+ * session is part n % parts of batch n / parts; each `parts` gradients that are applied make an update.
+ * All servers apply the same updates in the same order, each to its shard, so one log is valid for all of
+ * them.
  *
  *     file.h   the binary form, in the directory of a run
  *     text.h   the same as text, to be read and to be written by hand
  *
  * Rules of a log (tr_update_log_check()):
  *   - Sessions follow each other: each begins with as many updates as the one before ends with.
- *   - A version that is read is none of before the session, nor of the future, and misses no more
+ *   - A version that is read is not from before the session, nor from the future, and misses no more
  *     updates than the session allows.
- *   - A worker does one piece of work at a time: it reads no version of before it handed in its last
- *     gradient. So no more old versions are wanted at a time than there are workers.
+ *   - A worker does one piece of work at a time: it reads no version older than its last gradient.
+ *     So at any time no more old versions are needed than there are workers.
  *   - A worker that is lost hands in nothing more in the session.
- *   - There are no more updates than the session's steps. How often a batch is learned is up to the log.
+ *   - There are no more updates than the session's steps. The log may apply a batch any number of times.
  *
  * Not for several threads at once.
  */
@@ -31,10 +32,10 @@
 
 enum tr_update_kind {
     TR_UPDATE_APPLIED,  /* a gradient became part of an update */
-    TR_UPDATE_DROPPED,  /* one came too late */
+    TR_UPDATE_DROPPED,  /* a gradient was too late */
     TR_UPDATE_LOST,     /* a worker was lost, with this contribution under way, or with none: -1 */
-    TR_UPDATE_TOLD,     /* the root was told of all updates so far */
-    TR_UPDATE_GATHERED, /* it got the state of this moment */
+    TR_UPDATE_TOLD,     /* a message to the root about all updates so far */
+    TR_UPDATE_GATHERED, /* the root got the state of this moment */
     TR_UPDATE_DRAINED,  /* no worker has work under way */
     TR_UPDATE_KINDS
 };
@@ -42,7 +43,7 @@ enum tr_update_kind {
 extern const char *const tr_update_kind_names[TR_UPDATE_KINDS];
 
 struct tr_update {
-    int64_t number;  /* of the contribution; of the last three kinds the updates done */
+    int64_t number;  /* of the contribution; in the last three kinds the updates done */
     uint32_t missed; /* updates between the version that it was computed with and this record */
     uint16_t worker;
     uint8_t kind; /* enum tr_update_kind */
@@ -62,11 +63,11 @@ struct tr_update_session {
     int32_t workers, servers;
     int32_t parts;        /* gradients that make an update */
     int64_t staleness;    /* updates that a gradient which is applied may miss; TR_UPDATE_ANY */
-    int64_t first, steps; /* updates that were done at its beginning, and that the run wants in all */
+    int64_t first, steps; /* updates done at its beginning, and the total that the run wants */
     int64_t begin;        /* its first record */
-    int32_t numerics;     /* tr_numerics_version(); 0: not said */
-    /* 64 hexadecimal digits, or "" where that is not said: the settings that decide the weights, the training
-       data, the parameters at the beginning. */
+    int32_t numerics;     /* tr_numerics_version(); 0: unknown */
+    /* 64 hexadecimal digits each, or "" where unknown: of the settings that determine the weights, the
+       training data, the parameters at the beginning. */
     char job[TR_SHA256_TEXT], data[TR_SHA256_TEXT], hash[TR_SHA256_TEXT];
 };
 
@@ -85,8 +86,8 @@ struct tr_update_log {
     int64_t session_room, record_room, state_room;
 };
 
-/* An empty log is all zeros. Both keep what they have where memory fails: TR_ENOMEM. `begin` and `at` are
-   filled in. */
+/* An empty log is all zeros. Both leave it unchanged where memory fails: TR_ENOMEM. They fill in `begin`
+   and `at`. */
 tr_status tr_update_log_begin(struct tr_update_log *log, const struct tr_update_session *session);
 tr_status tr_update_log_add(struct tr_update_log *log, const struct tr_update *records, int64_t count);
 tr_status tr_update_log_mark(struct tr_update_log *log, int64_t step, const char *hash);
@@ -98,8 +99,8 @@ void tr_update_log_release(struct tr_update_log *log);
 /* TR_EFORMAT where a log breaks the rules above; `name`, of the file, begins the message. */
 tr_status tr_update_log_check(const struct tr_update_log *log, const char *name);
 
-/* SHA-256 over what decides the weights: sessions with their modes, workers and parts, and records. Equal
-   logs have equal digests, whatever their files look like. TR_ENOMEM. */
+/* SHA-256 over all that determines the weights: sessions with their modes, workers and parts, and records.
+   Equal logs have equal digests, whatever their file format. TR_ENOMEM. */
 tr_status tr_update_log_digest(const struct tr_update_log *log, struct tr_sha256_sum *out);
 
 static inline bool tr_update_is_work(const struct tr_update *record)
@@ -109,7 +110,7 @@ static inline bool tr_update_is_work(const struct tr_update *record)
 
 /* ---- walking through a log that was checked: walk.c ---- */
 
-/* Begins all zeros but for `log`, which is borrowed. */
+/* Begins as zeros except `log`, which is borrowed. */
 struct tr_update_walk {
     const struct tr_update_log *log;
     int64_t next;    /* record */
@@ -132,14 +133,14 @@ struct tr_update_entry {
 bool tr_update_walk_next(struct tr_update_walk *walk, struct tr_update_entry *out);
 
 #define TR_UPDATE_BINS 64
-/* What a log comes to. */
+/* Totals of a log. */
 struct tr_update_figures {
-    int64_t updates;                /* done in the end */
-    int64_t applied, dropped, lost; /* gradients, gradients, workers */
-    int64_t
-        staleness[TR_UPDATE_BINS]; /* gradients applied by the updates missed; the last bin takes the rest */
-    int64_t most;                  /* updates missed */
-    double missed;                 /* in all, by those that were applied */
+    int64_t updates;                   /* done in the end */
+    int64_t applied, dropped, lost;    /* gradients, gradients, workers */
+    int64_t staleness[TR_UPDATE_BINS]; /* histogram of applied gradients by missed updates; the last bin
+                                          counts all above */
+    int64_t most;                      /* updates missed */
+    double missed;                     /* total, of applied gradients */
 };
 void tr_update_log_count(const struct tr_update_log *log, struct tr_update_figures *out);
 

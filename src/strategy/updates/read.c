@@ -1,4 +1,4 @@
-/* Reading the file of a log: bytes of others, until they are checked. */
+/* Reading the file of a log: hostile until checked. */
 #include "strategy/updates/internal.h"
 
 #include "base/alloc.h"
@@ -60,8 +60,7 @@ bool tr_update_block_next(struct tr_update_blocks *blocks, struct tr_update_bloc
     return true;
 }
 
-/* Whether the rest of the file is a block of which only the beginning is there, or never was: what a kill or
-   a power cut leaves. */
+/* Whether the rest of the file is a partial block, as a crash or power failure leaves it. */
 static bool is_torn(const struct tr_update_blocks *blocks)
 {
     const uint8_t *rest = blocks->bytes + blocks->at;

@@ -12,7 +12,7 @@
 #define COLUMNS_MOST 16
 #define SEPARATORS   ", \t\r"
 
-/* A text that is being read. */
+/* A text being read. */
 struct reader {
     const char *name;
     int64_t line;
@@ -84,7 +84,7 @@ enum key { WORKERS, SERVERS, PARTS, MODE, STALENESS, FIRST, STEPS, NUMERICS, JOB
 static const char *const keys[KEYS] = {"workers", "servers",  "parts", "mode", "staleness", "first",
                                        "steps",   "numerics", "job",   "data", "hash"};
 
-/* What a session does not say follows from its records. */
+/* Facts that a session does not state follow from its records. */
 static void end_session(const struct reader *reader)
 {
     struct tr_update_log *log = reader->log;

@@ -8,7 +8,7 @@
 
 /* ---- blocks ---- */
 
-/* Bytes that are about to be written, and what the writer is once they are. */
+/* Bytes to write, and the writer's state once they are written. */
 struct batch {
     uint8_t *bytes;
     size_t size, room;
@@ -20,7 +20,7 @@ static void put(uint8_t *to, uint64_t number, int size)
     for (int i = 0; i < size; i++) to[i] = (uint8_t)(number >> 8 * i);
 }
 
-/* Zeros stay for what is unknown. */
+/* An unknown digest stays zeros. */
 static void put_digest(uint8_t *to, const char *text)
 {
     struct tr_sha256_sum sum;
@@ -134,8 +134,8 @@ static tr_status add_log(struct batch *batch, const struct tr_update_log *log)
 
 /* ---- the file ---- */
 
-/* The bytes that a checkpoint after `step` updates covers: up to the first block that ends there, and the
-   states right after it. */
+/* The bytes that a checkpoint after `step` updates covers: up to the first block that ends there, and
+   states directly after it. */
 static void cut(struct tr_update_blocks *blocks, int64_t step)
 {
     struct tr_update_block_view block;
@@ -151,7 +151,7 @@ static void cut(struct tr_update_blocks *blocks, int64_t step)
     *blocks = end;
 }
 
-/* The file becomes its first `size` bytes of `bytes`. */
+/* Sets the file to the first `size` bytes of `bytes`. */
 static tr_status rewrite(const tr_file_system *files, const struct tr_update_writer *writer,
                          const void *bytes)
 {
@@ -165,7 +165,7 @@ tr_status tr_update_writer_begin(const tr_file_system *files, const char *path, 
     *writer = (struct tr_update_writer){.path = tr_strdup(path)};
     *found = false;
     if (!writer->path) return TR_ENOMEM;
-    /* What cannot be read is no history; a log that lacks its beginning says so. */
+    /* An unreadable file is no history; a log that lacks its beginning is reported. */
     if (history && *history && tr_update_file_content(history, &content) == TR_OK) {
         struct tr_update_blocks blocks = {.bytes = (const uint8_t *)content.data, .size = content.size};
         cut(&blocks, step);
@@ -180,7 +180,7 @@ tr_status tr_update_writer_begin(const tr_file_system *files, const char *path, 
     return status;
 }
 
-/* Takes away what a write that failed has left. */
+/* Removes the remains of a failed write. */
 static tr_status mend(const tr_file_system *files, struct tr_update_writer *writer)
 {
     struct tr_file_content content;

@@ -11,13 +11,13 @@ struct finding {
 
 struct ps_assignment {
     int workers;
-    int64_t count, next; /* in all; the lowest never handed out */
+    int64_t count, next; /* total; the lowest never handed out */
     int64_t *held;       /* [workers] the piece that each has, -1: none */
     int64_t *back;       /* [workers] pieces given back */
     int backs;
-    struct finding *finding; /* [pieces] in the order of coming */
-    int64_t found, told;     /* by others than the root */
-    int64_t settled;         /* with the root */
+    struct finding *finding; /* [pieces] in the order of arrival */
+    int64_t found, told;     /* by other workers than the root */
+    int64_t settled;         /* on the root */
 };
 
 tr_status ps_assignment_create(int workers, int64_t count, ps_assignment **out)

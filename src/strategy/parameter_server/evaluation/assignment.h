@@ -1,7 +1,8 @@
-/* An evaluation that all workers share: who has which piece of the examples, apart from all communication.
+/* An evaluation that all workers share: which worker has which piece of the examples; without
+ * communication.
  *
- * Invariant: every piece is always in exactly one place: not yet handed out, with one worker, given back (its
- * worker was lost), found and the root not yet told, or with the root for good.
+ * Invariant: every piece is always in exactly one place: not yet handed out, with one worker, given back
+ * (its worker was lost), found without the root knowing, or received by the root.
  */
 #ifndef TR_STRATEGY_PARAMETER_SERVER_ASSIGNMENT_H
 #define TR_STRATEGY_PARAMETER_SERVER_ASSIGNMENT_H
@@ -23,14 +24,15 @@ void ps_assignment_destroy(ps_assignment **assignment);
 bool ps_assignment_is_open(const ps_assignment *assignment);
 /* Hands a free piece to a worker without one, the lowest first; there must be one. */
 int64_t ps_assignment_draw(ps_assignment *assignment, int worker);
-/* What a worker has was found. False: it has nothing. */
+/* A worker has found the result of its piece. False: it has none. */
 bool ps_assignment_found(ps_assignment *assignment, int worker);
-/* Something that was found and the root was not told of: where it is to be had. False: there is none. Of its
-   own pieces the root knows. */
+/* A result that was found and the root does not know of, and where it is. False: there is none. The root
+   knows of its own pieces. */
 bool ps_assignment_tell(ps_assignment *assignment, int *worker, int64_t *piece);
-/* A worker is lost: what it has is given back; what it had found the root will look for, or find itself. */
+/* A worker is lost: its piece is given back; results that it had found the root will receive, or compute
+   again. */
 void ps_assignment_lose(ps_assignment *assignment, int worker);
-/* Whether all pieces are with the root. */
+/* Whether the root has all pieces. */
 bool ps_assignment_is_over(const ps_assignment *assignment);
 
 #endif

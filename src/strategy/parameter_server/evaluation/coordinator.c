@@ -16,7 +16,7 @@ tr_status ps_coordinator_begin_evaluation(struct ps *self, const struct tr_share
                                 &coordinator->assignment);
 }
 
-/* A piece for a worker that waits. The first one comes with what is to be evaluated; the root has that. */
+/* A piece for a waiting worker. The first one comes with the parameters to evaluate; the root has these. */
 static tr_status give_piece(struct ps *self, int worker)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
@@ -34,7 +34,7 @@ static tr_status give_piece(struct ps *self, int worker)
     return ps_coordinator_tell(self, worker, &text, "piece of an evaluation");
 }
 
-/* What the root waits for: what others found, then a piece of its own, then the end. */
+/* Messages that the root waits for: results of others, then a piece of its own, then the end. */
 static tr_status answer_root(struct ps *self)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
@@ -58,7 +58,7 @@ static tr_status answer_root(struct ps *self)
 tr_status ps_coordinator_hear_evaluated(struct ps *self, int worker)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
-    /* The root says so, too, of what it took from others. */
+    /* The root also sends this for results that it received from others. */
     bool had = coordinator->assignment && ps_assignment_found(coordinator->assignment, worker);
     if (!coordinator->assignment || (worker > 0 && !had))
         return tr_fail(TR_EMISMATCH, "worker %d has evaluated what it was not given", worker);

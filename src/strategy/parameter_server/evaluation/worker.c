@@ -1,6 +1,6 @@
-/* Evaluations that all workers share: a worker's part, and the root's. What a worker finds goes to the root,
- * and then the coordinator tells the root of it. The root evaluates, too, and takes what others found in
- * between; what got lost with its worker on the way it finds itself.
+/* Evaluations that all workers share: a worker's part, and the root's. A worker sends its results to the
+ * root, and then the coordinator notifies the root. The root evaluates, too, and receives the others'
+ * results in between; results lost with their worker it computes itself.
  */
 #include "strategy/parameter_server/parameter_server.h"
 
@@ -8,7 +8,7 @@
 #include "base/threads/clock.h"
 #include "base/fail.h"
 
-/* Who is gone may have sent something just before. */
+/* A rank that has died may have sent something just before. */
 #define GRACE_SECONDS 0.2
 
 static void bounds_of(const struct tr_shared_evaluation *evaluation, int64_t number, int64_t *first,
@@ -34,7 +34,7 @@ static tr_status evaluate(struct ps *self, const struct tr_shared_evaluation *ev
     return hooks->evaluate(hooks->user, evaluation, first, end, found);
 }
 
-/* What the coordinator says makes sense. */
+/* Checks a message of the coordinator. */
 static tr_status check(const struct tr_shared_evaluation *evaluation, int64_t number)
 {
     bool sense = evaluation->piece > 0 && evaluation->bytes > 0 && evaluation->count > 0 && number >= 0 &&
@@ -71,7 +71,7 @@ static tr_status make_room(struct ps *self, size_t bytes)
     return self->found ? TR_OK : TR_ENOMEM;
 }
 
-/* Waits for what a worker said that it sent. *lost: it never got away. */
+/* Waits for results that a worker announced. *lost: they were never sent. */
 static tr_status fetch(struct ps *self, int worker, size_t bytes, bool *lost)
 {
     tr_comm *comm = self->head.comm;
@@ -97,10 +97,10 @@ static tr_status fetch(struct ps *self, int worker, size_t bytes, bool *lost)
     if (done) return TR_OK;
     *lost = true;
     if (tr_comm_cancel(comm, &self->finding)) return TR_OK;
-    return make_room(self, self->found_bytes); /* something may still arrive in the old one */
+    return make_room(self, self->found_bytes); /* a message may still arrive in the old one */
 }
 
-/* What the coordinator's last word is about: a piece, or what somebody found. */
+/* The subject of the coordinator's last message: a piece, or a worker's results. */
 static tr_status answer(struct ps *self, const struct tr_shared_evaluation *evaluation)
 {
     const struct ps_down *down = ps_worker_word(self);
