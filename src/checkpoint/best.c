@@ -1,5 +1,4 @@
-/* The mark of the best checkpoint: a symbolic link beside the checkpoints, with the name of one as its text.
- */
+/* The mark of the best checkpoint: a symbolic link beside the checkpoints, whose text is the name of one. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
@@ -41,7 +40,7 @@ static tr_status unmark(const tr_file_system *files, const char *run)
     return status;
 }
 
-/* Marks the newest of those found that is of this step. */
+/* Marks the newest of the found checkpoints of this step. */
 static tr_status mark_step(const tr_file_system *files, const char *run,
                            const struct tr_checkpoint_scan *scan, int64_t step, bool *there)
 {

@@ -9,8 +9,9 @@
 
 const struct tr_stored_metadata tr_content_note = {"format", "trireme"};
 
-/* The index of the first element that is NaN or infinite, or -1. Looks at bits, in blocks that the compiler
- * turns into vectors. */
+/* The index of the first element that is NaN or infinite, or -1. It tests bits, in blocks that the
+ * compiler vectorizes.
+ */
 static int64_t first_nonfinite(const float *values, int64_t count)
 {
     const uint32_t exponent = 0x7f800000;

@@ -1,4 +1,4 @@
-/* What is common to all ways of writing a checkpoint: into a directory, into a stream. */
+/* Shared by all ways of writing a checkpoint: into a directory or a stream. */
 #ifndef TR_CHECKPOINT_CONTENT_H
 #define TR_CHECKPOINT_CONTENT_H
 
@@ -8,19 +8,19 @@
 /* In the header of both files of tensors. */
 extern const struct tr_stored_metadata tr_content_note;
 
-/* TR_EINVAL for content that must not be saved. */
+/* TR_EINVAL for content that cannot be saved. */
 tr_status tr_content_check(const struct tr_checkpoint_content *content);
 
 /* Room for the checksums of `content`; freed in one piece with tr_free(*memory). TR_ENOMEM. */
 tr_status tr_content_make_sums(const struct tr_checkpoint_content *content, struct tr_manifest_sums *sums,
                                void **memory);
 
-/* What passes on the data of a group's tensors, but for those that must not be saved: TR_ENONFINITE. */
+/* Passes on the data of a group's tensors, and refuses numbers that must not be saved: TR_ENONFINITE. */
 struct tr_content_checker {
     const struct tr_stored_tensor *tensors;
     struct tr_stored_giver giver;
 };
-/* Begins one, borrowed by the giver that it returns. */
+/* Initializes one, which the returned giver borrows. */
 struct tr_stored_giver tr_content_giver(const struct tr_checkpoint_content *content, int group,
                                         struct tr_content_checker *checker);
 

@@ -1,11 +1,11 @@
-/* The tensors of a checkpoint into memory, once they are known to be those that are expected. */
+/* Reads the tensors of a checkpoint into memory, once they are known to be the expected ones. */
 #include "base/fail.h"
 #include "checkpoint/manifest.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* TR_EMISMATCH unless the group is made of `tensors`. */
+/* TR_EMISMATCH unless the group consists of `tensors`. */
 static tr_status compare(const tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
                          const struct tr_stored_tensor *tensors, int64_t count)
 {
@@ -24,7 +24,7 @@ static tr_status compare(const tr_checkpoint *checkpoint, enum tr_checkpoint_gro
                            tr_stored_describe(&entry->tensor, stored),
                            tr_stored_describe(&tensors[i], wanted), advice);
     }
-    /* All expected ones are there, so a surplus is found by number, and then by name. */
+    /* All expected tensors are there, so surplus ones show in the number, and are then found by name. */
     for (int64_t e = 0; tr_safetensors_count(file) != count && e < tr_safetensors_count(file); e++) {
         const struct tr_stored_tensor *tensor = &tr_safetensors_at(file, e)->tensor;
         int64_t i = 0;

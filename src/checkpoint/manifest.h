@@ -1,4 +1,4 @@
-/* manifest.json of a checkpoint: the facts, and the checksums that everything is held against.
+/* manifest.json of a checkpoint: the facts, and the checksums of everything.
  *
  *     {
  *       "format": "trireme checkpoint",
@@ -20,8 +20,8 @@
  *     }
  *
  * Checksums are CRC-32C, in 8 hexadecimal digits. The last one is that of all bytes before its own key
- * (before the quote), and what follows it is fixed, so that no bit of the file can change unseen. All
- * versions of the format keep the first two and the last member.
+ * (before the quote), and the text after it is fixed, so that any changed bit is noticed. All versions of
+ * the format keep the first two and the last member.
  */
 #ifndef TR_CHECKPOINT_MANIFEST_H
 #define TR_CHECKPOINT_MANIFEST_H
@@ -35,10 +35,10 @@
 /* "parameters.safetensors", "optimizer.safetensors". */
 extern const char *const tr_checkpoint_group_file[TR_CHECKPOINT_GROUPS];
 
-/* Whether a file may be kept under this name. */
+/* Whether a kept file may have this name. */
 bool tr_manifest_may_name(const char *name);
 
-/* Checksums of what was written, in the order of the content. Memory is the caller's. */
+/* Checksums of the written data, in the order of the content. The caller owns the memory. */
 struct tr_manifest_sums {
     struct tr_safetensors_summary summary[TR_CHECKPOINT_GROUPS];
     uint32_t *tensor_crc[TR_CHECKPOINT_GROUPS]; /* [count of the group] */
@@ -66,9 +66,9 @@ struct tr_manifest {
     int64_t file_count;
 };
 
-/* Checks and takes apart the text of the manifest `path`, which is borrowed for the call. Returned, free with
-   tr_manifest_free(). TR_ECORRUPT: the checksum is wrong. TR_EUNSUPPORTED: it is right, but the version is
-   unknown. TR_EFORMAT: right, but the content is not. TR_ENOMEM. */
+/* Checks and parses the text of the manifest `path`, which is borrowed for the call. Returned, free with
+   tr_manifest_free(). TR_ECORRUPT: the checksum is wrong. TR_EUNSUPPORTED: it is correct, but the version
+   is unknown. TR_EFORMAT: it is correct, but the content is invalid. TR_ENOMEM. */
 tr_status tr_manifest_read(const char *path, const char *text, size_t size, struct tr_manifest *out);
 /* Accepts an empty manifest; empties it. */
 void tr_manifest_free(struct tr_manifest *manifest);

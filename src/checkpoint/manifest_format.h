@@ -1,4 +1,4 @@
-/* What writing and reading a manifest agree on, beyond checkpoint/manifest.h. */
+/* Shared by writing and reading a manifest, beyond checkpoint/manifest.h. */
 #ifndef TR_CHECKPOINT_MANIFEST_FORMAT_H
 #define TR_CHECKPOINT_MANIFEST_FORMAT_H
 

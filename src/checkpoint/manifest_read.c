@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* TR_ECORRUPT unless the text carries its own checksum. */
+/* TR_ECORRUPT unless the text contains its correct checksum. */
 static tr_status check_sum(const char *path, const char *text, size_t size)
 {
     char tail[TAIL_SIZE + 1];

@@ -79,7 +79,7 @@ tr_status tr_manifest_write(const struct tr_checkpoint_content *content, const s
     write_crc(&json, "manifest_crc32c", 0);
     TR_TRY(tr_json_finish(&json, text));
 
-    /* The text ends as TAIL_FORMAT says; its checksum takes the place of the zeros. */
+    /* The text ends as in TAIL_FORMAT; its checksum replaces the zeros. */
     size_t covered = strlen(*text) - TAIL_SIZE;
     char tail[TAIL_SIZE + 1];
     snprintf(tail, sizeof tail, TAIL_FORMAT, tr_crc32c(0, *text, covered));

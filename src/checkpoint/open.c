@@ -1,5 +1,5 @@
-/* Loading: nothing is believed before its checksum was computed, and damage leads to the checkpoint before.
- */
+/* Loading: nothing is trusted until its checksum was computed; if a checkpoint is damaged, the previous
+   one is used. */
 #include "checkpoint/checkpoint.h"
 
 #include "base/alloc.h"
@@ -22,10 +22,10 @@ struct tr_checkpoint {
     struct tr_manifest manifest;
     tr_safetensors *group[TR_CHECKPOINT_GROUPS];
     struct tr_file_content *files; /* [manifest.file_count] */
-    /* Of one in memory; else NULL. */
+    /* Of a checkpoint in memory; else NULL. */
     const uint8_t *packed;
     size_t packed_size;
-    uint8_t *taken; /* the same, where it is ours */
+    uint8_t *taken; /* the same, where this owns it */
 };
 
 /* ---- files, of a directory or in memory ---- */
@@ -100,7 +100,7 @@ static tr_status read_manifest(tr_checkpoint *checkpoint)
     return status;
 }
 
-/* Who gets the data of a tensor while their checksum is formed. */
+/* Receives the data of a tensor, and computes their checksum. */
 struct passing {
     uint32_t sum;
     tr_safetensors_taker take;
@@ -114,8 +114,8 @@ static tr_status pass_on(void *user, const void *piece, size_t bytes)
     return passing->take(passing->user, piece, bytes);
 }
 
-/* The one way to the data of a tensor: into `to`, or to `take`, or only through where both are NULL. What is
-   wrong with bytes that the manifest does not know is told by `fault`. */
+/* The only way to the data of a tensor: into `to`, or to `take`, or only checked where both are NULL.
+   `fault` is the status for bytes that differ from the manifest. */
 static tr_status read_tensor(tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
                              const struct tr_safetensors_entry *entry, void *to, struct passing *take,
                              const char *fault)
@@ -153,7 +153,7 @@ tr_status tr_checkpoint_stream(tr_checkpoint *checkpoint, enum tr_checkpoint_gro
     return read_tensor(checkpoint, group, entry, NULL, &passing, changed);
 }
 
-/* Reads all data of a group through and holds them against the manifest. */
+/* Reads all data of a group and compares them with the manifest. */
 static tr_status verify_data(tr_checkpoint *checkpoint, enum tr_checkpoint_group group)
 {
     tr_safetensors *file = checkpoint->group[group];
@@ -166,7 +166,7 @@ static tr_status verify_data(tr_checkpoint *checkpoint, enum tr_checkpoint_group
 static tr_status open_file(tr_checkpoint *checkpoint, enum tr_checkpoint_group group, const char *path)
 {
     tr_status status = open_tensors(checkpoint, path, &checkpoint->group[group]);
-    /* Under a manifest that this program reads there is no type that it does not know. */
+    /* A manifest that this program reads has only types that it knows. */
     if (status == TR_EUNSUPPORTED) return TR_ECORRUPT;
     if (status != TR_OK) return status;
     const struct tr_safetensors_summary expected = checkpoint->manifest.summary[group];
@@ -257,13 +257,13 @@ tr_status tr_checkpoint_open_packed(void *data, size_t size, bool taken, tr_chec
     return open_content(checkpoint, TR_CHECKPOINT_MEMORY, out);
 }
 
-/* Whether an earlier checkpoint may take the place of one that failed in this way. */
+/* Whether an earlier checkpoint may replace one that failed in this way. */
 static bool is_damage(tr_status status)
 {
     return status == TR_ECORRUPT || status == TR_EFORMAT || status == TR_EIO || status == TR_ENOTFOUND;
 }
 
-/* Opens the newest good one of those found. */
+/* Opens the newest valid one of those found. */
 static tr_status open_newest(const char *run, const struct tr_checkpoint_scan *scan, tr_checkpoint **out)
 {
     struct tr_text skipped = TR_TEXT_INIT;

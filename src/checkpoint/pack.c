@@ -1,5 +1,6 @@
-/* A checkpoint as one stream of bytes: a tar archive of the files of its directory, which `tar xf` makes of
- * it again. */
+/* A checkpoint as one stream of bytes: a tar archive of the files of its directory, which `tar xf` can
+ * unpack.
+ */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/numbers/hash.h"

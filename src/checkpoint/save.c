@@ -1,11 +1,11 @@
-/* Saving: everything is written aside and made durable, then renamed, then made known as durable, and only
- * then is anything older removed.
+/* Saving: everything is written under another name and made durable, then renamed durably, and only then
+ * are older checkpoints removed.
  *
  *     make <run>/checkpoint-N.tmp; write and sync its files, the manifest last; sync the directory
  *     rename it to <run>/checkpoint-N; sync <run>
  *     rename what is no longer needed to *.tmp, and remove it
  *
- * From the second line on the new checkpoint is the newest, whatever happens.
+ * After the second line the new checkpoint is the newest, whatever happens.
  */
 #include "checkpoint/checkpoint.h"
 
@@ -52,7 +52,7 @@ static tr_status write_group(const tr_file_system *files, const char *directory,
     return status;
 }
 
-/* Fills `directory`, which is made first, and makes all of it durable. */
+/* Creates and fills `directory`, and makes all of it durable. */
 static tr_status write_content(const tr_file_system *files, const char *directory,
                                const struct tr_checkpoint_content *content, struct tr_manifest_sums *sums)
 {
@@ -82,7 +82,7 @@ static void warn(const char *what)
     tr_log_line(TR_LOG_WARNING, "%s: %s", what, tr_error_message());
 }
 
-/* Removes what killed saves and unfinished removals left. A failure here is no reason not to save. */
+/* Removes remains of crashed saves and unfinished removals. A failure here does not prevent saving. */
 static void remove_leftovers(const tr_file_system *files, const char *run,
                              const struct tr_checkpoint_scan *scan)
 {
@@ -102,7 +102,8 @@ static void remove_leftovers(const tr_file_system *files, const char *run,
     }
 }
 
-/* The name goes first, in one step, so that nobody takes half a directory for a damaged checkpoint. */
+/* The name is removed first, in one step, so that a partial directory is not taken for a damaged
+   checkpoint. */
 static tr_status remove_checkpoint(const tr_file_system *files, const char *run,
                                    struct tr_checkpoint_name name)
 {
@@ -122,7 +123,7 @@ static bool holds_name(const struct tr_checkpoint_scan *scan, const char *name)
     return false;
 }
 
-/* Takes a checkpoint out of the line of history without removing it. */
+/* Removes a checkpoint from the sequence without deleting it. */
 static tr_status set_aside(const tr_file_system *files, const char *run,
                            const struct tr_checkpoint_scan *scan, struct tr_checkpoint_name name)
 {
@@ -147,7 +148,7 @@ static bool is_same(struct tr_checkpoint_name a, struct tr_checkpoint_name b)
     return a.step == b.step && a.edition == b.edition;
 }
 
-/* What a run directory had before a save. */
+/* The run directory before a save. */
 struct before {
     struct tr_checkpoint_scan scan;
     struct tr_checkpoint_name best;
@@ -162,7 +163,7 @@ static tr_status look(const tr_file_system *files, const char *run, struct befor
     return status;
 }
 
-/* After `saved` is durable: leaves `keep` checkpoints, it included, and the marked one. */
+/* After `saved` is durable: keeps `keep` checkpoints, including it, and the marked one. */
 static void retire_others(const tr_file_system *files, const char *run, const struct before *before,
                           struct tr_checkpoint_name saved, int64_t keep)
 {
@@ -181,13 +182,14 @@ static void retire_others(const tr_file_system *files, const char *run, const st
         }
         if (status != TR_OK) warn("an old checkpoint could not be removed");
     }
-    /* A future that comes back after a power cut would be taken for the newest; what was removed may come
-     * back. */
+    /* If a later checkpoint came back after a power failure it would be taken for the newest, so this must
+     * be durable; removed old ones may come back.
+     */
     if (later < scan->count && tr_file_sync_directory(files, run) != TR_OK)
         warn("a later checkpoint may come back");
 }
 
-/* tr_checkpoint_save() but for the name of the checkpoint in the message. */
+/* tr_checkpoint_save(), without the name of the checkpoint in the message. */
 static tr_status save(const tr_file_system *files, const char *run, int64_t keep,
                       const struct tr_checkpoint_content *content, char **path)
 {
@@ -219,7 +221,7 @@ static tr_status save(const tr_file_system *files, const char *run, int64_t keep
         tr_file_discard(files, aside);
         goto out;
     }
-    /* If this fails the new checkpoint may or may not last, so nothing older goes. */
+    /* If this fails, the new checkpoint may or may not be durable, so no older one is removed. */
     TR_TRY_GOTO(tr_file_sync_directory(files, run), out);
     retire_others(files, run, &before, name, keep);
     if (path) {
@@ -243,7 +245,7 @@ tr_status tr_checkpoint_save(const tr_file_system *files, const char *run, int64
     return tr_fail_in(status, "checkpoint of step %" PRId64 " not saved", content->facts.step);
 }
 
-/* Fills a directory beside `path`, and gives it that name. */
+/* Fills a directory beside `path`, then renames it. */
 static tr_status write_at(const char *path, const struct tr_checkpoint_content *content)
 {
     struct tr_manifest_sums sums;

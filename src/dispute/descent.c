@@ -63,7 +63,7 @@ bool court_leaf_of(struct court *court, int side, int64_t number, int64_t leaf,
 
 /* ---- entries ---- */
 
-/* Opened by one party; the way up is added to the text of the case. */
+/* Opened by one party; the path to the root is added to the text of the case. */
 static bool hear_entry(struct court *court, int side, int64_t number, struct tr_sha256_sum *root,
                        struct tr_merkle_proof *proof)
 {

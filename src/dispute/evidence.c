@@ -92,7 +92,7 @@ tr_status tr_evidence_read(const struct tr_evidence *evidence, int64_t at, int64
     return TR_OK;
 }
 
-/* Memory of the device to evidence->room. */
+/* Copies memory of the device to evidence->room. */
 static tr_status see(struct tr_evidence *evidence, const struct tr_evidence_region *region)
 {
     const int64_t bytes = tr_evidence_bytes(region);
@@ -161,7 +161,7 @@ tr_status tr_evidence_memory(struct tr_evidence *evidence, enum tr_evidence_kind
                                                             .size = bytes % 4 == 0 ? 4 : 1});
 }
 
-/* A copy of arguments, and after them of what their cut points to. */
+/* A copy of arguments, followed by the arrays of their cut. */
 static void *copy_arguments(enum tr_operation_number number, const void *arguments, size_t size)
 {
     const struct tr_operation *operation = tr_operation_of(number);
@@ -274,7 +274,7 @@ tr_status tr_evidence_leaf_sums(struct tr_evidence *evidence, int64_t number,
     return TR_OK;
 }
 
-/* The byte of a region's contents at an address, -1 outside. */
+/* The offset of an address in a region's contents, -1 outside. */
 static int64_t byte_at(const struct tr_evidence_region *region, const char *address)
 {
     if (address < region->begin || region->width == 0) return -1;

@@ -1,10 +1,10 @@
-/* Evidence: all numbers of one step of a run, and what they come from. Entries are, in the order in which
- * they came: what the arenas of the state held before the step (INITIAL), what the host sent to the device
- * (UPLOAD), what operations wrote (OPERATION), and what the host read (DOWNLOAD). Each entry has regions of
- * memory, the contents of which lie in a file without a name.
+/* Evidence: all numbers of one step of a run, and their origins. Entries are, in order of time: the
+ * contents of the state's arenas before the step (INITIAL), data from the host (UPLOAD), outputs of
+ * operations (OPERATION), and data read by the host (DOWNLOAD). Each entry has regions of memory, whose
+ * contents are in a file without a name.
  *
- * A party commits itself to all of it by one digest: regions are cut into leaves of TR_EVIDENCE_LEAF bytes,
- * and the root of their tree (receipt/merkle.h) is the region's; an entry is SHA-256(00 || name || 00 ||
+ * A party commits to all of it by one digest: regions are cut into leaves of TR_EVIDENCE_LEAF bytes, and
+ * the root of their tree (receipt/merkle.h) is the region's; an entry is SHA-256(00 || name || 00 ||
  * roots); and the root of the entries' tree is the step's. Equal steps have equal roots on all devices, as
  * long as the device lacks fusions.
  *
@@ -32,7 +32,7 @@ struct tr_evidence_region {
     const char *begin; /* on the device: rows of `width` bytes, `step` apart, numbers of `size` bytes */
     int64_t rows, width, step;
     int size;
-    int64_t at; /* of its contents in the file, row after row */
+    int64_t at; /* offset of its contents in the file, row after row */
     struct tr_sha256_sum root;
 };
 
@@ -45,14 +45,14 @@ struct tr_evidence_entry {
     int regions;
 };
 
-/* Memory as it was before the step, of all allocations. */
+/* Memory before the step, of all allocations. */
 struct tr_evidence_range {
     const char *begin;
     int64_t bytes, at; /* in the file */
 };
 
 struct tr_evidence {
-    tr_device *device; /* whose memory is seen; borrowed */
+    tr_device *device; /* whose memory is recorded; borrowed */
     int file;
     int64_t end; /* bytes in the file */
     struct tr_evidence_entry *entry;
@@ -62,7 +62,7 @@ struct tr_evidence {
     struct tr_evidence_range *range;
     int64_t ranges;
     struct tr_sha256_sum *leaf; /* [entries], once tr_evidence_close() was called */
-    /* The leaves of the region that was asked for last. */
+    /* The leaves of the region that was requested last. */
     struct tr_sha256_sum *cached;
     int64_t cached_region; /* or -1 */
     tr_sha256 *hash;
@@ -80,11 +80,11 @@ tr_status tr_evidence_memory(struct tr_evidence *evidence, enum tr_evidence_kind
                              const void *begin, int64_t bytes);
 tr_status tr_evidence_operation(struct tr_evidence *evidence, enum tr_operation_number operation,
                                 const void *arguments, size_t size);
-/* Keeps what memory holds now, which is no entry. */
+/* Keeps the present memory, which is not an entry. */
 tr_status tr_evidence_keep(struct tr_evidence *evidence, const void *begin, int64_t bytes);
-/* Adds bytes to the file alone, at *at. */
+/* Adds bytes only to the file, at *at. */
 tr_status tr_evidence_store(struct tr_evidence *evidence, const void *bytes, int64_t count, int64_t *at);
-/* After the last entry. */
+/* Call after the last entry. */
 tr_status tr_evidence_close(struct tr_evidence *evidence);
 
 /* ---- asking ---- */
@@ -113,8 +113,8 @@ tr_status tr_evidence_leaf_sums(struct tr_evidence *evidence, int64_t region,
 tr_status tr_evidence_sum(const char *name, const struct tr_sha256_sum *roots, int count,
                           struct tr_sha256_sum *out);
 
-/* Who wrote the byte at an address last, before entry `before`: the region, and the byte within its contents.
-   -1: no entry did. */
+/* Which entry before `entry` last wrote the byte at an address: its region, and the offset within its
+   contents. -1: none did. */
 int64_t tr_evidence_writer(const struct tr_evidence *evidence, const void *address, int64_t before,
                            int64_t *byte);
 /* The bytes at an address before the step, as tr_evidence_keep() kept them. TR_ENOTFOUND. */

@@ -110,7 +110,8 @@ static bool hear_hello(struct court *court, int side)
     return court_took(court, side, &wire);
 }
 
-/* What decides all steps must be one thing; where it is not, the judge's own says whose it is. */
+/* Both must agree on everything that determines the steps; where they do not, the judge's own job shows
+   which of them is right. */
 static void compare_jobs(struct court *court, const struct tr_receipt *own)
 {
     const struct tr_receipt *a = &court->hello[A], *b = &court->hello[B];
@@ -207,7 +208,7 @@ static bool hear_boundaries(struct court *court, int64_t number, struct court_st
     return court_goes_on(court);
 }
 
-/* The first state follows from the model file alone. */
+/* The first state follows only from the model file. */
 static void settle_beginning(struct court *court, const struct court_step said[SIDES])
 {
     struct tr_sha256_sum own;
@@ -229,7 +230,7 @@ static void settle_beginning(struct court *court, const struct court_step said[S
                        : "neither");
 }
 
-/* The first segment in which they part, by number. */
+/* The number of the first segment in which they differ. */
 static bool find_segment(struct court *court, int64_t *segment)
 {
     const int64_t count =
@@ -260,7 +261,7 @@ static bool find_segment(struct court *court, int64_t *segment)
     return true;
 }
 
-/* Each makes the segment again, and comes to what its receipt says; or it has lost. */
+/* Each repeats the segment, and must arrive at its own receipt, or it loses. */
 static bool hear_replays(struct court *court, int64_t segment)
 {
     bool repeats[SIDES], as_other[SIDES];
@@ -303,7 +304,7 @@ static bool hear_step(struct court *court, int side, int64_t number, struct cour
     return court_took(court, side, &wire);
 }
 
-/* The first step in which they part is that behind court->before. */
+/* The first step in which they differ is after court->before. */
 static bool find_step(struct court *court)
 {
     int64_t low = court->before[A].step, high = court->after[A].step;
@@ -326,7 +327,7 @@ static bool find_step(struct court *court)
     return court_goes_on(court);
 }
 
-/* The step's number, loss and batch lead from one link of the chain to the next. */
+/* The step's number, loss and batch must lead from one link of the chain to the next. */
 static bool check_links(struct court *court)
 {
     for (int side = 0; side < SIDES && court_goes_on(court); side++) {
@@ -346,7 +347,7 @@ static bool check_links(struct court *court)
     return court_goes_on(court);
 }
 
-/* The first example of the batch that a party takes from elsewhere; -1 where it says none. */
+/* The first example of the batch in which a party differs; -1 where there is none. */
 static int64_t find_example(struct court *court, int side, int64_t *has, int64_t *should)
 {
     struct tr_wire wire;

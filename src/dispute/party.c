@@ -14,14 +14,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Steps of a replay. */
+/* Most steps of a replay. */
 #define STEPS_MOST 1000000
 
-/* What a replay came to after a step. */
+/* The result of a replay after a step. */
 struct made {
     struct tr_receipt_boundary boundary;
     struct tr_chain_link link;
-    bool single; /* one link led there */
+    bool single; /* a single link led there */
 };
 
 struct tr_party {
@@ -103,7 +103,7 @@ tr_status tr_party_trainer(const struct tr_party_settings *given, const char *te
     settings.threads = given->threads;
     settings.resume = resume;
     if (!resume) settings.from = given->from;
-    settings.resume_changed = true; /* what the receipts are of has been compared */
+    settings.resume_changed = true; /* the facts of the receipts have been compared */
     settings.journal = "";
     settings.no_memory_check = given->no_memory_check;
     settings.data_cache = given->data_cache;
@@ -142,8 +142,8 @@ static tr_status meet(void *user, const struct tr_receipt_boundary *boundary)
     return boundary->step >= party->until ? done() : TR_OK;
 }
 
-/* Goes on from the last state at hand up to boundary `first`, until `until` steps are done; boundaries are
-   taken after each step from `from` on. */
+/* Continues from the last available state up to boundary `first`, until `until` steps are done; takes
+   boundaries after each step from `from` on. */
 static tr_status run_again(tr_party *party, int64_t first, int64_t from, int64_t until, tr_device **witness)
 {
     const struct claim *claim = &party->claim;
@@ -190,7 +190,7 @@ static tr_status replay(tr_party *party, int64_t boundary)
     return status;
 }
 
-/* Evidence of the step that makes it `step` steps. */
+/* Evidence of the step after which `step` steps are done. */
 static tr_status record(tr_party *party, int64_t step)
 {
     const struct tr_receipt *receipt = &party->claim.receipt;
@@ -248,7 +248,7 @@ static tr_status answer_step(const tr_party *party, int64_t step, struct tr_text
     return TR_OK;
 }
 
-/* The examples of a batch by the model file. */
+/* The examples of a batch, according to the model file. */
 static tr_status answer_batch(tr_party *party, int64_t step, struct tr_text *text)
 {
     const struct claim *claim = &party->claim;

@@ -1,5 +1,5 @@
-/* A party of a dispute: a receipt with its checkpoints, which it runs again, and answers to what it is asked
- * about that (dispute/wire.h). Its state never leaves it but for the leaves that are asked for.
+/* A party of a dispute: has a receipt with its checkpoints, repeats the run, and answers questions about
+ * it (dispute/wire.h). Of its state it gives away only requested leaves.
  *
  * Used by one thread.
  */
@@ -9,7 +9,7 @@
 #include "device/device.h"
 #include "trireme/train.h"
 
-/* Zeros are defaults, but for `path`. Strings are borrowed for the life of the party. */
+/* Zeros are defaults, except for `path`. Strings are borrowed for the life of the party. */
 struct tr_party_settings {
     const char *path;       /* a receipt, or the directory of a run */
     const char *model;      /* a model file in place of the receipt's, or NULL */
@@ -21,8 +21,8 @@ struct tr_party_settings {
     const char *data_cache;
     int64_t data_cache_bytes;
     tr_stop *stop;
-    /* For tests and demonstrations; NULL: none. The device that computes, in place of `device`; and what
-       is done to a trainer before its first step. */
+    /* For tests and demonstrations; NULL: none. The device that computes, replacing `device`; and a
+       function that changes a trainer before its first step. */
     tr_status (*open_device)(void *user, tr_device **out);
     tr_status (*prepare)(void *user, tr_trainer *trainer);
     void *user;
@@ -35,12 +35,12 @@ tr_status tr_party_create(const struct tr_party_settings *settings, tr_party **o
 /* Accepts NULL, nulls the handle. */
 void tr_party_destroy(tr_party **party);
 
-/* Answers a line; what it cannot answer, with a line that begins with "sorry". *answer is returned, free with
-   tr_free(). TR_ENOMEM, TR_EINTERRUPTED. */
+/* Answers a line; questions that it cannot answer, with a line that begins with "sorry". *answer is
+   returned, free with tr_free(). TR_ENOMEM, TR_EINTERRUPTED. */
 tr_status tr_party_answer(tr_party *party, const char *question, char **answer);
 
-/* A trainer as a party and a judge make it, on a witness; `resume` may be NULL, and `text`, with `name`, is a
-   model file. *witness is the trainer's. */
+/* A trainer of a party or judge, on a witness; `resume` may be NULL, and `text`, with `name`, is a model
+   file. *witness is owned by the trainer. */
 tr_status tr_party_trainer(const struct tr_party_settings *settings, const char *text, const char *name,
                            const char *resume, tr_trainer **out, tr_device **witness);
 

@@ -1,11 +1,11 @@
-/* A program without branches that computes one number out of opened inputs: the form in which a unit goes to
- * the referee (referee.c), which takes it line by line.
+/* A program without branches that computes one number from opened inputs: the form in which the referee
+ * (referee.c) gets a unit, line by line.
  *
- * Values are words of 32 bits: floats by their bits, whole numbers, single bytes. Each instruction has the
- * value that it came to when it was added, so the result is known once the program is built. After a failure
- * instructions are left out, and the status stays.
+ * Values are words of 32 bits: floats by their bits, whole numbers, single bytes. Each instruction is
+ * evaluated when it is added, so the result is known once the program is built. After a failure no
+ * instructions are added, and the status stays.
  *
- * Invariant: an instruction names only values before it.
+ * Invariant: an instruction refers only to earlier values.
  */
 #ifndef TR_DISPUTE_PROGRAM_H
 #define TR_DISPUTE_PROGRAM_H
@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Instructions, with the number of values that they take. Floats as IEEE 754 has them, to nearest even; of
-   EQUAL and LESS the third value where it holds, else the fourth. SHR is arithmetic. */
+/* Instructions, with their numbers of operands. Floats as in IEEE 754, to nearest even; EQUAL and LESS
+   give the third operand if true, else the fourth. SHR is arithmetic. */
 #define TR_PROGRAM_OPS(X)                                                                                    \
     X(CONST, 0)                                                                                              \
     X(LOAD, 0)                                                                                               \
@@ -45,13 +45,13 @@
 enum tr_program_op { TR_PROGRAM_OPS(TR_PROGRAM_OP) TR_PROGRAM_OP_COUNT };
 #undef TR_PROGRAM_OP
 
-/* Instructions that a program may have: what one output of a large operation takes. */
+/* Most instructions of a program: enough for an output of a large operation. */
 #define TR_PROGRAM_MOST ((int64_t)1 << 24)
 
 struct tr_program_step {
     uint8_t op;
-    uint32_t of[4]; /* values; CONST: the word; LOAD, BYTE: the opened leaf, and the byte within it */
-    uint32_t value; /* that it came to */
+    uint32_t of[4]; /* operands; CONST: the word; LOAD, BYTE: the opened leaf, and the offset within it */
+    uint32_t value; /* its result */
 };
 
 /* Begins as zeros. */
@@ -68,13 +68,12 @@ uint32_t tr_program_constant(struct tr_unit_program *program, uint32_t word);
 uint32_t tr_program_load(struct tr_unit_program *program, bool byte, uint32_t leaf, uint32_t at,
                          uint32_t value);
 uint32_t tr_program_add(struct tr_unit_program *program, enum tr_program_op op, const uint32_t of[4]);
-/* The value of the last instruction; 0 of none. */
+/* The value of the last instruction; 0 if there is none. */
 uint32_t tr_program_result(const struct tr_unit_program *program);
-/* A line for each instruction: its name and what it takes, in decimals; the word of CONST in hexadecimals. */
+/* A line for each instruction: its name and operands, in decimal; the word of CONST in hexadecimal. */
 void tr_program_write(const struct tr_unit_program *program, struct tr_text *text);
 
-/* Whether two words say the same: as floats (`bytes` 4), where which NaN a NaN is is not defined; otherwise
-   by their bits. */
+/* Whether two words are equal: as floats (`bytes` 4), where all NaNs are equal; otherwise by their bits. */
 bool tr_program_same(uint32_t a, uint32_t b, bool floats);
 
 #endif

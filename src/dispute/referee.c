@@ -1,27 +1,28 @@
-/* The referee: who is right about one number. A program by itself, of one file, that needs a C99 compiler and
- * nothing else, so that it can be read in a sitting and carried anywhere:
+/* The referee: decides which party is right about one number. A self-contained program of one file that
+ * needs
+ * only a C99 compiler, so that people can read it at once and run it anywhere:
  *
  *     cc -std=c99 -O2 -ffp-contract=off -o referee referee.c -lm && ./referee CASE
  *
- * A case is what `trireme dispute` writes (docs/how-to/receipts.md): the roots to which both parties have
- * committed themselves, opened leaves with the ways up to these roots, each party's number, and a program
- * that computes the number out of the leaves. The referee follows every way, runs the program, and compares.
- * Lines:
+ * `trireme dispute` writes the case (docs/how-to/receipts.md): the roots to which both parties have
+ * committed, opened leaves with their paths to these roots, each party's number, and a program that computes
+ * the number from the leaves. The referee follows every path, runs the program, and compares. Lines:
  *
- *     root NAME DIGEST                        A, B: of the step's numbers; S: of the state before it; P, Q:
- *                                             the state after it, as A and B have it
- *     record ID OF K N NAME COUNT DIGEST...   operation K of N of A, B or AB (both): COUNT roots of outputs,
- *                                             then the way up to root A, to root B or to each
- *     leaf HEX                                an opened leaf; they are counted from 0
- *     given                                   the leaf before is no party's: data, or the model file
+ *     root NAME DIGEST                        A, B: of the step's numbers; S: of the state before it;
+ *                                             P, Q: of the state after it, according to A and B
+ *     record ID OF K N NAME COUNT DIGEST...   operation K of N of A, B or AB (both): COUNT roots of
+ *                                             outputs, then the path to root A, to root B or to each
+ *     leaf HEX                                an opened leaf; leaves are numbered from 0
+ *     given                                   the last leaf is of neither party: data, or the model file
  *     by ID REGION K N DIGEST...              it is leaf K of N of output REGION of a record
  *     state NAME K N DIGEST...                it is leaf K of N of a state
- *     both LEAF LEAF BYTE SIZE                a leaf more: bytes that are the same in one of A's and one of
- * B's claim PARTY LEAF BYTE SIZE              A's, B's number: SIZE bytes of a leaf float | bits how numbers
- * are compared; of floats one NaN is like another CONST HEX, LOAD LEAF BYTE, ...          the program: an
- * instruction a line, by the numbers of those before
+ *     both LEAF LEAF BYTE SIZE                another leaf: bytes that are equal in a leaf of A and one of B
+ *     claim PARTY LEAF BYTE SIZE              A's or B's number: SIZE bytes of a leaf
+ *     float | bits                            how numbers are compared; as floats, all NaNs are equal
+ *     CONST HEX, LOAD LEAF BYTE, ...          the program: an instruction on each line; operands are the
+ *                                             numbers of earlier instructions
  *
- * Exit: 0 A is right, 1 B is, 2 both are, 3 neither is, 4 the case proves nothing, and the reason.
+ * Exit: 0 A is right, 1 B is, 2 both are, 3 neither is, 4 the case proves nothing, with the reason.
  */
 #include <math.h>
 #include <stdint.h>

@@ -1,5 +1,6 @@
-/* A number in which two parties differ: its unit, with the inputs that it opens, and the case for the
- * referee. */
+/* Settles a number in which two parties differ: its unit, with the inputs that it opens, and the case for
+ * the referee.
+ */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "dispute/court.h"
@@ -11,14 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GIVEN (-1) /* in place of a region: what the judge has of the model file and the data */
-#define STATE (-2) /* likewise: a leaf of the state before */
+#define GIVEN (-1) /* in place of a region: given by the model file and the data */
+#define STATE (-2) /* likewise: a leaf of the state before the step */
 
-/* The number that is disputed. */
+/* The disputed number. */
 struct dispute {
     struct court *court;
     int64_t entry, region, byte;
-    /* An output of the same operation by which it is defined, and in which they differ, too. */
+    /* Another output of the same operation on which it depends, and in which they differ, too. */
     bool moved;
     int64_t moved_region, moved_byte;
 };
@@ -87,7 +88,7 @@ static int64_t entry_of_region(const struct tr_evidence *own, int64_t region)
     return low;
 }
 
-/* What the judge has by itself. */
+/* A leaf that the judge has itself. */
 static struct court_leaf *given_leaf(struct court *court, const void *bytes, int64_t size, int64_t place)
 {
     struct court_leaf *leaf = add_leaf(court, GIVEN, place, size);
@@ -100,7 +101,7 @@ static struct court_leaf *given_leaf(struct court *court, const void *bytes, int
 
 /* ---- opening inputs ---- */
 
-/* A leaf that was there before the disputed entry: both are committed to the same. */
+/* A leaf from before the disputed entry: both are committed to the same one. */
 static struct court_leaf *open_before(struct court *court, int64_t region, int64_t number)
 {
     struct court_leaf *leaf = find_leaf(court, region, number);
@@ -125,13 +126,13 @@ static struct court_leaf *open_before(struct court *court, int64_t region, int64
     return leaf;
 }
 
-/* Bytes of a leaf of the disputed entry itself: both open theirs; where these bytes are equal they become a
-   leaf by themselves. NULL with dispute->moved where they differ. */
+/* Bytes of a leaf of the disputed entry itself: both open theirs; where these bytes are equal they become
+   a separate leaf. NULL with dispute->moved where they differ. */
 static struct court_leaf *open_own(struct dispute *dispute, int64_t region, int64_t byte, int bytes)
 {
     struct court *court = dispute->court;
     const int64_t number = byte / TR_EVIDENCE_LEAF, in_leaf = byte % TR_EVIDENCE_LEAF;
-    const int64_t key = -8 - byte; /* apart from whole leaves */
+    const int64_t key = -8 - byte; /* distinct from keys of whole leaves */
     struct court_leaf *leaf = find_leaf(court, region, key);
     unsigned char has[SIDES][TR_EVIDENCE_LEAF];
     int id[SIDES];
@@ -166,7 +167,7 @@ static tr_status outcome_of(const struct court *court)
     return court->status != TR_OK ? court->status : tr_fail(TR_EINTERRUPTED, "the dispute has ended");
 }
 
-/* A source of inputs of units. */
+/* A source of units' inputs. */
 static tr_status open_input(void *user, const void *address, int bytes, bool own, uint64_t *value,
                             uint32_t *id, uint32_t *place)
 {
@@ -203,7 +204,7 @@ static tr_status open_input(void *user, const void *address, int bytes, bool own
 
 /* ---- units ---- */
 
-/* What an address held when the entry came. */
+/* The contents of an address at the time of the entry. */
 static tr_status copy_unit(struct dispute *dispute, const char *address, int size,
                            struct tr_unit_program *program)
 {
@@ -214,7 +215,7 @@ static tr_status copy_unit(struct dispute *dispute, const char *address, int siz
     return program->status;
 }
 
-/* What the host sends follows from the model file and the data. */
+/* Data from the host follow from the model file and the data. */
 static tr_status upload_unit(struct dispute *dispute, struct tr_unit_program *program)
 {
     struct court *court = dispute->court;
@@ -236,7 +237,7 @@ static tr_status upload_unit(struct dispute *dispute, struct tr_unit_program *pr
     return program->status;
 }
 
-/* A number of an arena before the step is that of the state. */
+/* A number of an arena before the step is part of the state. */
 static tr_status state_unit(struct dispute *dispute, const char *address, struct tr_unit_program *program)
 {
     struct court *court = dispute->court;
@@ -316,7 +317,7 @@ static void add_root(struct tr_text *text, const char *name, const struct tr_sha
 struct claimed {
     uint32_t value[SIDES];
     int leaf[SIDES];
-    int64_t at; /* byte in the leaf */
+    int64_t at; /* offset in the leaf */
 };
 
 static void write_case(struct court *court, const struct claimed *claimed, int size, bool floats,
@@ -424,7 +425,7 @@ void court_settle_number(struct court *court, int64_t entry, int64_t region, int
 
 /* ---- the state after the step ---- */
 
-/* Where the step's numbers are equal and the losses that they led to are not. */
+/* For a step with equal numbers but different losses. */
 static void settle_rest(struct court *court)
 {
     court_conclude(court, TR_DISPUTE_OPEN,

@@ -82,7 +82,7 @@ tr_status dispute_step_make(struct dispute_step *step, tr_trainer *trainer, tr_d
     tr_witness_watch(witness, &step->evidence);
     tr_status status = tr_trainer_step(trainer, NULL);
     tr_witness_watch(witness, NULL);
-    if (status == TR_ENONFINITE) status = TR_OK; /* the numbers up to there are what the dispute is about */
+    if (status == TR_ENONFINITE) status = TR_OK; /* the dispute is about the numbers up to there */
     if (status == TR_OK) status = take_state(step, trainer, &step->after);
     if (status == TR_OK) status = tr_evidence_close(&step->evidence);
     if (status == TR_OK) status = tr_merkle_root(step->evidence.leaf, step->evidence.entries, &step->root);
@@ -102,7 +102,7 @@ void dispute_step_tell(const struct dispute_step *step, struct tr_text *text)
     tr_wire_add_digest(text, &step->after.root);
 }
 
-/* A tree that a question names. */
+/* The tree named in a question. */
 struct tree {
     const struct tr_sha256_sum *sum; /* [count] */
     int64_t count;

@@ -1,5 +1,5 @@
-/* A step made under a witness: its evidence, and the states before and after it as trees of canonical leaves
- * (receipt/canonical.h). What parties answer from, and what a judge knows of a step.
+/* A step made under a witness: its evidence, and the states before and after it as trees of canonical
+ * leaves (receipt/canonical.h). Parties answer from it, and it is all that a judge knows of a step.
  */
 #ifndef TR_DISPUTE_STEP_H
 #define TR_DISPUTE_STEP_H
@@ -11,9 +11,9 @@
 
 /* A leaf of a state. */
 struct dispute_leaf {
-    char name[256];      /* of its tensor, "" of the head */
-    const float *device; /* NULL of the head */
-    int64_t size, at;    /* bytes, and where in the evidence's file */
+    char name[256];      /* of its tensor, "" for the head */
+    const float *device; /* NULL for the head */
+    int64_t size, at;    /* size, and offset in the evidence's file */
 };
 
 struct dispute_state {
@@ -33,8 +33,8 @@ struct dispute_step {
 void dispute_step_begin(struct dispute_step *step);
 void dispute_step_release(struct dispute_step *step);
 
-/* Makes the next step of a trainer whose device is `witness`. `keeps`: what all memory held before it is
-   kept, too. */
+/* Makes the next step of a trainer whose device is `witness`. `keeps`: also keeps the whole memory before
+   it. */
 tr_status dispute_step_make(struct dispute_step *step, tr_trainer *trainer, tr_device *witness, bool keeps);
 
 /* The answer to `record`, and those to `node`, `entry` and `leaf`. */

@@ -34,7 +34,7 @@ void tr_wire_word(struct tr_wire *wire, char *out, size_t size)
     skip(wire, length);
 }
 
-/* Decimal digits without a zero in front, at most `most`. */
+/* Decimal digits without leading zeros, at most `most`. */
 static uint64_t decimal(struct tr_wire *wire, uint64_t most)
 {
     char word[24];
@@ -92,7 +92,7 @@ void tr_wire_digest(struct tr_wire *wire, struct tr_sha256_sum *out)
     wire->bad |= tr_wire_bytes(wire, out->byte, sizeof out->byte) != sizeof out->byte;
 }
 
-/* The digests on the way up from a leaf. */
+/* The digests on the path from a leaf to the root. */
 static int length_of(int64_t leaf, int64_t leaves)
 {
     int depth = 0;

@@ -1,21 +1,24 @@
-/* The lines of a dispute: a question, and the answer, of words with a blank between them. Answers come from a
- * party that may be hostile, and questions from anybody: a line has at most TR_WIRE_MOST bytes, and a word is
- * taken for what it is to be or refused.
+/* The lines of a dispute: questions and answers, of words with a blank between them. Answers come from a
+ * party that may be hostile, and questions from anybody: a line has at most TR_WIRE_MOST bytes, and a word
+ * that is not of the expected form is refused.
  *
  *     question                answer
  *     hello 1                 hello 1 NUMERICS SETTINGS DATA SEED STEPS BOUNDARIES
- *     model                   model HEX                               the model file of the receipt
- *     boundary I              boundary STEP ROOT CHAIN                number I of the receipt
- *     replay I                replay ROOT CHAIN                       at boundary I + 1, run again from I
- *     step N                  step ROOT CHAIN STEPS SKIPPED LOSS BATCH     after N steps, of the last replay
- *     batch N                 batch INDEX...                          the examples of the step that made it N
- *     record N                record ENTRIES ROOT LEAVES ROOT LEAVES ROOT  evidence of that step, and the
- * states before and after it node TREE FIRST COUNT   node DIGEST DIGEST                      both halves of
- * these leaves entry K                 entry NAME COUNT ROOT... DIGEST...      with the way up leaf TREE I
- * leaf HEX DIGEST...                      likewise
+ *     model                   model HEX                           the model file of the receipt
+ *     boundary I              boundary STEP ROOT CHAIN            number I of the receipt
+ *     replay I                replay ROOT CHAIN                   at boundary I + 1, repeated from I
+ *     step N                  step ROOT CHAIN STEPS SKIPPED LOSS BATCH
+ *                                                                 after N steps of the last replay
+ *     batch N                 batch INDEX...                      the examples of step N
+ *     record N                record ENTRIES ROOT LEAVES ROOT LEAVES ROOT
+ *                                                                 evidence of that step, and the states
+ *                                                                 before and after it
+ *     node TREE FIRST COUNT   node DIGEST DIGEST                  both halves of these leaves
+ *     entry K                 entry NAME COUNT ROOT... DIGEST...  with the path to the root
+ *     leaf TREE I             leaf HEX DIGEST...                  likewise
  *
- * TREE is `entries`, `before`, `after`, or the number of a region. Digests are in hexadecimals, numbers in
- * decimals, the loss by its bits in hexadecimals. A party that cannot answer says `sorry` and why.
+ * TREE is `entries`, `before`, `after`, or the number of a region. Digests are in hexadecimal, numbers in
+ * decimal, the loss by its bits in hexadecimal. A party that cannot answer sends `sorry` and the reason.
  */
 #ifndef TR_DISPUTE_WIRE_H
 #define TR_DISPUTE_WIRE_H
@@ -26,10 +29,10 @@
 #define TR_WIRE_VERSION 1
 #define TR_WIRE_MOST    ((size_t)1 << 20)
 
-/* A line that is read word by word. */
+/* A line, read word by word. */
 struct tr_wire {
     const char *at;
-    bool bad; /* a word was not what it was to be */
+    bool bad; /* a word was not the expected one */
 };
 
 /* The line begins with `word`. */
@@ -43,11 +46,11 @@ uint32_t tr_wire_bits(struct tr_wire *wire); /* eight hexadecimal digits */
 void tr_wire_digest(struct tr_wire *wire, struct tr_sha256_sum *out);
 /* Bytes in hexadecimals, at most `most`; returns their number. */
 size_t tr_wire_bytes(struct tr_wire *wire, void *out, size_t most);
-/* The way up from leaf `leaf` of `leaves`, whose digest is *sum: *sum becomes the root that it leads to, and
-   `proof`, unless it is NULL, the way. */
+/* The path from leaf `leaf` of `leaves`, whose digest is *sum: *sum becomes the root it leads to, and
+   `proof`, unless NULL, the path. */
 void tr_wire_way(struct tr_wire *wire, int64_t leaf, int64_t leaves, struct tr_sha256_sum *sum,
                  struct tr_merkle_proof *proof);
-/* Whether all words were good, and there are no more. */
+/* Whether all words were valid, and there are no more. */
 bool tr_wire_ends(struct tr_wire *wire);
 
 void tr_wire_add_digest(struct tr_text *text, const struct tr_sha256_sum *sum);

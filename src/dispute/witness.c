@@ -17,7 +17,7 @@ struct witness {
     tr_device base;
     tr_device *inner;
     struct tr_evidence *evidence; /* or NULL */
-    struct range *range;          /* [ranges] in the order in which they were allocated */
+    struct range *range;          /* [ranges] in order of allocation */
     int64_t ranges;
 };
 
@@ -83,7 +83,7 @@ static tr_status witness_to_host(tr_device *device, void *to, const void *from, 
     TR_TRY(tr_device_to_host(witness->inner, to, from, bytes));
     TR_TRY(tr_device_wait(witness->inner));
     if (!witness->evidence) return TR_OK;
-    /* What nothing wrote is nothing to commit to. */
+    /* Memory that was never written needs no commitment. */
     int64_t byte;
     const int64_t end = witness->evidence->entries;
     if (tr_evidence_writer(witness->evidence, from, end, &byte) < 0 ||

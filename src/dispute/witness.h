@@ -1,6 +1,6 @@
-/* The witness: a device that lets another one compute, and keeps evidence of what it does while it is told
- * to. It lacks fusions, so that every number between operations is there; and its memory is none that the
- * host could touch, so that all that enters or leaves it is seen.
+/* The witness: a device that lets another one compute, and keeps evidence of the work when requested. It
+ * lacks fusions, so that all numbers between operations exist; and the host cannot access its memory
+ * directly, so that all transfers are seen.
  */
 #ifndef TR_DISPUTE_WITNESS_H
 #define TR_DISPUTE_WITNESS_H
@@ -12,7 +12,7 @@
 tr_status tr_witness_create(tr_device *inner, tr_device **out);
 /* The device that computes. */
 tr_device *tr_witness_inner(tr_device *device);
-/* From now on what is done becomes part of the evidence; NULL: no more. Borrowed. */
+/* Records later work in the evidence; NULL: stops. Borrowed. */
 void tr_witness_watch(tr_device *device, struct tr_evidence *evidence);
 /* Keeps the contents of all its memory in `evidence`. */
 tr_status tr_witness_keep(tr_device *device, struct tr_evidence *evidence);

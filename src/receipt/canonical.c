@@ -20,7 +20,7 @@ static int by_metric(const void *a, const void *b)
                   ((const struct tr_checkpoint_metric *)b)->name);
 }
 
-/* Values that are not finite are kept as not a number by checkpoints, and count as that here. */
+/* Checkpoints keep values that are not finite as "not a number", and so do canonical bytes. */
 static uint64_t bits_of(double value)
 {
     uint64_t bits = 0x7ff8000000000000;
@@ -85,7 +85,7 @@ static int64_t leaves_of(uint64_t bytes)
     return (int64_t)((bytes + TR_LEAF_BYTES - 1) / TR_LEAF_BYTES);
 }
 
-/* By group and name, as their full names are ordered. */
+/* By group and name, in the order of their full names. */
 static int by_name(const void *a_, const void *b_)
 {
     const struct tr_canonical_tensor *a = a_, *b = b_;

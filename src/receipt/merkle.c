@@ -25,7 +25,7 @@ static tr_status join(tr_sha256 *hash, const struct tr_sha256_sum *left, const s
     return tr_sha256_take(hash, into);
 }
 
-/* Leaves of the left part. */
+/* Number of leaves in the left part. */
 static int64_t split(int64_t count)
 {
     int64_t left = 1;

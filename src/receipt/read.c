@@ -40,7 +40,7 @@ static tr_status read_sum(const char *path, const struct tr_json_value *object, 
     return tr_sha256_parse(text, out) ? TR_OK : refuse(path, key, text);
 }
 
-/* A digest or nothing, as text. */
+/* A digest, or an empty text. */
 static tr_status read_digest(const char *path, const struct tr_json_value *object, const char *key,
                              char out[TR_SHA256_TEXT])
 {
@@ -52,7 +52,7 @@ static tr_status read_digest(const char *path, const struct tr_json_value *objec
     return TR_OK;
 }
 
-/* Decimal digits without a zero in front, at most `most`. */
+/* Decimal digits without leading zeros, at most `most`. */
 static bool read_number(const char *text, uint64_t most, uint64_t *out)
 {
     uint64_t value = 0;

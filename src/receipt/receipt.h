@@ -1,11 +1,11 @@
-/* A receipt: what a run says of itself, for others to run it again and compare. A small JSON file:
+/* A receipt: a run's claims, for others to repeat it and compare. A small JSON file:
  *
  *     {
  *       "format": "trireme receipt",
  *       "format_version": 1,
  *       "program": "trireme 0.1.0",
  *       "numerics": 2,                 tr_numerics_version() of the run
- *       "settings": "<digest>",        of all that decides the state, see trainer_receipt_settings()
+ *       "settings": "<digest>",        of all that determines the state, see trainer_receipt_settings()
  *       "data": "<digest>",            of the training data, in the order in which they are stored
  *       "seed": "1",                   a text, since JSON readers differ on large numbers
  *       "steps": 1000,                 that the whole training has
@@ -18,9 +18,9 @@
  *       }
  *     }
  *
- * Invariants of one that was read: it has these members and no others, boundaries ascend and do not go beyond
- * the steps, and the chain of the first one follows from settings, data and root. Equal contents are equal
- * bytes.
+ * Invariants of a receipt that was read: it has exactly these members, boundaries ascend and do not exceed
+ * the steps, and the chain of the first one follows from settings, data and root. Equal contents give
+ * equal bytes.
  */
 #ifndef TR_RECEIPT_RECEIPT_H
 #define TR_RECEIPT_RECEIPT_H
@@ -53,8 +53,8 @@ struct tr_receipt {
 };
 
 void tr_receipt_release(struct tr_receipt *receipt);
-/* Adds a boundary in place of those of the same step and of later ones, and forgets the parameters.
-   TR_ENOMEM; TR_EUNSUPPORTED where there are too many. */
+/* Adds a boundary, removes those of the same and of later steps, and clears the parameters. TR_ENOMEM;
+   TR_EUNSUPPORTED where there are too many. */
 tr_status tr_receipt_add(struct tr_receipt *receipt, const struct tr_receipt_boundary *boundary);
 /* The boundary after `step` steps, or NULL. */
 const struct tr_receipt_boundary *tr_receipt_find(const struct tr_receipt *receipt, int64_t step);

@@ -1,5 +1,5 @@
-/* Where two runs part: their digests (train/observe/digests.h) are compared step by step, in the order in
- * which a step computes: outputs by microbatch and layer, the gradient, the parameters.
+/* Where two runs differ first: their digests (train/observe/digests.h) are compared step by step, in the
+ * order in which a step computes: outputs by microbatch and layer, the gradient, the parameters.
  */
 #include "trireme/report.h"
 
@@ -17,7 +17,7 @@
 
 #define FILE_MOST (1 << 30)
 
-/* The digests of a run by step; of a step that was done again, the last ones. */
+/* The digests of a run by step; for a repeated step, the last ones. */
 struct digests {
     struct recorded {
         int64_t step;
@@ -29,12 +29,12 @@ struct digests {
 
 /* ---- reading ---- */
 
-/* There is room for a step of each line. */
+/* There is room for a step for each line. */
 static void take_line(struct digests *digests, const struct tr_json_value *line)
 {
     const struct tr_json_value *step = tr_json_find(line, "step");
     if (!step || step->kind != TR_JSON_INTEGER) return;
-    /* The beginning of a resumed run has only parameters; what is known of that step already says more. */
+    /* The beginning of a resumed run has only parameters; the earlier record of that step has more. */
     bool begins = !tr_json_find(line, "outputs");
     const struct recorded *end = digests->step + digests->steps;
     while (end > digests->step && end[-1].step > step->integer) end--;
@@ -73,8 +73,7 @@ static bool same(const struct tr_json_value *a, const struct tr_json_value *b)
     return a && b && a->kind == TR_JSON_TEXT && b->kind == TR_JSON_TEXT && strcmp(a->text, b->text) == 0;
 }
 
-/* The first member of an object that is other in the other one, or is missing there; NULL if there is none.
- */
+/* The first member of an object that differs in the other one, or is missing there; NULL if there is none. */
 static const char *first_difference(const struct tr_json_value *a, const struct tr_json_value *b)
 {
     if (!a || a->kind != TR_JSON_OBJECT) return NULL;

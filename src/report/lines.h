@@ -1,7 +1,7 @@
-/* Reading what a run has recorded line by line, a JSON value each (`journal.jsonl`, `digests.jsonl`).
+/* Reads a run's records, with a JSON value on each line (`journal.jsonl`, `digests.jsonl`).
  *
- * Such a file may end anywhere, since a run can be killed while it writes: a last line without an end is not
- * there, and neither is anything from the first damaged line on.
+ * Such a file may end anywhere, since a run can be killed while it writes: an incomplete last line is
+ * ignored, and so is everything from the first damaged line on.
  */
 #ifndef TR_REPORT_LINES_H
 #define TR_REPORT_LINES_H
@@ -17,7 +17,7 @@ struct tr_json_lines {
 };
 
 /* Reads a file of at most `most` bytes. TR_ENOTFOUND where there is none, TR_EFORMAT where not even its
-   first line can be read, TR_EIO, TR_ENOMEM. `out` is to be released in any case. */
+   first line can be read, TR_EIO, TR_ENOMEM. Release `out` in any case. */
 tr_status tr_json_lines_read(const char *path, uint64_t most, struct tr_json_lines *out);
 void tr_json_lines_release(struct tr_json_lines *lines);
 

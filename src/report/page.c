@@ -1,4 +1,4 @@
-/* The report of runs: one HTML page that needs nothing else. */
+/* The report of runs: a self-contained HTML page. */
 #include "trireme/report.h"
 
 #include "base/alloc.h"
@@ -32,7 +32,7 @@ struct page {
     struct tr_text html;
     const struct tr_report_settings *settings;
     struct tr_run *run[RUNS_MOST];
-    char *label[RUNS_MOST]; /* as directories are told apart */
+    char *label[RUNS_MOST]; /* to distinguish directories */
     int count;
 };
 
@@ -43,7 +43,7 @@ static int colour_of(int run)
 
 /* ---- jobs ---- */
 
-/* Runs of one job stand together, in the order in which they were given. */
+/* Runs of the same job are grouped, in the given order. */
 static void order_by_job(struct page *page)
 {
     for (int i = 1; i < page->count; i++) {
@@ -59,7 +59,7 @@ static void order_by_job(struct page *page)
     }
 }
 
-/* Where the runs of the job end that begins at `first`. */
+/* The end of the runs of the job whose first run is `first`. */
 static int end_of_job(const struct page *page, int first)
 {
     int end = first;
@@ -92,7 +92,7 @@ static const struct tr_run_evaluation *last_evaluation(const struct tr_run *run)
     return run->evaluations ? &run->evaluation[run->evaluations - 1] : NULL;
 }
 
-/* One sentence on what came out. */
+/* One sentence about the result. */
 static void add_lead(struct page *page)
 {
     const struct tr_run *run = page->run[0];
@@ -169,7 +169,7 @@ static void add_result(struct tr_text *html, const struct tr_run *run)
         add_cellf(html, RESULT, "loss %.5g", last->loss);
 }
 
-/* Columns about several processes are there where a run has them. */
+/* Columns about several processes appear where a run has them. */
 static bool has_column(const struct page *page, int column)
 {
     bool shared = false;
@@ -223,7 +223,7 @@ static void add_table(struct page *page)
     tr_text_add(&page->html, "</tbody></table></div>\n");
 }
 
-/* Whether runs of the same settings ended with the same hash: the promise, and whether it was kept. */
+/* Whether runs of the same settings ended with the same hash, as promised. */
 static void add_verdict(struct page *page)
 {
     int same = 0, equal = 0;
@@ -231,7 +231,7 @@ static void add_verdict(struct page *page)
     for (int i = 1; i < page->count; i++) {
         const struct tr_run *run = page->run[i];
         if (!*first->hash || !*run->hash || strcmp(run->settings, first->settings) != 0) continue;
-        if (first->asynchronous || run->asynchronous) continue; /* they promise none */
+        if (first->asynchronous || run->asynchronous) continue; /* they promise no equal hash */
         same++;
         equal += strcmp(run->hash, first->hash) == 0;
     }
@@ -270,7 +270,7 @@ static tr_status add_jobs(struct page *page)
 
 /* ---- parallel training ---- */
 
-/* The trace that was named, or the first that lies in the directory of a run. */
+/* The named trace, or the first one in the directory of a run. */
 static tr_status add_timeline(struct page *page)
 {
     if (page->settings->trace) return tr_report_timeline(&page->html, page->settings->trace);
@@ -340,7 +340,7 @@ static tr_status write_page(struct page *page, char **html)
     return tr_text_finish(&page->html, html);
 }
 
-/* The directory without what all runs' directories begin with would say less than its last part does. */
+/* The directory without the common beginning of all would say less than its last part. */
 static char *label_of(const char *directory)
 {
     size_t length = strlen(directory);

@@ -1,4 +1,4 @@
-/* How to repeat a run: its command line, and all that its hash follows from. */
+/* How to repeat a run: its command line, and everything that determines its hash. */
 #ifndef TR_REPORT_REPEAT_H
 #define TR_REPORT_REPEAT_H
 

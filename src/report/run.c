@@ -15,13 +15,13 @@
 
 /* ---- lines by event ---- */
 
-/* A run goes on after `step`: what was recorded of later steps will come again. */
+/* A run continues after `step`: later steps will be recorded again. */
 static void rewind_to(struct tr_run *run, int64_t step)
 {
     while (run->points > 0 && run->point[run->points - 1].step > step) run->points--;
     while (run->evaluations > 0 && run->evaluation[run->evaluations - 1].step > step) run->evaluations--;
     run->ended = false;
-    run->status = run->message = run->hash = NULL; /* of the earlier end */
+    run->status = run->message = run->hash = NULL; /* of the earlier session */
     run->seconds = run->speed = run->tokens = NAN;
     run->resumed++;
 }
@@ -112,7 +112,7 @@ static tr_status read_shares(struct tr_run *run, const struct tr_json_value *lin
     return TR_OK;
 }
 
-/* What all ranks did, a member of the end. */
+/* The figures of all ranks, a member of the last event. */
 static tr_status read_statistics(struct tr_run *run, const struct tr_json_value *line)
 {
     const struct tr_json_value *ranks = tr_json_find(line, "ranks"), *bins = tr_json_find(line, "staleness");
@@ -211,8 +211,8 @@ static void fill_blanks(struct tr_run *run)
     run->speed = run->point[run->points - 1].speed;
 }
 
-/* The log of updates, where there is one that can be read, knows of all sessions of an asynchronous run; the
-   journal of those that ended well. */
+/* The log of updates, where it can be read, covers all sessions of an asynchronous run; the journal only
+   those that ended normally. */
 static void read_updates(struct tr_run *run)
 {
     struct tr_update_log log = {0};
@@ -229,7 +229,7 @@ static void read_updates(struct tr_run *run)
     memcpy(run->staleness, figures.staleness, sizeof run->staleness);
 }
 
-/* A directory of runs is easily taken for one of them. */
+/* A directory of runs is easily mistaken for one of them. */
 static tr_status fail_no_run(const char *directory)
 {
     struct tr_file_names names = {0};

@@ -1,7 +1,7 @@
-/* Reading what a run has recorded: the file `journal.jsonl` of its directory (report/lines.h).
+/* Reads a run's record: the file `journal.jsonl` of its directory (report/lines.h).
  *
- * A run that was taken up again goes on in the same file, and what it did again counts once. Of an
- * asynchronous one the log of its updates says how stale its gradients were (strategy/updates).
+ * A resumed run continues the same file, and repeated steps count once. For an asynchronous run the log of
+ * its updates has the staleness of its gradients (strategy/updates).
  */
 #ifndef TR_REPORT_RUN_H
 #define TR_REPORT_RUN_H
@@ -33,13 +33,13 @@ struct tr_run_rank {
 
 #define TR_RUN_BINS TR_UPDATE_BINS
 
-/* Texts are borrowed from the run; "" where the run did not say. */
+/* Texts are borrowed from the run; "" where the run has none. */
 struct tr_run {
     char *path; /* directory of the run */
     const char *name, *model, *device, *strategy, *version, *host, *command, *settings, *started;
     const char *settings_text, *strategy_options; /* in YAML */
     int64_t seed, parameters, batch, microbatches, steps, steps_per_epoch, ranks, train_examples;
-    int64_t step; /* steps done, as far as the run told */
+    int64_t step; /* steps done, as far as recorded */
     bool classification;
     struct tr_run_evaluation best; /* whose weights are kept; step 0: none */
     double label_smoothing;        /* of the losses of steps, not of evaluations */
@@ -47,18 +47,18 @@ struct tr_run {
     int64_t points;
     struct tr_run_evaluation *evaluation;
     int64_t evaluations;
-    const char *shares; /* who computed which part of a step in the end; NULL: all as much */
+    const char *shares; /* which rank computed which part of a step at the end; NULL: equal parts */
     const char **warning;
     int64_t warnings;
     struct tr_run_rank *rank;
     int64_t rank_count;
     int64_t staleness[TR_RUN_BINS], staleness_count, dropped;
     bool asynchronous;
-    bool ended; /* the run said how it ended */
+    bool ended; /* the end of the run was recorded */
     const char *status, *message, *hash, *checkpoint;
     double seconds, speed, tokens; /* speed: examples per second; tokens: per second */
-    int resumed;                   /* times the run was taken up again */
-    struct tr_json_lines lines;    /* what the texts lie in */
+    int resumed;                   /* number of times the run was resumed */
+    struct tr_json_lines lines;    /* owns the texts */
 };
 
 /* Reads the journal in a run's directory. TR_ENOTFOUND where there is none, TR_EFORMAT where not even its

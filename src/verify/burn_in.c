@@ -1,6 +1,7 @@
-/* A burn-in: each processor that this process may use, and each device with a driver of its own, trains the
- * same small job over and over. Places do not wait for each other, so that all are under load at once; what
- * one of them computes wrongly is its own. */
+/* A burn-in: each processor that this process may use, and each device with a driver, trains the same
+ * small job repeatedly. They do not wait for each other, so that all are under load at once; an error of
+ * one does not affect the others.
+ */
 #include "verify/burn_in.h"
 
 #include "base/alloc.h"
@@ -25,7 +26,7 @@ struct site {
     pthread_t thread;
     bool started;
     int64_t rounds, wrong;
-    char hash[TR_SHA256_TEXT]; /* of the first one that was wrong */
+    char hash[TR_SHA256_TEXT]; /* of the first training with a wrong hash */
     tr_status status;          /* of a training that could not be carried out */
     char message[TR_MESSAGE_SIZE];
 };
@@ -90,7 +91,7 @@ static tr_status add_site(struct burn *burn, const char *device, int processor)
     return TR_OK;
 }
 
-/* All of a kind of devices with drivers of their own. */
+/* All devices of kinds with drivers. */
 static tr_status add_kind(struct burn *burn, const struct tr_device_kind *kind)
 {
     char facts[256], name[80];

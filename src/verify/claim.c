@@ -28,7 +28,7 @@ static tr_status read_receipt(struct claim *out)
     return status;
 }
 
-/* Of several checkpoints of a step, the last one counts. */
+/* Of several checkpoints of a step, the last one is used. */
 static tr_status find_checkpoints(struct claim *out)
 {
     struct tr_checkpoint_scan scan;

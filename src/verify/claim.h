@@ -8,9 +8,10 @@ struct claim {
     char *path;      /* of the receipt */
     char *directory; /* that it lies in */
     struct tr_receipt receipt;
-    char **checkpoint; /* [receipt.count] of the state at each boundary, or NULL where none is at hand; of a
-                          replay, which begins with the first state, none is */
-    char *log;         /* of the updates of an asynchronous run, beside the receipt; NULL: it is of none */
+    char **checkpoint; /* [receipt.count] path of the state at each boundary, or NULL where none is
+                          available; a replay, which begins with the first state, has none */
+    char *log;         /* the log of an asynchronous run's updates, beside the receipt; NULL: not
+                          asynchronous */
 };
 
 /* Reads the receipt at `path`, or that of the run in the directory `path`. Release with claim_release(), also

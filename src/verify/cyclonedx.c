@@ -1,12 +1,13 @@
-/* A bill of materials of CycloneDX 1.6: the network as a machine-learning model, with a card that names the
- * data that it learned. Digests that are no SHA-256 of a file are properties. */
+/* A bill of materials of CycloneDX 1.6: the network as a machine-learning model, with a card that names
+ * its training data. Digests that are not the SHA-256 of a file are properties.
+ */
 #include "base/text/json.h"
 #include "verify/forms.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Of the receipt's digest, so that equal receipts have equal numbers: a UUID of version 8. */
+/* Made from the receipt's digest, so that equal receipts have equal numbers: a UUID of version 8. */
 static void add_serial(struct tr_json_writer *json, const struct form *form)
 {
     char text[64];

@@ -45,7 +45,7 @@ static tr_status digest_open(int file, const char *path, uint64_t size, char hex
     return status;
 }
 
-/* Of the file of parameters after the last boundary, if it is at hand. */
+/* Of the file of parameters after the last boundary, if it is available. */
 static tr_status digest_parameters(const struct claim *claim, char hex[TR_SHA256_TEXT])
 {
     const char *checkpoint = claim->checkpoint[claim->receipt.count - 1];

@@ -1,15 +1,16 @@
-/* The forms in which a receipt is written for others. */
+/* The formats in which a receipt is exported. */
 #ifndef TR_VERIFY_FORMS_H
 #define TR_VERIFY_FORMS_H
 
 #include "verify/claim.h"
 
-/* The additional content of a form. */
+/* Additional content for such a format. */
 struct form {
     const struct claim *claim;
-    const char *job;                 /* the name that the model file gives it */
-    char receipt[TR_SHA256_TEXT];    /* SHA-256 of the receipt's file, as it is written here */
-    char parameters[TR_SHA256_TEXT]; /* of parameters.safetensors after the last boundary; "": not at hand */
+    const char *job;                 /* the name in the model file */
+    char receipt[TR_SHA256_TEXT];    /* SHA-256 of the receipt's file, as written here */
+    char parameters[TR_SHA256_TEXT]; /* of parameters.safetensors after the last boundary; "": not
+                                        available */
 };
 
 /* Each returns a text, free with tr_free(). TR_ENOMEM. */

@@ -1,13 +1,14 @@
-/* A Statement of in-toto, version 1, with SLSA's predicate of provenance, version 1: the parameters are the
- * subject; settings and data are what they were made of. Digests that are no SHA-256 of a file have names of
- * their own. */
+/* A Statement of in-toto, version 1, with SLSA's predicate of provenance, version 1: the parameters are
+ * the subject; settings and data are the materials. Digests that are not the SHA-256 of a file have other
+ * names.
+ */
 #include "base/text/json.h"
 #include "verify/forms.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Names of what has no address. */
+/* Names of things without an address. */
 #define BUILD_TYPE "urn:trireme:training:1"
 #define BUILDER    "urn:trireme:program:%.80s"
 #define SETTINGS   "trireme_settings"

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One stretch under way. */
+/* State of a stretch being repeated. */
 struct replay {
     struct verification *verification;
     const struct stretch *stretch;
-    int64_t met; /* the last boundary that came out as the receipt says; first - 1: none */
+    int64_t met; /* the last boundary that agreed with the receipt; first - 1: none */
     int64_t *at; /* steps done at the boundaries after the first */
 };
 
@@ -37,7 +37,7 @@ static void differ(struct verification *verification, int64_t step, const char *
     conclude(verification, TR_DIFFERS, "%s", why);
 }
 
-/* Something is not what the receipt is of. */
+/* Something differs from the job of the receipt. */
 static void tell_digests(struct verification *verification, const char *what,
                          const struct tr_sha256_sum *there, const struct tr_sha256_sum *here,
                          const char *advice)
@@ -121,7 +121,7 @@ static tr_status create(const struct replay *replay, tr_trainer **out)
     if (claim->receipt.boundary[replay->stretch->first].step == 0) settings.resume = NULL;
     if (!settings.resume) settings.from = given->from;
     settings.replay = claim->log;
-    settings.resume_changed = true; /* what has changed is told below, with both digests */
+    settings.resume_changed = true; /* the difference is reported below, with both digests */
     settings.journal = "";
     settings.no_memory_check = given->no_memory_check;
     settings.data_cache = given->data_cache;
@@ -131,7 +131,7 @@ static tr_status create(const struct replay *replay, tr_trainer **out)
     return tr_trainer_create(&settings, out);
 }
 
-/* Whether the trainer's job is the one that the receipt is of. */
+/* Whether the trainer's job is that of the receipt. */
 static bool matches(struct verification *verification, const struct tr_receipt *here)
 {
     const struct tr_receipt *receipt = &verification->claim.receipt;
@@ -179,7 +179,7 @@ static tr_status check_parameters(struct replay *replay, tr_trainer *trainer)
     return TR_OK;
 }
 
-/* What the run came to, by its status. */
+/* The outcome of the run, by its status. */
 static tr_status judge(struct replay *replay, tr_trainer *trainer, tr_status status)
 {
     struct verification *verification = replay->verification;

@@ -5,7 +5,7 @@
 #include "base/text/text.h"
 #include "verify/stretches.h"
 
-/* How far a verification has come; ends with the first outcome other than TR_VERIFIED. */
+/* State of a verification; it ends with the first outcome other than TR_VERIFIED. */
 struct verification {
     const struct tr_verify_settings *settings;
     tr_verify_listener listener; /* or NULL */
@@ -13,11 +13,12 @@ struct verification {
     struct claim claim;
     struct stretches stretches;
     struct tr_verify_result result;
-    struct tr_text text; /* why the outcome is none to be glad of */
+    struct tr_text text; /* the reason of an outcome other than success */
 };
 
-/* Runs a stretch again: sets the result's outcome, and what goes with it. TR_EINTERRUPTED, TR_ENOMEM, TR_EIO
- * and the like where it could not be carried out. */
+/* Repeats a stretch: sets the result's outcome, and its details. TR_EINTERRUPTED, TR_ENOMEM, TR_EIO and
+ * the like where it could not be carried out.
+ */
 tr_status verify_replay(struct verification *verification, const struct stretch *stretch);
 
 #endif

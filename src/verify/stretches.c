@@ -20,7 +20,7 @@ double tr_verify_chance(int64_t segments, int64_t forged, int64_t checked)
 
 /* ---- which segments ---- */
 
-/* The first `most` of a permutation of all that follows from the seed. */
+/* The first `most` of a permutation that follows from the seed. */
 static void draw(int64_t count, int64_t most, uint64_t seed, bool *chosen)
 {
     const tr_rng_key key = tr_rng_key_make(seed, TR_RNG_SEGMENTS);
@@ -38,15 +38,15 @@ static void choose(int64_t count, const struct tr_verify_settings *settings, boo
 
 /* ---- stretches ---- */
 
-/* The last boundary up to `segment` whose state is at hand: that of a checkpoint, or the first one. */
+/* The last boundary up to `segment` whose state is available: from a checkpoint, or the first one. */
 static int64_t begin_of(const struct claim *claim, int64_t segment)
 {
     while (segment > 0 && !claim->checkpoint[segment]) segment--;
     return segment;
 }
 
-/* Behind each other where the next one would begin in what is run anyway, unless several processes share
-   them. */
+/* Joins segments if the next one would begin within a stretch that is run anyway, unless several processes
+   share them. */
 static void join(const struct claim *claim, const bool *chosen, int64_t segments, bool apart,
                  struct stretches *out)
 {
@@ -62,7 +62,7 @@ static void join(const struct claim *claim, const bool *chosen, int64_t segments
     }
 }
 
-/* Keeps those of one share: every so many-th. */
+/* Keeps those of one share: every n-th one. */
 static void keep_share(int share, int shares, struct stretches *out)
 {
     int64_t kept = 0;

@@ -1,4 +1,4 @@
-/* Verifying a receipt: what it says is run again and compared. */
+/* Verifying a receipt: repeats parts of the run and compares. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/sized.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Hexadecimal digits of an expected hash, at least. */
+/* Least hexadecimal digits of an expected hash. */
 #define EXPECT_LEAST 16
 
 /* The releases with each version of the arithmetic. */
@@ -37,7 +37,7 @@ static tr_status check_expect(const char *expect)
                    expect, TR_SHA256_TEXT - 1, EXPECT_LEAST);
 }
 
-/* Whether this program computes as the run's did. */
+/* Whether this program has the run's version of the arithmetic. */
 static void check_numerics(struct verification *verification)
 {
     const struct tr_receipt *receipt = &verification->claim.receipt;
@@ -68,7 +68,7 @@ static tr_status verify_all(struct verification *verification)
     return TR_OK;
 }
 
-/* The sentence in the end. */
+/* The sentence at the end. */
 static tr_status say(struct verification *verification, char **text)
 {
     const struct tr_verify_result *result = &verification->result;

@@ -14,7 +14,7 @@ static struct head head_of(const struct tr_attention *at, int64_t row, int64_t n
     return (struct head){at, number, rows.number, rows.begin, rows.end - rows.begin, first, end - first};
 }
 
-/* Query i sees the keys from the first one up to the second. */
+/* Query i sees the keys from the first one up to, but not including, the second. */
 static int64_t first_seen(const struct head *h, int64_t i)
 {
     const int64_t t = i + (h->keys - h->queries), window = h->at->window;
@@ -108,7 +108,7 @@ static struct num slope(const struct tr_op_attention_backward *a, const struct h
     return mul(share(h, i, j), sub(g, lanes_total(&d)));
 }
 
-/* What a head adds to number k of the gradient of its key j, or of its value. */
+/* The contribution of a head to number k of the gradient of its key j, or of its value. */
 static struct num of_key(const struct tr_op_attention_backward *a, const struct head *h, int64_t j, int64_t k,
                          bool is_key)
 {

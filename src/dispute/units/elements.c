@@ -1,4 +1,4 @@
-/* Units of operations on elements by themselves: activations, sums, columns, dropout. */
+/* Units of elementwise operations: activations, sums, columns, dropout. */
 #include "dispute/units/numbers.h"
 
 UNIT(activation_forward)

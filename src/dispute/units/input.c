@@ -1,4 +1,4 @@
-/* Units of inputs: examples that are gathered, and images. */
+/* Units of inputs: gathered examples, and images. */
 #include "base/numbers/rng.h"
 #include "dispute/units/numbers.h"
 
@@ -53,7 +53,7 @@ UNIT(load_labels)
     return inside ? in(labels + h * a->in_w + w) : word(0xffffffffu);
 }
 
-/* Where pixel (i, j) of the output looks, in 1/65536 pixel. */
+/* The place that pixel (i, j) of the output samples, in 1/65536 pixel. */
 static void look(const struct tr_image_view *view, int64_t i, int64_t j, int64_t *v, int64_t *u)
 {
     *v = wide(&view->down) + i * whole(&view->down_i) + j * whole(&view->down_j);

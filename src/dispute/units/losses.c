@@ -28,7 +28,7 @@ UNIT(softmax_cross_entropy)
     return loss;
 }
 
-/* The place of the greatest of a row. */
+/* The place of the maximum of a row. */
 static struct num place_of(const float *x, int64_t width)
 {
     struct greatest greatest = {.any = false};
@@ -301,7 +301,7 @@ UNIT(mean_labelled)
 UNIT(to_labels)
 {
     const struct num x = in(a->x + to->at), zero = constant(0);
-    /* A whole number below 2^31 from the bits of a float that is at least 1: its digits, shifted. */
+    /* An integer below 2^31 from the bits of a float that is at least 1: its fraction, shifted. */
     const struct num bits = x, exponent = unit_emit(TR_PROGRAM_SHR, bits, word(23), bits, bits);
     const struct num digits =
         unit_emit(TR_PROGRAM_OR, unit_emit(TR_PROGRAM_AND, bits, word(0x7fffff), bits, bits), word(0x800000),

@@ -133,7 +133,7 @@ UNIT(rms_norm_backward)
 
 /* ---- batch normalization ---- */
 
-/* The variance of channel c in a microbatch, by its mean. */
+/* The variance of channel c in a microbatch, given its mean. */
 static struct num batch_var(const struct tr_op_batch_norm_forward *a, int32_t microbatch, int64_t c)
 {
     const int64_t begin = cut_begin(&a->cut, microbatch) * a->spatial;

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-/* The unit under way on this thread. */
+/* The unit being built on this thread. */
 static _Thread_local struct {
     struct tr_unit_program *program;
     const struct tr_unit_source *source;
@@ -186,7 +186,7 @@ struct num lanes_total(const struct lane_sum *lanes)
     return lane[0];
 }
 
-/* NaN takes the place of a number, and nothing that of NaN. */
+/* NaN replaces a number, and nothing replaces NaN. */
 static struct num replaced(struct num later, struct num before, struct num yes, struct num no)
 {
     const struct num greater = if_less(before, later, yes, no);
@@ -302,7 +302,7 @@ int64_t pixel_of(const struct tr_sliding_window *w, int64_t output, int64_t tap)
     return h < 0 || h >= w->in_h || v < 0 || v >= w->in_w ? -1 : h * w->in_w + v;
 }
 
-/* The place of a tap along an axis. */
+/* The position of a tap along an axis. */
 static int64_t along(int64_t position, int64_t output, int32_t stride, int32_t dilation, int32_t pad,
                      int32_t kernel)
 {

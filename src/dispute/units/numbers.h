@@ -1,4 +1,4 @@
-/* What units are written with: numbers of the program that is being built (dispute/units/unit.h). */
+/* The vocabulary of units: numbers of the program that is being built (dispute/units/unit.h). */
 #ifndef TR_DISPUTE_NUMBERS_H
 #define TR_DISPUTE_NUMBERS_H
 
@@ -69,12 +69,12 @@ struct num error_function(struct num a);
 /* ---- inputs ---- */
 
 struct num in(const void *at);      /* a word */
-struct num own(const void *at);     /* one that the operation has written */
-struct num in_byte(const void *at); /* a byte, as a whole number */
-int64_t whole(const int32_t *at);   /* numbers that say where others are */
+struct num own(const void *at);     /* a word that the operation has written */
+struct num in_byte(const void *at); /* a byte, as an integer */
+int64_t whole(const int32_t *at);   /* integers that refer to others */
 int64_t whole_byte(const uint8_t *at);
 int64_t wide(const int64_t *at);
-/* Ends the unit: the arguments or what they point to cannot be. */
+/* Ends the unit: the arguments, or the data they point to, are invalid. */
 void unit_refuse(const char *why);
 
 /* The example that a row belongs to, by offsets [examples + 1]. */
@@ -85,7 +85,7 @@ struct unit_example example_of(const int32_t *offset, int64_t examples, int64_t 
 
 /* ---- what texts of operations share ---- */
 
-/* A sum or chain in lanes under way. */
+/* A lane sum or chain being computed. */
 struct lane_sum {
     struct num lane[LANES];
     int64_t count;
@@ -95,7 +95,7 @@ void lanes_add(struct lane_sum *lanes, struct num a);
 void lanes_fused(struct lane_sum *lanes, struct num a, struct num b);
 struct num lanes_total(const struct lane_sum *lanes);
 
-/* A maximum under way: the first of equals, NaN above all; and where it is. */
+/* A maximum being computed: the first of equal values, NaN above all; and its place. */
 struct greatest {
     struct num value, at;
     bool any;
@@ -103,11 +103,11 @@ struct greatest {
 void greatest_add(struct greatest *greatest, struct num value, int64_t at);
 
 struct num activated(enum tr_activation activation, float slope, struct num x);
-/* One of four words of Philox, as tr_rng_philox() has them; and x where it is kept, as dropout has it. */
+/* One of four words of Philox, as in tr_rng_philox(); and x as dropout keeps or drops it. */
 struct num philox(const uint32_t key[2], const struct num counter[4], int which);
 struct num kept(struct num bits, float rate, struct num x);
 
-/* Node `node` of a cut: the tree over what microbatches contribute. */
+/* Node `node` of a cut: the tree over the contributions of microbatches. */
 typedef struct num unit_leaf(const void *arguments, int32_t microbatch, int64_t at);
 struct num over_cut(const struct tr_cut *cut, int64_t node, unit_leaf *leaf, const void *arguments,
                     int64_t at);

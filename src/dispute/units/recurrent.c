@@ -1,5 +1,6 @@
-/* Units of recurrent layers: a number of one row, by what the operation has written of the row beside it. The
- * gradient of a cell, which no output has, is followed through the rows after. */
+/* Units of recurrent layers: a number of one row, from the operation's own outputs in the neighbouring
+ * row. The gradient of a cell, which is not an output, is followed through the later rows.
+ */
 #include "dispute/units/numbers.h"
 
 UNIT(lstm_forward)
@@ -28,7 +29,7 @@ UNIT(lstm_forward)
     return column / hidden == 2 ? tangent(sum) : sigmoid(sum);
 }
 
-/* dh and dc of a unit in a row, by dc of the next row where that gives any. */
+/* dh and dc of a unit in a row, by dc of the next row where there is one. */
 struct flow {
     struct num dh, dc, tc;
 };
@@ -80,7 +81,7 @@ UNIT(lstm_backward)
     }
 }
 
-/* What the gradients of recurrent weights share. */
+/* Shared by the gradients of recurrent weights. */
 struct weights {
     const struct tr_cut *cut;
     const int32_t *offset;

@@ -1,8 +1,8 @@
-/* What an operation writes, as regions of memory. */
+/* The outputs of an operation, as regions of memory. */
 #include "dispute/units/unit.h"
 
-/* Of operands that are parts of something larger: numbers in a row, and from row to row. An operation that
-   writes such a part states it here. */
+/* For operands that are parts of something larger: numbers in a row, and from row to row. An operation
+   that writes such a part is listed here. */
 static bool part_of(enum tr_operation_number operation, const void *arguments,
                     const struct tr_operand *operand, int64_t *width, int64_t *step)
 {

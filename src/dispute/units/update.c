@@ -1,4 +1,4 @@
-/* Units of updates, clipping, and what holds updates back. Of the scalars of a step each word is a number. */
+/* Units of updates, clipping, and holding updates back. Each word of a step's scalars is a number. */
 #include "dispute/units/numbers.h"
 
 #define SQUARES_BLOCK 4096
@@ -81,7 +81,7 @@ static struct num updated(const struct tr_op_update *a, int64_t i)
     }
 }
 
-/* x if it is finite, else `otherwise`: x - x is 0 of finite numbers alone. */
+/* x if it is finite, else `otherwise`: x - x is 0 only for finite numbers. */
 static struct num if_finite(struct num x, struct num yes, struct num no)
 {
     return if_equal(sub(x, x), constant(0), yes, no);

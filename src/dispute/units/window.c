@@ -1,5 +1,6 @@
-/* Units of direct convolutions, of all channels and by groups of them: an output sees the `in_c` / `groups`
- * inputs of its group. */
+/* Units of direct convolutions, of all channels and by groups: an output depends on the `in_c` / `groups`
+ * inputs of its group.
+ */
 #include "dispute/units/numbers.h"
 
 static struct num forward(const struct tr_op_conv_forward *a, int64_t groups, const struct tr_unit_output *to)

@@ -1,5 +1,4 @@
-/* Units of convolutions by Winograd's algorithm: an output with all positions of the tiles that it comes
- * from. */
+/* Units of convolutions by Winograd's algorithm: an output, with all positions of its tiles. */
 #include "device/winograd.h"
 
 #include "dispute/units/numbers.h"

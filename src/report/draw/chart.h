@@ -19,7 +19,7 @@ struct tr_chart_series {
     int64_t count;
     int colour;  /* 0 to TR_CHART_COLOURS - 1 */
     bool dots;   /* a dot at each point */
-    bool smooth; /* many points become a moving average, with themselves faintly behind it */
+    bool smooth; /* many points are drawn as a moving average, with the points faint behind it */
     bool dashed;
 };
 
@@ -30,7 +30,7 @@ struct tr_chart {
     bool percent;     /* y is a share, shown in percent */
     bool logarithmic; /* y, where all values are above 0 and span more than a factor of 20 */
     bool from_zero;   /* the y axis begins at 0 */
-    bool still;       /* nothing comes up under the pointer */
+    bool still;       /* no values appear under the pointer */
     bool doubling;    /* the x axis doubles from mark to mark; all x are above 0 */
 };
 

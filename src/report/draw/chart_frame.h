@@ -51,8 +51,8 @@ static inline bool tr_chart_shows(const struct tr_chart_frame *frame, const stru
 #define TR_CHART_VALUE_SIZE 40
 const char *tr_chart_value(const struct tr_chart_frame *frame, double value, char text[TR_CHART_VALUE_SIZE]);
 
-/* Appends what a pointer over the picture brings up: a line at the nearest step, and the values of all
-   series there. Style sheets show it (`.tip`); no script is needed. */
+/* Appends the parts that appear under a pointer over the picture: a line at the nearest step, and the
+   values of all series there. Style sheets show it (`.tip`); no script is needed. */
 void tr_chart_hover(struct tr_text *html, const struct tr_chart_frame *frame, const struct tr_chart *chart);
 
 #endif

@@ -1,16 +1,17 @@
-/* The values under the pointer. The picture is cut into bands, each with a line and a box of its own that a
- * style sheet shows while the pointer is in the band. */
+/* The values under the pointer. The picture is cut into bands, each with a line and a box that a style
+ * sheet shows while the pointer is in the band.
+ */
 #include "report/draw/chart_frame.h"
 
 #include "report/draw/html.h"
 
 #include <stdio.h>
 
-#define BANDS 48 /* at most: more are narrower than a finger */
-#define LINES 12 /* of a box */
+#define BANDS 48 /* most bands: more would be narrower than a finger */
+#define LINES 12 /* lines of a box */
 #define LINE  13 /* from one to the next */
 #define BOX   164
-#define NAME  21 /* characters of a name that a box has room for */
+#define NAME  21 /* characters of a name that fit a box */
 
 const char *tr_chart_value(const struct tr_chart_frame *frame, double value, char text[TR_CHART_VALUE_SIZE])
 {
@@ -23,7 +24,7 @@ const char *tr_chart_value(const struct tr_chart_frame *frame, double value, cha
     return text;
 }
 
-/* The series with most points to show; NULL: there is none. */
+/* The series with the most points to show; NULL: there is none. */
 static const struct tr_chart_series *densest(const struct tr_chart_frame *frame, const struct tr_chart *chart)
 {
     const struct tr_chart_series *best = NULL;
@@ -37,7 +38,7 @@ static const struct tr_chart_series *densest(const struct tr_chart_frame *frame,
     return best;
 }
 
-/* The point nearest to `x` of the picture, no farther than `reach`; NULL: there is none. */
+/* The point nearest to `x` of the picture, at most `reach` away; NULL: there is none. */
 static const struct tr_chart_point *nearest(const struct tr_chart_frame *frame,
                                             const struct tr_chart_series *series, double x, double reach)
 {
@@ -113,7 +114,7 @@ void tr_chart_hover(struct tr_text *html, const struct tr_chart_frame *frame, co
     const struct tr_chart_point *stop[BANDS + 2];
     int stops = 0;
     if (!series) return;
-    /* Every point, or so many of them that bands are wide enough; the last one always. */
+    /* Every point, or as many as wide enough bands allow; always the last one. */
     const struct tr_chart_point *last = NULL;
     int64_t stride = (series->count + BANDS - 1) / BANDS;
     for (int64_t i = 0; i < series->count; i++) {

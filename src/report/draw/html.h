@@ -1,11 +1,11 @@
-/* Writing HTML: what comes from outside is escaped here and nowhere else. */
+/* Writing HTML: text from outside is escaped only here. */
 #ifndef TR_REPORT_HTML_H
 #define TR_REPORT_HTML_H
 
 #include "base/text/text.h"
 
-/* Appends text that may be anything: markup characters become entities, what is no UTF-8 becomes U+FFFD, and
-   control characters are left out. Fit for elements and for quoted attributes. */
+/* Appends any text: markup characters become entities, invalid UTF-8 becomes U+FFFD, and control
+   characters are left out. For elements and quoted attributes. */
 void tr_html_text(struct tr_text *html, const char *text);
 /* <tag>text</tag> with an optional class (NULL: none). */
 void tr_html_element(struct tr_text *html, const char *tag, const char *class, const char *text);

@@ -1,4 +1,4 @@
-/* What runs recorded over their steps, as charts. */
+/* A run's records over its steps, as charts. */
 #ifndef TR_REPORT_CURVES_H
 #define TR_REPORT_CURVES_H
 

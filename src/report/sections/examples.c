@@ -12,10 +12,10 @@
 
 #include "trireme/predict.h"
 
-/* Larger matrices show nothing any more. */
+/* Larger matrices are unreadable. */
 #define CLASSES_MOST 40
-#define SHOWN        40    /* examples that were got wrong */
-#define EXAMPLES     20000 /* that are looked at */
+#define SHOWN        40    /* most wrong predictions to show */
+#define EXAMPLES     20000 /* most examples to predict */
 #define AT_ONCE      250
 
 struct wrong {

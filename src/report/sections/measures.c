@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Longer tables help nobody. */
+/* Longer tables are of no use. */
 #define OUTPUTS_MOST 40
 #define COLUMNS_MOST 40
 
@@ -21,7 +21,7 @@ static double number_of(const struct tr_json_value *value)
     return value->kind == TR_JSON_REAL ? value->real : NAN;
 }
 
-/* How the numbers of a column are written, so that their points stand below each other. */
+/* The format of a column's numbers, so that their decimal points are aligned. */
 struct digits {
     double most; /* greatest magnitude */
     bool whole;
@@ -51,8 +51,7 @@ static void add_number(struct tr_text *html, const struct digits *digits, double
                          value);
 }
 
-/* What people call a figure: the name of the journal without its underscores, unless it has one of its own.
- */
+/* The name of a figure for people: the journal's name without underscores, unless it has another one. */
 static void add_head(struct tr_text *html, const char *key)
 {
     static const char *const names[][2] = {
@@ -108,7 +107,7 @@ static void add_runs(struct tr_text *html, struct tr_run *const *run, char *cons
     tr_text_add(html, "</tbody></table></div>\n");
 }
 
-/* The lists are those of a journal, which may hold anything: the shortest decides. */
+/* The lists come from a journal, which may contain anything: the shortest determines the length. */
 static int64_t rows_of(const struct tr_json_value *outputs)
 {
     int64_t rows = OUTPUTS_MOST + 1;

@@ -103,7 +103,7 @@ static tr_status take_spans(const struct tr_json_value *events, struct excerpt *
     return TR_OK;
 }
 
-/* Spans that hold others come before them, so that these are drawn over them. */
+/* Spans that contain others are sorted before them, so that these are drawn on top. */
 static int by_begin(const void *a_, const void *b_)
 {
     const struct span *a = a_, *b = b_;
@@ -120,7 +120,7 @@ static double x_of(const struct excerpt *excerpt, double time)
     return LEFT + share * (WIDTH - LEFT);
 }
 
-/* Waits lie within communication: they are drawn lower. */
+/* Waits are within communication: they are drawn lower. */
 static void add_span(struct tr_text *html, const struct excerpt *excerpt, const struct span *span, int row)
 {
     double x = x_of(excerpt, span->begin), width = x_of(excerpt, span->end) - x;

@@ -5,8 +5,8 @@
 
 #include "base/text/text.h"
 
-/* Appends a figure with the last whole step of the trace and the one before, as far as they are there.
-   TR_ENOTFOUND where there is no such file; TR_EFORMAT for what is no trace; TR_EIO, TR_ENOMEM. */
+/* Appends a figure with the last whole step of the trace and the one before, if there are any.
+   TR_ENOTFOUND where there is no such file; TR_EFORMAT for another file; TR_EIO, TR_ENOMEM. */
 tr_status tr_report_timeline(struct tr_text *html, const char *path);
 
 #endif

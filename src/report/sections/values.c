@@ -8,15 +8,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* More points than these show nothing new, and make large pages. */
+/* More points than these show nothing more, and make large pages. */
 #define POINTS_MOST  1000
-#define EXAMPLES     20000 /* that are looked at */
+#define EXAMPLES     20000 /* most examples to predict */
 #define AT_ONCE      250
 #define OUTPUTS_MOST 8
 
 struct values {
     struct tr_predict_info info;
-    int64_t examples, count, stride; /* those that are looked at and shown; the distance of the latter */
+    int64_t examples, count, stride; /* examples predicted and shown; the step between shown ones */
     float *output;                   /* [AT_ONCE][outputs] */
     float *target;                   /* [outputs] of one example */
     struct tr_chart_point *point;    /* [shown outputs][count] */
