@@ -1,6 +1,5 @@
 /* The referee: decides which party is right about one number. A self-contained program of one file that
- * needs
- * only a C99 compiler, so that people can read it at once and run it anywhere:
+ * needs only a C99 compiler, so that people can read it at once and run it anywhere:
  *
  *     cc -std=c99 -O2 -ffp-contract=off -o referee referee.c -lm && ./referee CASE
  *

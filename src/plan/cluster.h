@@ -1,38 +1,39 @@
-/* A cluster as far as plans know it: hosts, the ranks on each, and what messages between them take.
+/* The plan's model of a cluster: hosts, the ranks on each, and the time of messages between them.
  *
- * The model of a message is that of LogGP (Alexandrov et al. 1995, "LogGP: incorporating long messages into
- * the LogP model"): `overhead` of the processor at each end, `latency` on the way, and so much for each byte,
- * with links that are shared: a host sends one message at a time and receives one at a time, in the order in
- * which they come, each at the full rate of its link. The network between hosts has no limits of its own.
+ * The model of a message is that of LogGP (Alexandrov et al. 1995, "LogGP: incorporating long messages
+ * into the LogP model"): `overhead` of the processor at each end, `latency` under way, and a time for each
+ * byte. Links are shared: a host sends one message at a time and receives one at a time, in order of
+ * arrival, each at the full rate of its link. The network between hosts has no other limits.
  */
 #ifndef TR_PLAN_CLUSTER_H
 #define TR_PLAN_CLUSTER_H
 
 #include "base/options/option.h"
 
-/* What messages between two ranks take. */
+/* The time of messages between two ranks. */
 struct tr_path {
-    double latency;  /* seconds from the first byte's leaving to its coming */
+    double latency;  /* seconds from sending the first byte to its arrival */
     double rate;     /* bytes per second */
     double overhead; /* seconds of each end's processor for a message */
-    double copying;  /* bytes per second that the processor of each end moves; INFINITY: it has no part in it.
-                        Within a host the processors' time is part of that of `rate` */
-    double waking;   /* seconds, beside those of any message, until one goes on who slept; within a host */
-    int64_t eager;   /* larger messages leave once the receiver waits for them */
-    int64_t one_way; /* of those that are larger than this, two ranks send each other one after the other; 0:
-                        of none */
+    double copying;  /* bytes per second that the processor of each end moves; INFINITY: it is not
+                        involved. Within a host the processors' time is part of that of `rate` */
+    double waking;   /* seconds, besides those of any message, until a sleeping receiver continues; within
+                        a host */
+    int64_t eager;   /* larger messages are sent only when the receiver waits for them */
+    int64_t one_way; /* two ranks send each other messages larger than this one after the other; 0: never */
 };
 
 struct tr_cluster {
     int hosts, per_host;   /* ranks of a host */
     int threads;           /* of a rank */
-    int processors;        /* of a host; 0: as many as its ranks take */
-    bool naps;             /* ranks of several hosts nap while they wait, as under MPI; else they hear of
-                              messages at once, as those of one host do */
+    int processors;        /* of a host; 0: as many as its ranks need */
+    bool naps;             /* ranks of several hosts nap while they wait, as under MPI; else they notice
+                              messages at once, like those of one host */
     struct tr_path remote; /* between hosts, whose links have remote.rate in each direction */
     struct tr_path local;  /* between ranks of a host */
-    double memory;         /* bytes per second at which a rank adds numbers, read and written ones */
-    double beside;         /* seconds of processors that its other threads take for each that it is busy */
+    double memory;         /* bytes per second at which a rank adds numbers, read and written */
+    double beside;         /* seconds of processors that its other threads take for each second that it is
+                              busy */
 };
 
 /* A description for people and files: "hosts: 16", "link: 10", ... */
@@ -46,15 +47,16 @@ extern const int32_t tr_cluster_option_count;
 
 /* Reads a YAML file of the options. TR_ENOTFOUND, TR_EIO, TR_EFORMAT, TR_EINVAL with file, line and key. */
 tr_status tr_cluster_read(const char *path, struct tr_cluster_options *out);
-/* The cluster that the options describe; what is 0 in them is left as it is in `out`. */
+/* The cluster that the options describe; options that are 0 leave `out` unchanged. */
 void tr_cluster_take(const struct tr_cluster_options *options, struct tr_cluster *out);
 
-/* The first of so many ranks that runs on a host; with `host` the number of hosts, how many there are. Ranks
-   follow each other host by host; those that are more than the hosts are to have are shared out among all,
-   one more on the first ones, as mpirun does. */
+/* The first of so many ranks that runs on a host; with `host` the number of hosts, the number of ranks.
+   Ranks are numbered host by host; those beyond the hosts' capacity are divided among all, one more on the
+   first ones, as in mpirun. */
 int tr_cluster_first_rank(const struct tr_cluster *cluster, int ranks, int host);
 
-/* What is not given and not measured: an ordinary network, and memory of one processor. */
+/* Defaults for figures that are neither given nor measured: an ordinary network, and memory of one
+   processor. */
 extern const struct tr_cluster tr_cluster_ordinary;
 
 #endif

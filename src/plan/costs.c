@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of sizes that were seen less often, those become one that are no more than so many times the least. */
+/* Sizes with fewer samples are merged, if they are within this factor of the smallest. */
 #define SAMPLES_ENOUGH 16
 #define NEAR           1.25
 
-#define SAMPLES 255 /* of a key: means over steps; later ones take the place of earlier ones */
+#define SAMPLES 255 /* of a key: means over steps; later ones replace earlier ones */
 
 #define BUCKETS 1024
 
@@ -93,7 +93,7 @@ static int compare(const void *a_, const void *b_)
 
 static int64_t *bucket_of(tr_costs *costs, const struct tr_cost_key *key)
 {
-    /* Sequences have keys of one shape and many sizes. */
+    /* Sequences have keys of one shape with many sizes. */
     return &costs->bucket[(uint64_t)(key->size * 31 + (int64_t)key->op) % BUCKETS];
 }
 
@@ -139,8 +139,7 @@ static int64_t kept_samples(const struct cost *cost)
     return cost->samples < SAMPLES ? cost->samples : SAMPLES;
 }
 
-/* How many of cost[first...], which are of one shape, become one: sizes of a few samples that lie near the
-   first. */
+/* How many of cost[first...], which have one shape, are merged: sizes with few samples close to the first. */
 static int64_t neighbours(const struct tr_costs *costs, int64_t first)
 {
     const struct cost *cost = costs->cost;
@@ -154,8 +153,7 @@ static int64_t neighbours(const struct tr_costs *costs, int64_t first)
     return next - first;
 }
 
-/* The median time of a size, over the samples of some neighbours, at their mean size; in place of the
- * first. */
+/* The median time of a size, over the samples of some neighbours, at their mean size; replaces the first. */
 static void join(struct cost *cost, int64_t count)
 {
     double rate[2 * SAMPLES_ENOUGH], sizes = 0;
@@ -190,7 +188,7 @@ void tr_costs_settle(tr_costs *costs)
     costs->count = kept;
 }
 
-/* On the line through two sizes; where it would fall below nothing, in proportion to the nearer one. */
+/* On the line through two sizes; where it would be negative, in proportion to the nearer one. */
 static double on_line(const struct cost *a, const struct cost *b, int64_t size)
 {
     double slope = (b->seconds - a->seconds) / (double)(b->key.size - a->key.size);
@@ -215,14 +213,14 @@ static double of_shape(const struct cost *cost, int64_t first, int64_t end, int6
     return on_line(&cost[above - 1], &cost[above], size);
 }
 
-/* What goes with the time of calls whose shapes differ. */
+/* A measure that calls of different shapes are compared by. */
 static double work_of(const struct tr_cost_key *key)
 {
     double size = (double)(key->size > 0 ? key->size : 1);
     return key->volume > 0 ? key->volume * size : size;
 }
 
-/* In proportion to the call of the operation that does nearest as much. */
+/* In proportion to the call of the operation with the nearest amount of work. */
 static double of_other_shape(const tr_costs *costs, const struct tr_cost_key *key)
 {
     const struct cost *nearest = NULL;

@@ -1,4 +1,4 @@
-/* The device that measures and the one that pretends. */
+/* The measuring device and the simulating one. */
 #include "plan/costs.h"
 
 #include "base/alloc.h"
@@ -73,7 +73,7 @@ static tr_status record(struct timing_device *timing, enum tr_operation_number o
     if (!timing->enabled) return TR_OK;
     tr_cost_key_of(op, arguments, tr_costs_reads_rows(timing->costs), &key);
     TR_TRY(tr_costs_add(timing->costs, &key, seconds));
-    timing->last = tr_device_time(timing->inner); /* noting it is not part of the next one */
+    timing->last = tr_device_time(timing->inner); /* recording is not part of the next operation */
     return TR_OK;
 }
 
@@ -142,9 +142,9 @@ struct virtual_device {
     double speed; /* times that of the device that was measured */
 };
 
-/* What decides how long something takes is not longer than that. */
+/* Data that determine an operation's cost are not longer than this. */
 #define COPIED ((size_t)64 << 10)
-/* How long a block is stands before it. */
+/* The length of a block is stored before it. */
 #define HEAD ((size_t)4096)
 
 static tr_status virtual_alloc(tr_device *device, size_t bytes, void **out)
@@ -201,7 +201,7 @@ static tr_status pretend(tr_device *device, enum tr_operation_number op, const v
 TR_DEVICE_OPS(PRETEND)
 #undef PRETEND
 
-/* With more threads what it does takes so much less time. */
+/* With more threads its work takes proportionally less time. */
 static tr_status virtual_create_like(const tr_device *device, int threads, tr_device **out)
 {
     const struct virtual_device *self = (const struct virtual_device *)device;

@@ -12,7 +12,7 @@ void tr_cost_key_of(enum tr_operation_number op, const void *arguments, bool rea
     memset(out, 0, sizeof *out);
     out->op = op;
     out->size = tr_operation_rows(operation, arguments, reads_rows);
-    /* Offsets that were not copied say nothing. */
+    /* Offsets that were not copied are meaningless. */
     if (out->size <= 0) out->size = tr_operation_rows(operation, arguments, false);
     for (int i = 0; i < operation->count; i++) {
         const struct tr_operand *operand = &operation->operand[i];

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Larger sizes follow from these by straight lines. */
+/* Larger sizes are extrapolated linearly. */
 #define PARTS_MOST 6
 
 static bool add_part(struct tr_usage *usage, struct tr_measured_part part)
@@ -36,7 +36,7 @@ static int by_rows(const void *a_, const void *b_)
                               : (a->microbatches < b->microbatches) - (a->microbatches > b->microbatches);
 }
 
-/* The largest first; of many the ones between are left out evenly. */
+/* The largest first; if there are many, evenly spaced ones in between are kept. */
 static void thin(struct tr_usage *usage)
 {
     qsort(usage->part, (size_t)usage->parts, sizeof *usage->part, by_rows);

@@ -1,4 +1,4 @@
-/* This machine, measured in each way in which ranks would use it. */
+/* Measurements of this machine in each usage by ranks. */
 #ifndef TR_PLAN_MACHINE_H
 #define TR_PLAN_MACHINE_H
 
@@ -18,10 +18,10 @@ struct tr_machine {
     int usages;
 };
 
-/* Says that ranks of a usage will compute such a part; the index of the usage, -1: no memory. */
+/* Notes that ranks of a usage will compute such a part; the index of the usage, -1: no memory. */
 int tr_machine_expect(struct tr_machine *machine, int threads, int copies, struct tr_measured_part part);
-/* Measures all that is expected, `seconds` for each part. `device` names what computes; its threads are those
-   of the usages. `listener`, or NULL, hears what is measured next. Errors as those of a training. */
+/* Measures all noted usages, `seconds` for each part. `device` names the computing device; its threads are
+   those of the usages. `listener`, or NULL, is called before each. Errors as those of a training. */
 typedef void (*tr_machine_listener)(void *user, const struct tr_usage *usage);
 tr_status tr_machine_measure(struct tr_machine *machine, const struct tr_job *job,
                              const struct tr_device_choice *device, double seconds,

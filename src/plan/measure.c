@@ -15,33 +15,35 @@
 #define PIECE       ((int64_t)32 << 10) /* floats of an update in the cache, as strategies make it */
 #define STREAM      ((int64_t)4 << 20)  /* floats of a sum that no cache holds */
 #define STREAMS     5
-/* Numbers are moved between steps, when they are in no cache that steps fill; but not after each, for steps
-   find theirs there no more. So often at least: */
+/* Numbers are moved between steps, when steps have not filled the caches with them; but not after each
+   step, since steps would then no longer find theirs. At least so often: */
 #define STEPS_PER_MOVE 3
 #define MOVES          5
 
-/* One of those that compute at the same time. The first measures; the others go on until it is done. */
+/* One of the copies that compute at the same time. The first measures; the others continue until it is
+   done. */
 struct copy {
     const struct tr_measurement *measurement;
     const struct copy *first; /* of all */
     tr_costs *costs;          /* of the first; NULL */
     struct tr_measured_rates rates;
     double computing,
-        beside; /* seconds of all copies' own threads, and of others, while the first measured */
+        beside; /* seconds of all copies' own threads, and of other threads, while the first measured */
     atomic_bool *over;
     pthread_t thread;
     bool started;
     struct tr_failure failure;
     tr_device *inner, *device;
-    float *numbers; /* device [2][floats of the arena], that are moved; NULL where nothing is measured */
+    float *numbers; /* device [2][floats of the arena] to move; NULL where nothing is measured */
     int moves;      /* so far */
 };
 
-/* So many seconds since `began`, and whether the first has measured enough, or the others may end. */
+/* Whether so many seconds have passed since `began`, and the first has measured enough, or the others may
+   end. */
 static bool is_enough(const struct copy *copy, double seconds, double began, int64_t steps)
 {
     if (!copy->costs) return atomic_load(copy->over);
-    /* Many short steps, too, take their time: a processor that begins is faster than one that goes on. */
+    /* Many short steps, too, need this time: a processor is faster at first than later. */
     return steps >= STEPS_LEAST && tr_clock_seconds() - began > seconds;
 }
 
@@ -66,7 +68,7 @@ static void count_threads(const struct copy *copy, double *own, double *others)
     *others = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - *own;
 }
 
-/* Adds what passed between a call with `sign` -1 and one with 1. */
+/* Adds the time between a call with `sign` -1 and one with 1. */
 static void count_beside(struct copy *copy, double sign)
 {
     double own, others;
@@ -78,8 +80,8 @@ static void count_beside(struct copy *copy, double sign)
 
 /* ---- steps ---- */
 
-/* What strategies do with parameters as a whole, and a step of one process need not: copies, sums and means
-   of so many numbers. */
+/* Operations of strategies on whole parameters that a step of one process does not need: copies, sums and
+   means of so many numbers. */
 static tr_status move(const struct copy *copy, tr_device *device, int64_t floats)
 {
     float *from = copy->numbers, *to = from + copy->measurement->job->model->arena_floats;
@@ -97,7 +99,7 @@ static tr_status move_all(struct copy *copy, tr_device *device)
     return floats > 2 * PIECE ? move(copy, device, PIECE) : TR_OK;
 }
 
-/* Updates of what fits into the cache. */
+/* Updates of data that fit the cache. */
 static tr_status update_pieces(const tr_strategy *strategy)
 {
     int64_t floats = strategy->job->model->arena_floats;
@@ -135,7 +137,7 @@ static tr_status run_part(struct copy *copy, tr_device *device, const struct tr_
 {
     const struct tr_job_variant_settings settings = {
         .strategy = "allreduce", .batch = part->rows, .microbatches = part->microbatches};
-    /* Pieces would be measured in place of the operations that are asked for. */
+    /* Otherwise pieces would be measured rather than the requested operations. */
     const struct tr_strategy_settings whole = {.whole_gradients = true};
     struct tr_job_variant variant;
     tr_strategy *strategy = NULL;
@@ -175,7 +177,7 @@ static tr_status run_stream(struct copy *copy)
     return status;
 }
 
-/* What fusions are made of, for stages that part them. */
+/* Parts of fusions, for stages that split them. */
 static tr_status run_parted(struct copy *copy)
 {
     const struct tr_measurement *measurement = copy->measurement;
@@ -198,7 +200,7 @@ static tr_status make_numbers(struct copy *copy)
     return tr_device_fill(copy->inner, &zero);
 }
 
-/* As often as steps did not. */
+/* Moves numbers as often as steps did not. */
 static tr_status move_more(struct copy *copy)
 {
     tr_timing_device_enable(copy->device, true);
@@ -216,7 +218,7 @@ static tr_status run_all(struct copy *copy)
     double seconds = measurement->seconds;
     TR_TRY(tr_device_open(measurement->device, &copy->inner));
     TR_TRY(tr_timing_device_create(copy->inner, copy->costs, true, &copy->device));
-    /* The others go on with the largest part, from memory like it. */
+    /* The others continue with the largest part, which also comes from memory. */
     if (!copy->costs) return run_part(copy, copy->device, &measurement->part[0], seconds);
     TR_TRY(run_stream(copy));
     TR_TRY(make_numbers(copy));
@@ -227,7 +229,7 @@ static tr_status run_all(struct copy *copy)
     return move_more(copy);
 }
 
-/* Each copy has processors of its own, as ranks that `trireme launch` starts do, where there are enough. */
+/* Each copy has separate processors, like ranks that `trireme launch` starts, if there are enough. */
 static void take_processors(const struct copy *copy, const cpu_set_t *all)
 {
     int threads = copy->measurement->device->threads;

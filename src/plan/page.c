@@ -1,4 +1,4 @@
-/* Plans to look at: a page with table and curves, and the curves alone. */
+/* Plans as pictures: a page with table and curves, and only the curves. */
 #include "plan/plan.h"
 
 #include "base/alloc.h"
@@ -28,8 +28,9 @@ struct curves {
     int count;
 };
 
-/* "local-sgd,replicas=8,every=8" of 8 workers is "local-sgd,every=8": other numbers may be the same by
- * chance. */
+/* "local-sgd,replicas=8,every=8" with 8 workers becomes "local-sgd,every=8": other equal numbers may be a
+ * coincidence.
+ */
 static void name_curve(const struct tr_plan_row *row, char name[NAME])
 {
     char own[40];
@@ -51,7 +52,7 @@ static struct curve *find_curve(struct curves *curves, const char *name)
     return curve;
 }
 
-/* Examples per second, or the share of what as many processes alone would make. */
+/* Examples per second, or the ratio to the speed of as many single processes. */
 static tr_status make_curves(const struct tr_plan *plan, bool share, struct curves *out)
 {
     *out = (struct curves){0};
@@ -74,7 +75,7 @@ static void release_curves(struct curves *curves)
     for (int i = 0; i < curves->count; i++) tr_free(curves->curve[i].point);
 }
 
-/* `still`: for a picture, where nothing comes up under a pointer. */
+/* `still`: for a picture, without values under the pointer. */
 static tr_status add_curves(const struct tr_plan *plan, bool share, bool still, const char *title,
                             struct tr_text *html)
 {
@@ -128,7 +129,7 @@ static void add_cellf(struct tr_text *html, int column, const char *format, doub
     add_cell(html, column, text);
 }
 
-/* Errors have a column where anything was run. */
+/* A column of errors, if any row was run. */
 static bool has_column(const struct tr_plan *plan, int column)
 {
     if (column != ERROR) return true;
@@ -166,7 +167,7 @@ static int column_count(const struct tr_plan *plan)
     return count;
 }
 
-/* Rows of as many workers are below a line of their own. */
+/* Rows with equally many workers are separated by a line from others. */
 static void add_table(const struct tr_plan *plan, struct tr_text *html)
 {
     int workers = 0;
@@ -193,7 +194,7 @@ static bool is_said(const struct tr_plan *plan, int index)
     return false;
 }
 
-/* What makes no sense, with the reason: combinations of one reason together. */
+/* Impossible combinations, with the reason; those with the same reason together. */
 static void add_left_out(const struct tr_plan *plan, struct tr_text *html)
 {
     bool any = false;
@@ -264,7 +265,7 @@ tr_status tr_plan_page(const struct tr_plan *plan, char **out)
 
 /* ---- the picture ---- */
 
-/* The chart's own picture, with a legend of its own: pages' style sheets are not there. */
+/* The chart's picture with a separate legend, since a page's style sheet is missing. */
 #define WIDTH  480
 #define HEIGHT 250
 #define LINE   16

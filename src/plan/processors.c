@@ -1,11 +1,11 @@
-/* Processors of a host that its ranks share, as a system's fair scheduler has them do (Linux's: EEVDF, before
- * it CFS).
+/* Simulates how the ranks of a host share its processors under a fair scheduler (Linux: EEVDF or CFS).
  *
  * A host has cores, each with the processors that a rank takes. A rank that begins to work takes a free
- * core, else the one where it ran last, and whoever runs there waits: those who sleep much come first. Ranks
- * of one core run by turns of TURN seconds. A core that becomes free takes who waits at another.
+ * core, else the one where it ran last, and the rank running there waits: ranks that sleep much come
+ * first. Ranks of one core take turns of TURN seconds. A core that becomes free takes a rank that waits at
+ * another.
  *
- * Invariant: nobody waits while a core is free.
+ * Invariant: no rank waits while a core is free.
  */
 #include "plan/world/internal.h"
 
@@ -28,12 +28,13 @@ struct host {
     struct core *core;
     int cores, running; /* running: cores that are not free */
     double processors, demand;
-    double since; /* when what is left of work was last counted */
+    double since; /* when remaining work was last updated */
 };
 
 /* ---- time ---- */
 
-/* Seconds of work in a second, of those who run: where they want more than there is, all get an even part. */
+/* Seconds of work per second, for running ranks: where they want more than there is, all get the same
+   fraction. */
 static double speed_of(const struct host *host)
 {
     double demand = host->demand * host->running;
@@ -50,7 +51,7 @@ bool world_waits(const struct member *member)
     return member->busy && !runs(member);
 }
 
-/* Counts what was done since the last change. */
+/* Updates remaining work since the last change. */
 static void count_work(struct host *host)
 {
     double passed = host->world->now - host->since, speed = speed_of(host);
@@ -63,7 +64,7 @@ static void count_work(struct host *host)
     }
 }
 
-/* Whoever runs is through with its work by then. */
+/* The running rank finishes its work at that time. */
 static void set_alarms(struct host *host)
 {
     double speed = speed_of(host);
@@ -77,7 +78,7 @@ static void set_alarms(struct host *host)
 
 /* ---- cores ---- */
 
-/* Who has waited longest, for this core or, with NULL, for any; -1: nobody. */
+/* The rank that has waited longest, for this core or, with NULL, for any; -1: none. */
 static int first_waiting(const struct host *host, const struct core *core)
 {
     int first = -1;

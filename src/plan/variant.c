@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-/* Blank examples in an epoch: steps of the largest batch. */
+/* Blank examples in an epoch, as steps of the largest batch. */
 #define EPOCH 1024
-/* Sequences whose length is looked at. */
+/* Most sequences whose length is read. */
 #define LOOKED 4096
 
 /* ---- blank examples ---- */
@@ -18,7 +18,7 @@
 struct blank {
     struct tr_source head;
     int64_t lengths;
-    int64_t length[]; /* [lengths] elements of an example; those of further ones are these again */
+    int64_t length[]; /* [lengths] elements of an example; further examples repeat these */
 };
 
 static int64_t blank_length(const tr_source *source, int64_t index)
@@ -53,7 +53,7 @@ static const struct tr_source_class blank_class = {.name = "blank",
                                                    .labelled = blank_length,
                                                    .destroy = blank_destroy};
 
-/* Those of some sequences, taken evenly. */
+/* Lengths of some evenly spaced sequences. */
 static tr_status look_at_lengths(const tr_source *source, struct blank *blank)
 {
     const int64_t capacity = tr_source_capacity(source), apart = source->info.count / blank->lengths;

@@ -1,5 +1,6 @@
-/* The inside of a world: ranks that take turns (world.c), and the processors that those of a host share
- * (processors.c). */
+/* The structure of a world: ranks that take turns (world.c), and processors that the ranks of a host share
+ * (processors.c).
+ */
 #ifndef TR_PLAN_WORLD_INTERNAL_H
 #define TR_PLAN_WORLD_INTERNAL_H
 
@@ -14,15 +15,15 @@ struct member {
     pthread_t thread;
     sem_t turn;
     bool sleeps, light; /* light: news wakes it */
-    uint64_t sleep;     /* counts its sleeps, so that an old alarm is known */
+    uint64_t sleep;     /* number of its sleeps, to recognize outdated alarms */
     uint64_t moment;
     double debt, spent, idled;
-    double idles;      /* since when it sleeps with nothing to do; below 0: it does not */
-    struct host *host; /* NULL: its processors are its own */
+    double idles;      /* since when it sleeps without work; below 0: it does not */
+    struct host *host; /* NULL: it has its own processors */
     /* On a host: */
-    bool busy, notified; /* of news, while it had no processors */
-    int core;            /* where it runs, ran last or waits */
-    double left, since;  /* seconds of its work as of the host's last change; when it came to its core */
+    bool busy, notified; /* of news, while it had no processor */
+    int core;            /* core where it runs, ran last or waits */
+    double left, since;  /* seconds of its work at the host's last change; when it got its core */
 };
 
 struct tr_world {
@@ -41,15 +42,14 @@ struct tr_world {
     uint64_t announced;
 };
 
-/* The member awakes at `time`, and not when it was to do so before. Without memory it awakes as it would
-   have. */
+/* Wakes the member at `time`, and no longer at the earlier time. Without memory the earlier time stays. */
 void world_set_alarm(struct member *member, double time);
 
 /* ---- processors.c; of a member with a host ---- */
 
-/* It has so many seconds of work, and is about to sleep until that is done. */
+/* It has so many seconds of work, and sleeps until that is done. */
 void world_begin_work(struct member *member, double seconds);
-/* It awoke; returns what is left. It has its core yet, and may go on. */
+/* It woke up; returns its remaining work. It keeps its core, and may continue. */
 double world_end_work(struct member *member);
 /* It leaves its core to others, if it has one. */
 void world_leave_core(struct member *member);

@@ -1,4 +1,4 @@
-/* A simulated network, and who listens to what happens on it. */
+/* A simulated network, and listeners to its events. */
 #ifndef TR_PLAN_LISTENER_H
 #define TR_PLAN_LISTENER_H
 
@@ -7,8 +7,8 @@
 
 typedef struct tr_sim tr_sim;
 
-/* What a rank hears of its own doings, in the order in which they happen; all may be NULL. `number` tells
-   messages with one sender and one receiver apart, on both sides alike. */
+/* A rank's own events, in order of time; all functions may be NULL. `number` distinguishes messages with
+   the same sender and receiver, equally on both sides. */
 struct tr_sim_listener {
     void (*computes)(void *user, int rank, double seconds);
     void (*sends)(void *user, int rank, int to, int64_t number, size_t bytes);

@@ -1,4 +1,4 @@
-/* Sender and receiver find each other by sender, receiver and tag, in order. */
+/* Matches sends and receives by sender, receiver and tag, in order. */
 #include "plan/world/messages.h"
 
 #include "base/alloc.h"
@@ -11,9 +11,11 @@ enum { SENDER, RECEIVER };
 
 #define PIECES      8 /* of a message at most, */
 #define PIECE_LEAST ((size_t)64 << 10)
-#define WHOLE       ((size_t)128 << 10) /* bytes that Open MPI sends as one over TCP */
+#define WHOLE       ((size_t)128 << 10) /* bytes that Open MPI sends at once over TCP */
 #define NEAR        1e-3                /* seconds: the longest nap */
-#define SETTLED     3e-3 /* seconds, after which ranks that a large message kept waiting are even again */
+#define SETTLED                                                                                              \
+    3e-3 /* seconds after which ranks that were kept waiting by a large message are in step                  \
+            again */
 
 static const struct tr_path *path_of(const tr_sim *sim, int from, int to)
 {
@@ -42,7 +44,7 @@ static void forget(struct message *message)
     tr_free(message);
 }
 
-/* One of its ends is through with it. */
+/* One of its ends has finished with it. */
 static void drop(struct message *message)
 {
     if (--message->holders == 0) forget(message);
@@ -55,15 +57,15 @@ void tr_sim_forget_all(tr_sim *sim)
 
 /* ---- processors ---- */
 
-/* Where nobody but the processors carries bytes, they take their time before a message leaves and when it is
-   there; else while it is on its way. */
+/* Where only the processors carry bytes, their time is before sending and after arrival; else during the
+   transfer. */
 static bool is_carried(const struct message *message)
 {
     return message->sim->host[message->from] != message->sim->host[message->to];
 }
 
-/* What a message takes of the processor of the rank that runs. Of what was to do while it was on its way,
-   that is only what did not fit between other things. */
+/* A message's work for the processor of the running rank. Of the work during the transfer, only the part
+   that did not fit between other work. */
 static void handle(struct message *message, int side, bool hides)
 {
     tr_sim *sim = message->sim;
@@ -104,14 +106,16 @@ static void arrive(void *user, void *what, double time)
     struct message *message = what;
     (void)user, (void)time;
     message->arrived = true;
-    if (!message->flies) message->sim->end[message->to].landed = -INFINITY; /* words make ranks even, too */
+    if (!message->flies)
+        message->sim->end[message->to].landed = -INFINITY; /* small messages also bring
+                                                              ranks in step */
     if (message->lost)
         drop(message);
     else if (message->receive)
         deliver(message);
 }
 
-/* A piece from the byte `at` on. */
+/* A piece from byte `at` on. */
 static size_t piece_of(const struct message *message, size_t at)
 {
     size_t piece = message->bytes / PIECES, rest = message->bytes - at;
@@ -132,7 +136,7 @@ static void begin_to_arrive(void *user, void *what, double time)
     if (message->come == message->bytes) tr_world_at(sim->world, end, arrive, sim, message);
 }
 
-/* The flight from one rank to another that began last; NULL: there is none. */
+/* The flight from one rank to another that began last; NULL: none. */
 static struct message *flight_of(const tr_sim *sim, int from, int to)
 {
     struct message *flight = sim->end[from].flying;
@@ -140,7 +144,7 @@ static struct message *flight_of(const tr_sim *sim, int from, int to)
     return flight;
 }
 
-/* It left as a whole: what was after it goes on. */
+/* It was sent entirely: the messages after it continue. */
 static void end_leaving(void *user, void *what, double time)
 {
     tr_sim *sim = user;
@@ -154,7 +158,7 @@ static void end_leaving(void *user, void *what, double time)
     message->held = NULL;
 }
 
-/* `happen` comes to the message when the flight is over and a latency has passed. */
+/* Calls `happen` for the message when the flight is over and a latency has passed. */
 static void hold(struct message *flight, struct message *message, tr_world_event happen)
 {
     struct message **last = &flight->held;
@@ -181,7 +185,7 @@ static void leave_piece(void *user, void *what, double time)
                      &begins);
     message->gone += piece;
     tr_world_at(sim->world, begins, begin_to_arrive, sim, message);
-    double left = fmax(begins - path->latency, time) + (double)piece / path->rate; /* rounding */
+    double left = fmax(begins - path->latency, time) + (double)piece / path->rate; /* for rounding errors */
     if (message->gone < message->bytes)
         tr_world_at(sim->world, left, leave_piece, sim, message);
     else if (message->flies)
@@ -203,7 +207,7 @@ static bool waits_for_receiver(const struct message *message)
     return (int64_t)message->bytes > path_of(message->sim, message->from, message->to)->eager;
 }
 
-/* An end is to look at it. */
+/* An end must look at it. */
 static void give_task(struct message *message, int rank)
 {
     struct message **last = &message->sim->end[rank].tasks;
@@ -229,7 +233,8 @@ static void be_asked(void *user, void *what, double time)
     give_task(message, message->from);
 }
 
-/* A word about a message goes from one of its ends to the other, after what flies that way. */
+/* A control message about a message goes from one of its ends to the other, after flights in that
+   direction. */
 static void send_word(struct message *message, int from, tr_world_event comes)
 {
     tr_sim *sim = message->sim;
@@ -258,8 +263,8 @@ static void fly_at(void *user, void *what, double time)
     fly(what, time);
 }
 
-/* Of two messages that were announced at nearly the same time, each of which was asked for before either
-   left, whether that happens: ranks are never as even as here. */
+/* For two messages announced at nearly the same time, both of which were requested before either was sent:
+   whether that happens in reality, where ranks are never as much in step as here. */
 static bool cross(const struct message *one, const struct message *other)
 {
     struct end *first = &one->sim->end[one->from < one->to ? one->from : one->to];
@@ -268,7 +273,7 @@ static bool cross(const struct message *one, const struct message *other)
     return one->announced - landed > SETTLED && first->met++ % 2 == 1;
 }
 
-/* When it was asked for. */
+/* Starts it when it was requested. */
 static void set_off(struct message *message, double time)
 {
     struct message *other = flight_of(message->sim, message->to, message->from);
@@ -301,14 +306,13 @@ static void match(tr_sim *sim, struct message *message, struct tr_transfer *rece
     receive->request = message;
     if (message->arrived)
         deliver(message);
-    else if (message->noticed) /* its receiver had waited for this only */
+    else if (message->noticed) /* its receiver waited only for this */
         send_word(message, message->to, be_asked);
-    else if (!message->left &&
-             !is_carried(message)) /* the receiver's word that it waits takes its time, too */
+    else if (!message->left && !is_carried(message)) /* the receiver's request takes its time, too */
         leave(message, tr_world_now(sim->world) + path_of(sim, message->from, message->to)->latency);
 }
 
-/* A large message stays with its sender until it is over; of others a copy leaves at once. */
+/* A large message stays with its sender until it is over; of a small one a copy is sent at once. */
 static tr_status set_out(struct message *message, struct tr_transfer *send)
 {
     tr_sim *sim = message->sim;
@@ -387,8 +391,8 @@ void tr_sim_take(tr_sim *sim, struct tr_transfer *transfer)
 {
     struct message *message = transfer->request;
     (void)sim;
-    if (!message) return; /* a copy left */
-    /* What processors within a host did for it, its sender has done already. */
+    if (!message) return; /* a copy was sent */
+    /* Within a host the sender has already done the processors' work for it. */
     if (!transfer->sends || is_carried(message))
         handle(message, transfer->sends ? SENDER : RECEIVER, is_carried(message));
     transfer->request = NULL;

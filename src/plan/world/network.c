@@ -21,7 +21,7 @@ void tr_network_release(struct tr_network *network)
     tr_free(network->down_busy);
 }
 
-/* A link that is free from *free on takes a message from `time` on; when it begins. */
+/* Sends a message from `time` on over a link that is free from *free on; returns when it begins. */
 static double occupy(double *free, double *busy, double time, double seconds)
 {
     double begins = time > *free ? time : *free;
@@ -44,7 +44,7 @@ double tr_network_arrive(struct tr_network *network, int from, int to, double ti
         time = occupy(&network->down[to], &network->down_busy[to], time, bytes / path->rate);
         return time + bytes / path->rate;
     }
-    /* Nobody carries bytes within a host but the processors at both ends, whose time is counted there. */
+    /* Within a host only the processors at both ends carry bytes, whose time is counted there. */
     double rest = bytes / path->rate - 2 * bytes / path->copying;
     return rest > 0 ? time + rest : time;
 }

@@ -1,4 +1,4 @@
-/* When a message that leaves at some time arrives, over links that others use, too. */
+/* The arrival time of messages over links that are shared. */
 #ifndef TR_PLAN_NETWORK_H
 #define TR_PLAN_NETWORK_H
 
@@ -15,11 +15,11 @@ struct tr_network {
 tr_status tr_network_make(const struct tr_cluster *cluster, struct tr_network *out);
 void tr_network_release(struct tr_network *network);
 
-/* Two steps, each at its time: at `time` a message is ready to leave `from` for `to`, hosts; *begins is when
-   its first byte is at the other end's link. Calls come in the order of time. */
+/* Two steps, called in order of time. At `time` a message is ready at host `from` for host `to`; *begins
+   is when its first byte reaches the other end's link. */
 void tr_network_leave(struct tr_network *network, int from, int to, double time, double bytes,
                       double *begins);
-/* At `time`, which leave() gave, the first byte is there; returns when the last one is. */
+/* At `time`, from leave(), the first byte is there; returns when the last one is. */
 double tr_network_arrive(struct tr_network *network, int from, int to, double time, double bytes);
 
 static inline const struct tr_path *tr_cluster_path(const struct tr_cluster *cluster, int from, int to)

@@ -9,7 +9,7 @@
 
 #define FLOPS 1e9 /* a second of a processor */
 
-/* How many messages with one peer and tag there were, so that the next one gets a number of its own. */
+/* Counts messages with one peer and tag, to number them. */
 struct count {
     int peer;
     int64_t tag;
@@ -70,7 +70,7 @@ static struct count *count_of(struct rank_trace *rank, int peer, int64_t tag, bo
     return count;
 }
 
-/* Of message `index` with a tag; those of a pair of ranks that are under way together have different ones. */
+/* Tag for message `index`; messages of a pair of ranks that are under way together get different ones. */
 static int number_of(int64_t tag, int64_t index)
 {
     return (int)((tag * 61 + index) & 0x3fffffff);
@@ -197,7 +197,7 @@ static tr_status write_rank(struct tr_traces *traces, int rank)
     return write_file(traces, name, &whole);
 }
 
-/* Hosts with a link of their own in each direction, and nothing else between them. */
+/* Hosts with a separate link in each direction, and no other links between them. */
 static void describe_platform(const struct tr_traces *traces, struct tr_text *text)
 {
     const struct tr_path *remote = &traces->cluster.remote, *local = &traces->cluster.local;

@@ -1,12 +1,12 @@
-/* What simulated ranks did, as time-independent traces that other simulators replay: one file for each rank
- * with a line for each thing, in the form that SimGrid's `smpirun -replay` reads (Desprez et al. 2011,
- * "Single node on-line simulation of MPI applications with SMPI"; version 3.32):
+/* Simulated ranks' actions as time-independent traces that other simulators can replay: one file for each
+ * rank with a line for each action, in the form that SimGrid's `smpirun -replay` reads (Desprez et al.
+ * 2011, "Single node on-line simulation of MPI applications with SMPI"; version 3.32):
  *
  *     RANK init | compute FLOPS | isend TO TAG BYTES TYPE | irecv FROM TAG BYTES TYPE | wait FROM TO TAG |
  *     finalize
  *
  * One flop stands for a nanosecond of a processor, and a type of 1 byte (6, MPI_BYTE) for the units of
- * messages. With them lie the platform and the list of hosts that SimGrid needs.
+ * messages. The platform and the list of hosts that SimGrid needs are written beside them.
  */
 #ifndef TR_PLAN_TRACES_H
 #define TR_PLAN_TRACES_H
@@ -23,8 +23,9 @@ tr_status tr_traces_create(const char *directory, const char *strategy, int rank
 void tr_traces_destroy(struct tr_traces **traces);
 /* For a rehearsal. Borrowed. */
 const struct tr_sim_listener *tr_traces_listener(struct tr_traces *traces);
-/* All ranks are through after so many seconds of their time, which the file seconds.txt then holds. TR_EIO if
- * anything could not be written. */
+/* All ranks are done after so many seconds of their time, which are written to seconds.txt. TR_EIO if
+ * anything could not be written.
+ */
 tr_status tr_traces_finish(struct tr_traces *traces, double seconds);
 
 #endif

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Whatever a rank waits for is news, which wakes it: looks in between would only cost turns. */
+/* A waiting rank is woken by all news that it waits for: polls in between would only cost turns. */
 #define LOOK_SECONDS 0.05
 /* A nap is too long by so much: the system's timers have some slack, and waking takes time. */
 #define NAP_LATE 60e-6
@@ -57,7 +57,7 @@ static tr_status sim_poll(tr_comm *comm, uint64_t *moment)
     tr_world_pass(sim->world);
     tr_sim_look(sim, comm->rank);
     sim->end[comm->rank].looked = tr_world_moment(sim->world, comm->rank);
-    /* Who naps does not know of news, so to it all its wait is quiet. */
+    /* A rank that naps does not notice news, so its whole wait counts as quiet. */
     *moment = sim_naps(sim) ? 0 : sim->end[comm->rank].looked;
     return TR_OK;
 }
@@ -88,22 +88,22 @@ static double patience_of(const tr_sim *sim)
     return cluster->processors == 0 || sim->ranks <= cluster->processors ? TR_LOCAL_YIELD_SECONDS : 0;
 }
 
-/* Seconds until one who has waited for so long, gives way or naps for at most `longest`, looks again after
-   `more` seconds. */
+/* Seconds until a rank that has waited for so long, and yields or naps for at most `longest`, polls again
+   after `more` seconds. */
 static double until_look(double waited, double more, double longest)
 {
     double news = waited + more, look = waited < TR_MPI_YIELD_SECONDS ? TR_MPI_YIELD_SECONDS : waited;
     if (news <= TR_MPI_YIELD_SECONDS) return 0;
     while (look < news) {
         double nap = tr_mpi_nap(look, longest) + NAP_LATE;
-        /* From here on all are as long. */
+        /* From here on all naps are equally long. */
         bool last = tr_mpi_nap(look, longest) == tr_mpi_nap(INFINITY, longest);
         look += last ? nap * ceil((news - look) / nap) : nap;
     }
     return look - news;
 }
 
-/* Sleeps until there is news, and to the end of the nap in which it came. */
+/* Sleeps until there is news, and to the end of the nap in which it arrived. */
 static void doze(tr_sim *sim, int rank, double waited, double longest)
 {
     double began = tr_world_now(sim->world);
@@ -265,7 +265,7 @@ tr_status tr_sim_compute(tr_sim *sim, double seconds)
     return TR_OK;
 }
 
-/* What is in another rank's cache comes as messages within a host do, which are copied from there. */
+/* Data in another rank's cache arrive like messages within a host, which are copied from there. */
 void tr_sim_touch(void *user, enum tr_program_motion motion, int64_t floats)
 {
     tr_sim *sim = user;

@@ -1,11 +1,11 @@
-/* The transport of a world: messages between its ranks, which take the time that a cluster's network would,
- * and are written down.
+/* The transport of a world: messages between its ranks, which take the time of a cluster's network and are
+ * recorded.
  *
- * The strategies and the engine of src/comm run on it unchanged; what they send, to whom and when, is their
- * own. Two things are not as on other transports. Numbers need not be moved: from tr_sim_hollow() on,
- * messages that are marked as numbers arrive without their contents, and windows are addresses without
- * memory, so that a thousand ranks fit into one process. And operations move on while a rank computes
- * (tr_sim_compute()), as they would with a progress thread.
+ * The strategies and the engine of src/comm run on it unchanged; so messages and their order are real. Two
+ * things differ from other transports. Numbers need not be moved: from tr_sim_hollow() on, messages that
+ * are marked as numbers arrive without their contents, and windows are addresses without memory, so that a
+ * thousand ranks fit into one process. And operations make progress while a rank computes
+ * (tr_sim_compute()), as with a progress thread.
  */
 #ifndef TR_PLAN_TRANSPORT_H
 #define TR_PLAN_TRANSPORT_H
@@ -29,18 +29,19 @@ double tr_sim_busiest(const tr_sim *sim);
 
 /* ---- for the rank that runs ---- */
 
-/* From now on the contents of numbers (struct tr_transfer), on all ranks, do not matter where they have
-   `least` bytes or more: fewer are as quickly moved. */
+/* From now on the contents of numbers (struct tr_transfer) of `least` bytes or more do not matter, on all
+   ranks: smaller ones are moved as quickly. */
 void tr_sim_hollow(tr_sim *sim, size_t least);
-/* Messages since then of as many bytes that are not marked as numbers. */
+/* Number of messages of at least that size since then that are not marked as numbers. */
 int64_t tr_sim_unmarked(const tr_sim *sim);
-/* The rank computes for so many seconds, and its operations move on meanwhile. Not from within a function of
- * its communicator. */
+/* The rank computes for so many seconds, and its operations make progress meanwhile. Not from within a
+ * function of its communicator.
+ */
 tr_status tr_sim_compute(tr_sim *sim, double seconds);
-/* Its processor moves so many floats in memory, a tr_program_listener; from within, too. */
+/* Its processor moves so many floats in memory, a tr_program_listener; also from within such a function. */
 void tr_sim_touch(void *sim, enum tr_program_motion motion, int64_t floats);
 
-/* Memory that takes none until it is written; NULL: there is no room for more. */
+/* Memory that takes none until it is written; NULL: there is no more room. */
 void *tr_sim_reserve(size_t bytes);
 void tr_sim_unreserve(void *memory, size_t bytes);
 

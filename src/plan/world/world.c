@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <string.h>
 
-#define STACK ((size_t)1 << 20) /* of a rank's thread, of which it takes what it touches */
+#define STACK ((size_t)1 << 20) /* stack of a rank's thread, which takes only what it touches */
 
 struct entry {
     double time;
@@ -53,7 +53,7 @@ static struct entry pop(tr_world *world)
     return first;
 }
 
-/* The rank whose turn it is; -1: there is none any more. */
+/* The rank whose turn it is; -1: none any more. */
 static int next_rank(tr_world *world)
 {
     while (world->entries > 0) {
@@ -72,9 +72,8 @@ static int next_rank(tr_world *world)
     return -1;
 }
 
-/* The turn goes from thread to thread by a semaphore of the next one's: a lock around it all would be
-   contended each time. True: it is the turn of `self` again, which is -1 for nobody; else the world is not
-   the caller's any more. */
+/* The turn passes from thread to thread by the next one's semaphore: a common lock would be contended each
+   time. True: it is the turn of `self` again (-1 for none); else the world must not be touched. */
 static bool hand_on(tr_world *world, int self)
 {
     int rank = next_rank(world);
@@ -97,8 +96,8 @@ static struct member *self_of(const tr_world *world)
     return &world->member[world->running];
 }
 
-/* Until `time`, or news if `light`. An entry always finds room: each rank has one of its own at most, beside
-   what it left behind. */
+/* Sleeps until `time`, or news if `light`. An entry always fits: each rank has at most one, besides
+   outdated ones. */
 static void sleep_until(tr_world *world, double time, bool light)
 {
     struct member *self = self_of(world);
@@ -106,7 +105,7 @@ static void sleep_until(tr_world *world, double time, bool light)
     self->sleeps = true;
     self->light = light;
     if (!push(world, (struct entry){.time = time, .rank = self->rank, .sleep = self->sleep})) {
-        self->sleeps = false; /* without memory time stands still for it */
+        self->sleeps = false; /* without memory, time does not pass for it */
         return;
     }
     if (!hand_on(world, self->rank)) await(&self->turn);
@@ -118,7 +117,7 @@ void world_set_alarm(struct member *member, double time)
     member->sleep += push(member->world, alarm);
 }
 
-/* Its processors work for so long, or until news if `light`; what is left then. */
+/* Its processors work for so long, or until news if `light`; returns the rest. */
 static double work(tr_world *world, double seconds, bool light)
 {
     struct member *self = self_of(world);
@@ -228,7 +227,7 @@ void tr_world_wake(tr_world *world, int rank)
     struct member *member = &world->member[rank];
     member->moment++;
     if (!member->sleeps || !member->light) return;
-    member->light = false; /* it is told once */
+    member->light = false; /* notified once */
     member->notified = true;
     if (member->host && world_waits(member)) return;
     push(world, (struct entry){.time = world->now, .rank = rank, .sleep = member->sleep});

@@ -1,4 +1,4 @@
-/* What this machine can compute with. */
+/* The devices of this machine. */
 #include "trireme/inspect.h"
 
 #include "base/alloc.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first that a machine has is its default. */
+/* The first one of a machine is its default. */
 static const struct {
     const char *name, *meaning;
 } isas[] = {
@@ -26,16 +26,17 @@ static const struct {
 
 #define STATE_SIZE 512
 
-/* What can be said of devices that have drivers of their own. */
+/* Facts about devices that have drivers. */
 struct look {
-    bool test;         /* open them, which tests their arithmetic */
+    bool test;         /* opens them, which tests their arithmetic */
     const char *cache; /* for programs, or NULL */
 };
 
 /* One of them. */
 struct other {
     bool usable;
-    char facts[256], state[STATE_SIZE]; /* "NVIDIA ..., 80 GiB (CUDA)"; "exact", "exact, slow", or why not */
+    char facts[256], state[STATE_SIZE]; /* "NVIDIA ..., 80 GiB (CUDA)"; "exact", "exact, slow", or why it
+                                           cannot be used */
 };
 
 /* TR_ENOTFOUND, with the reason, where there is no device of this number. */
@@ -71,7 +72,7 @@ static tr_status look_at(const struct tr_device_kind *kind, int number, const st
 
 struct machine {
     char processor[PROCESSOR_SIZE]; /* "" if unknown */
-    int threads;                    /* that the cpu device takes by itself */
+    int threads;                    /* that the cpu device uses by default */
     bool has[ISAS];
     struct tr_caches caches;
 };
@@ -120,7 +121,7 @@ static tr_status device_threads(const struct tr_entry *entry, int *threads)
     return TR_OK;
 }
 
-/* "32 KiB, 1 MiB, 32 MiB for 2": a cache with how many processors share it. */
+/* "32 KiB, 1 MiB, 32 MiB for 2": a cache, and how many processors share it. */
 static tr_status add_caches(const struct tr_caches *caches, struct tr_table *table)
 {
     struct tr_text text = TR_TEXT_INIT;
@@ -150,7 +151,7 @@ static bool has_isas(const struct tr_entry *entry)
     return strcmp(entry->name, "cpu") == 0;
 }
 
-/* A line for each device of a kind, and one that says so where there is none. */
+/* A line for each device of a kind, or one that says that there is none. */
 static tr_status add_others(const struct tr_device_kind *kind, const struct look *how, struct tr_table *table)
 {
     struct other other;
@@ -169,7 +170,7 @@ static tr_status add_others(const struct tr_device_kind *kind, const struct look
     }
 }
 
-/* What a name of devices that others have stands for, where there are any. */
+/* What a name for devices of other kinds stands for, if there are any. */
 static void add_names(const struct tr_device_kind *kind, struct tr_table *table)
 {
     const struct tr_device_kind *found;

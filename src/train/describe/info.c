@@ -1,4 +1,4 @@
-/* What a trainer says of itself. */
+/* A trainer's facts. */
 #include "base/fail.h"
 #include "base/sized.h"
 #include "job/file/monitor.h"

@@ -104,7 +104,7 @@ static const char *input_name(const struct tr_model *model, const struct tr_laye
     return layer->input[k] < 0 ? TR_LAYER_NETWORK_INPUT : model->layers[layer->input[k]].name;
 }
 
-/* What is particular about a layer: work for each token, inputs other than the layer before, its algorithm.
+/* Special facts of a layer: work for each token, inputs other than the layer before, its algorithm.
    Returned, free with tr_free(); NULL when memory fails. */
 static char *remark_on(const struct tr_model *model, int i, bool per_token, bool again)
 {
@@ -156,7 +156,7 @@ static void add_layers(const struct tr_summary *summary, struct tr_text *text)
     tr_text_add(text, "\n");
 }
 
-/* The floats that training changes, as far as they count as parameters. */
+/* The floats that training changes and that count as parameters. */
 static int64_t count_trained(const struct tr_model *model)
 {
     int64_t trained = 0;
@@ -215,7 +215,7 @@ static void add_totals(const struct tr_summary *summary, struct tr_text *text)
              tr_text_from_bytes(summary->pass_bytes, d), teacher);
 }
 
-/* What is looked at is called so. */
+/* The name of the inspected thing. */
 static const char *name_of(const struct tr_inspect_settings *what)
 {
     if (what->path) return what->path;

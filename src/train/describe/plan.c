@@ -1,4 +1,4 @@
-/* What a training would be, told before anything is built. */
+/* Describes a training before anything is built. */
 #include "train/describe/plan.h"
 
 #include "base/alloc.h"
@@ -123,7 +123,7 @@ tr_status tr_train_plan(const struct tr_train_settings *given, struct tr_train_p
         status = tr_strategy_peek(tr_config_get(root, "strategy"), &plan.strategy, &plan.asynchronous);
     if (settings->replay || settings->schedule || settings->simulate_delays) plan.asynchronous = false;
     tr_config_destroy(&root);
-    /* The check wants the file as it is: what changes replace decides how they are taken. */
+    /* The check needs the unchanged file: the replaced settings determine how it is read. */
     if (status == TR_OK) status = read_model(settings, &root);
     if (status == TR_OK) status = tr_job_check(root, tr_train_model_name(settings), &changes);
     return status == TR_OK ? tr_sized_give(&plan, sizeof plan, "TR_TRAIN_PLAN_INIT", out) : status;

@@ -1,4 +1,4 @@
-/* What the ranks of a run did, for those who started it. */
+/* The work of a run's ranks, for those who started it. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/sized.h"

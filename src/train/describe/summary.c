@@ -56,7 +56,7 @@ static void summarize_layer(const struct tr_model *model, const struct tr_layer 
     }
 }
 
-/* Whether a gradient flows into layer `index`'s inputs: something below has parameters. */
+/* Whether a gradient flows into layer `index`'s inputs: a layer before it has parameters. */
 static bool passes_gradient(const struct tr_model *model, int index, const bool *trains)
 {
     const struct tr_layer *layer = &model->layers[index];
@@ -65,7 +65,7 @@ static bool passes_gradient(const struct tr_model *model, int index, const bool 
     return false;
 }
 
-/* How often a layer is computed for an example. */
+/* How often a layer is computed for each example. */
 static int64_t times_of(const struct tr_summary *summary, int i)
 {
     const int64_t tokens = summary->job->model->layers[i].tokens_in;
@@ -118,7 +118,7 @@ static tr_status measure_pass(struct tr_summary *summary)
     tr_gradient_plan(summary->job, &whole, batch, batch * summary->tokens, &plan);
     TR_TRY(tr_pass_memory(NULL, summary->job->model, &plan.limits, &bytes));
     summary->pass_bytes = (int64_t)bytes;
-    /* A job can be looked at where its teacher is not. */
+    /* A job can be inspected without its teacher. */
     if (tr_lesson_expect(summary->job, &plan.limits, &summary->teacher_bytes) != TR_OK)
         summary->teacher_bytes = 0;
     TR_TRY(count_again(summary, &plan.limits));
@@ -143,7 +143,7 @@ static void measure_parameters(struct tr_summary *summary)
         __builtin_popcount(states) * summary->parameter_bytes + tr_variables_scratch(model, optimizer);
 }
 
-/* Checked products: a model file can describe networks that no machine holds. */
+/* Checked products: a model file can describe networks too large for any machine. */
 static tr_status check_sizes(const struct tr_summary *summary)
 {
     int64_t product;
@@ -159,7 +159,7 @@ static tr_status check_sizes(const struct tr_summary *summary)
     return TR_OK;
 }
 
-/* Only the data know how long sequences get; a checkpoint may be looked at where its data are not. */
+/* Only the data determine the length of sequences; a checkpoint may be inspected without its data. */
 static int64_t tokens_of(struct tr_job *job)
 {
     if (job->model->image_tokens > 0) return job->model->image_tokens;

@@ -28,7 +28,7 @@ enum tr_data_set trainer_judging_set(const struct tr_job *job)
     return tr_job_has_set(job, TR_SET_TEST) ? TR_SET_TEST : TR_SETS;
 }
 
-/* Those of a set that a rank has: as large a part of all as of each step's microbatches. */
+/* A rank's examples of a set: the same fraction as of each step's microbatches. */
 static void examples_of(const tr_trainer *trainer, const struct tr_placement *placement, int64_t count,
                         int64_t *first, int64_t *end)
 {
@@ -37,7 +37,7 @@ static void examples_of(const tr_trainer *trainer, const struct tr_placement *pl
     *end = count * placement->end_microbatch / microbatches;
 }
 
-/* The rank with the layers that begin or end with `layer` for the same examples as `own`. */
+/* The rank with the layers before or after `layer` for the same examples as `own`. */
 static int neighbour(const tr_trainer *trainer, const struct tr_placement *own, int layer, bool begins)
 {
     for (int r = 0; r < tr_comm_size(trainer->crew.comm); r++) {
@@ -89,7 +89,7 @@ static struct tr_evaluation_part part_of(const struct finder *finder)
 
 tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters)
 {
-    /* Others than the root of an asynchronous run are shown what to evaluate as parameters. */
+    /* On ranks other than the root of an asynchronous run, the evaluated parameters replace theirs. */
     bool shown = tr_strategy_is_asynchronous(trainer->variables.strategy) && !trainer_is_root(trainer);
     bool averaged = !shown && tr_variables_arena(trainer->variables.arenas, TR_ARENA_EMA) != NULL;
     if (!trainer->evaluation.mirror)
@@ -102,7 +102,7 @@ tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters)
     return TR_OK;
 }
 
-/* What an evaluation finds, of all `count` examples. */
+/* The results of an evaluation, for all `count` examples. */
 struct trainer_found {
     int64_t count, width;
     struct tr_evaluated_row *rows; /* [count] */
@@ -123,8 +123,7 @@ static void release_found(struct trainer_found *found)
     tr_free(found->answers);
 }
 
-/* Runs examples [first, end) through this rank's part, NULL for all layers; `rows` and `answers` are theirs.
- */
+/* Runs examples [first, end) through this rank's part, NULL for all layers, into `rows` and `answers`. */
 static tr_status run_part(tr_trainer *trainer, enum tr_data_set set, const struct tr_evaluation_part *part,
                           int64_t first, int64_t end, struct tr_evaluated_row *rows, float *answers)
 {
@@ -147,7 +146,7 @@ static float *answers_of(const struct trainer_found *found, int64_t first)
     return found->answers ? found->answers + first * found->width : NULL;
 }
 
-/* Brings what all ranks found to all: `bytes` for each of `count` examples. */
+/* Gathers all ranks' results on all: `bytes` for each of `count` examples. */
 static tr_status share(tr_trainer *trainer, int64_t count, size_t bytes, void *values)
 {
     int size = tr_comm_size(trainer->crew.comm);
@@ -196,7 +195,7 @@ static tr_status evaluate_together(tr_trainer *trainer, enum tr_data_set set,
 
 /* ---- pieces that workers take as they come to it ---- */
 
-/* What is found in a piece: the rows of its examples, then their answers. */
+/* The result of a piece: the rows of its examples, then their answers. */
 static tr_status evaluate(void *user, const struct tr_shared_evaluation *evaluation, int64_t first,
                           int64_t end, void *found)
 {
@@ -237,7 +236,7 @@ void trainer_set_evaluation_hooks(tr_trainer *trainer)
                                      &(struct tr_evaluation_hooks){evaluate, take, trainer});
 }
 
-/* Pieces that each worker takes of an evaluation on the average: enough for the slow to do less. */
+/* Average number of pieces of each worker in an evaluation: enough for slow ones to do less. */
 #define PIECES 4
 
 static tr_status evaluate_in_pieces(tr_trainer *trainer, enum tr_data_set set, struct trainer_found *found)
@@ -257,7 +256,7 @@ static tr_status evaluate_in_pieces(tr_trainer *trainer, enum tr_data_set set, s
     return status;
 }
 
-/* Who evaluates: all ranks; or the workers of an asynchronous run under way; or this rank. */
+/* Evaluates on all ranks; or on the workers of an asynchronous run under way; or on this rank. */
 static tr_status find(tr_trainer *trainer, enum tr_data_set set, struct trainer_found *found)
 {
     if (trainer->crew.comm && !tr_strategy_is_asynchronous(trainer->variables.strategy))
@@ -282,7 +281,7 @@ tr_status trainer_evaluate(tr_trainer *trainer, enum tr_data_set set, struct tr_
     }
     double start = tr_clock_seconds();
     status = find(trainer, set, &found);
-    /* After a failure the rows of others may still arrive. */
+    /* After a failure the rows of others may arrive later. */
     bool over =
         status == TR_OK || !together || tr_comm_end_operations(trainer->crew.comm, tr_error_message());
     if (status == TR_OK) {

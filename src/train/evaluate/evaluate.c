@@ -7,20 +7,20 @@
 
 #include <string.h>
 
-/* Beside those of a step in strategies, which no evaluation meets, and those of traces. */
+/* Distinct from the tags of steps in strategies, and those of traces. */
 #define TAG_ACTIVATIONS (TR_COMM_TAG_MOST - 3)
 #define TAG_SHARED      (TR_COMM_TAG_MOST - 4)
 
-/* One batch comes in while another one is computed. */
+/* One batch arrives while another is computed. */
 enum { SLOTS = 2 };
 
-/* A place for a batch in flight through the part; batch n has slot n % slots. */
+/* A slot for a batch in flight through the part; batch n has slot n % slots. */
 struct slot {
     tr_pass *pass;
     tr_ticket *entry, *exit; /* activations from and to the neighbours */
     struct tr_staging in, out;
-    int32_t *labels; /* [batch], or of its tokens or pixels: of its rows, which the next one takes from the
-                        loader; NULL: it has none */
+    int32_t *labels; /* [batch], or for its tokens or pixels: labels of its rows, copied because the
+                        loader's are overwritten; NULL: none */
     float *targets;  /* [batch][outputs], likewise */
     int32_t *offset, *labelled; /* where the output is of tokens, else NULL: [batch + 1] where the tokens of
                                    an example begin, [batch] how many have a label */
@@ -49,7 +49,7 @@ static bool ends_network(const tr_evaluator *evaluator)
     return evaluator->part.end_layer == evaluator->job->model->layer_count;
 }
 
-/* Messages of other ranks move on between layers. */
+/* Messages of other ranks make progress between layers. */
 static tr_status move_on(void *user)
 {
     const tr_evaluator *evaluator = user;
@@ -94,7 +94,7 @@ static tr_status make_passes(tr_evaluator *evaluator)
     return TR_OK;
 }
 
-/* What the rows of a slot are compared with, where the network ends. */
+/* The targets of a slot's rows, where the network ends. */
 static tr_status make_truth(tr_evaluator *evaluator, const struct tr_source_info *info)
 {
     size_t batch = (size_t)evaluator->batch;
@@ -169,7 +169,7 @@ tr_status tr_evaluator_create(tr_device *device, const struct tr_job *job, const
     return status;
 }
 
-/* After a failure there may be messages, which may still use the memory of the pass: then it is left. */
+/* After a failure messages may be using the memory of the pass: then it is not freed. */
 static void release_slot(tr_evaluator *evaluator, struct slot *slot)
 {
     bool empty = tr_comm_cancel(evaluator->part.comm, &slot->entry);
@@ -231,7 +231,7 @@ static tr_status send(tr_evaluator *evaluator, struct slot *slot)
                                 "activations", &slot->exit);
 }
 
-/* Where the greatest stands. */
+/* The place of the greatest. */
 static int32_t greatest_of(const float *number, int32_t count)
 {
     int32_t best = 0;
@@ -240,7 +240,7 @@ static int32_t greatest_of(const float *number, int32_t count)
     return best;
 }
 
-/* What rows [begin, begin + rows) of the batch are compared with, which outlives it. */
+/* Copies the targets of rows [begin, begin + rows) of the batch, which is overwritten. */
 static void take_labels(const tr_evaluator *evaluator, struct slot *slot, const struct tr_batch *batch,
                         int64_t begin, int64_t rows)
 {
@@ -263,7 +263,7 @@ static void take_labels(const tr_evaluator *evaluator, struct slot *slot, const 
         slot->labelled[i] = (int32_t)tr_labels_count(batch->labels + offset[i], offset[i + 1] - offset[i]);
 }
 
-/* Takes the examples from `at` on that are in one batch, and lets their activations come. */
+/* Takes the examples from `at` on that are in one batch, and starts to receive their activations. */
 static tr_status admit(tr_evaluator *evaluator, struct slot *slot, int64_t at, int64_t end)
 {
     const struct tr_batch *batch;
@@ -283,15 +283,15 @@ static tr_status admit(tr_evaluator *evaluator, struct slot *slot, int64_t at, i
     return tr_device_wait(evaluator->device); /* the next one may take the batch */
 }
 
-/* Which class is answered, and how the right one stands. */
+/* The answered class, and the rank of the right one. */
 static void judge(const float *output, int32_t classes, struct tr_evaluated_row *row)
 {
     row->answer = greatest_of(output, classes);
     row->place = tr_metrics_place(output, classes, row->label);
 }
 
-/* For each class of pixels: those that are of it and are answered so, those that are answered so, and those
-   that are of it. */
+/* For each class of pixels: how many are of it and answered so, how many are answered so, and how many are
+   of it. */
 static void count_pixels(const struct tr_job *job, const int32_t *label, const float *output, float *counts)
 {
     const int32_t classes = (int32_t)tr_job_width(job);
@@ -341,7 +341,7 @@ static int64_t rows_of(const tr_evaluator *evaluator, const struct slot *slot)
     return slot->rows.examples * tr_loss_labels(&evaluator->job->model->loss);
 }
 
-/* The figures of example `i`: its own, or those of its tokens together. */
+/* The figures of example `i`: its own, or the sum over its tokens. */
 static struct tr_evaluated_row figures_of(const tr_evaluator *evaluator, const struct slot *slot, int64_t i)
 {
     if (!slot->offset) {
@@ -357,7 +357,7 @@ static struct tr_evaluated_row figures_of(const tr_evaluator *evaluator, const s
     return (struct tr_evaluated_row){(float)loss, (float)correct, -1, -1, -1, (float)slot->labelled[i]};
 }
 
-/* Of what was computed last: the output, and the figures of its rows. */
+/* Results of the last computation: the output, and the figures of its rows. */
 static tr_status fetch(tr_evaluator *evaluator, const struct slot *slot, struct tr_evaluated_row *rows,
                        float *answers)
 {

@@ -1,6 +1,6 @@
-/* With layers that can go on where they stopped, a token costs its own row only, and the rest is what they
- * remember of those before; else, and whenever the network sees no more than the last tokens and these move
- * on, all of them are computed again. The bits are the same.
+/* If layers can continue a sequence, a token costs only its own row, and the layers remember the earlier
+ * rows. Otherwise, and whenever the network sees only the last tokens and these move on, all rows are
+ * computed again. The bits are the same.
  */
 #include "train/evaluate/generator.h"
 
@@ -19,13 +19,13 @@ struct tr_generator {
     int64_t context; /* 0: unlimited */
     tr_pass *pass;
     int64_t room;      /* tokens of the pass */
-    void **memory;     /* [layers] of those that go on */
+    void **memory;     /* [layers] memory of layers that continue */
     void *whole;       /* device int32_t [2], see struct tr_layer_past */
     bool extends;      /* they all can */
-    int64_t remembers; /* tokens that they remember */
-    int32_t *tokens;   /* [count], what the network sees: the last ones at most `context` */
+    int64_t remembers; /* tokens in that memory */
+    int32_t *tokens;   /* [count] tokens that the network sees: the last ones, at most `context` */
     int64_t count, token_room;
-    uint64_t drawn; /* tokens behind the prompt */
+    uint64_t drawn; /* tokens after the prompt */
     float *scores;  /* host [outputs] */
 };
 
@@ -75,7 +75,7 @@ static tr_status make_memory(tr_generator *generator)
     return TR_OK;
 }
 
-/* Makes room for `tokens` in the pass and in what layers remember, which begins anew where that grows. */
+/* Makes room for `tokens` in the pass and in the layers' memory, which begins anew if it grows. */
 static tr_status fit(tr_generator *generator, int64_t tokens)
 {
     if (generator->pass && tokens <= generator->room) return TR_OK;
@@ -87,7 +87,7 @@ static tr_status fit(tr_generator *generator, int64_t tokens)
     return make_memory(generator);
 }
 
-/* What all layers together allow, of what is asked for. */
+/* The requested context, limited by what all layers allow. */
 static int64_t context_of(const struct tr_model *model, int64_t wanted)
 {
     const int64_t longest = tr_model_longest(model);
@@ -140,7 +140,7 @@ void tr_generator_destroy(tr_generator **handle)
 static tr_status push(tr_generator *generator, int32_t token)
 {
     if (generator->context > 0 && generator->count == generator->context) {
-        /* All places move, so nothing of what layers remember is of use. */
+        /* All positions change, so the layers' memory is useless. */
         memmove(generator->tokens, generator->tokens + 1, (size_t)--generator->count * sizeof token);
         generator->remembers = 0;
     }
@@ -159,13 +159,13 @@ tr_status tr_generator_begin(tr_generator *generator, const int32_t *tokens, int
 {
     generator->count = generator->remembers = 0;
     generator->drawn = 0;
-    /* Those that the network would not see any more are not taken in first. */
+    /* Tokens that the network would not see are skipped. */
     int64_t seen = generator->context > 0 && count > generator->context ? generator->context : count;
     for (int64_t i = count - seen; i < count; i++) TR_TRY(push(generator, tokens[i]));
     return TR_OK;
 }
 
-/* The scores of what follows the last token. */
+/* The scores of the next token. */
 static tr_status score(tr_generator *generator)
 {
     TR_TRY(fit(generator, generator->count));

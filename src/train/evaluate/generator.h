@@ -1,11 +1,11 @@
-/* Text from a network that scores the next token: one token after another, each drawn from what the network
- * says of those before it.
+/* Text from a network that scores the next token: one token after another, each drawn from the network's
+ * scores after the earlier ones.
  *
  * Token i (from 0) after the prompt is drawn with a number that follows from the seed and i alone. Of the
- * scores x the greatest m (as in pooling), w[k] = exp((x[k] - m) / temperature) in float32 for those of the
- * `top_k` greatest scores (of equal ones the smaller token; 0: all), else 0, and 0 for the unknown token;
- * with c the sum chain of the w in double, the token is the first whose part of c is above u * c, u the
- * number in [0, 1). At temperature 0 it is the token of the greatest score. So equal networks give equal
+ * scores x the greatest m (as in pooling), w[k] = exp((x[k] - m) / temperature) in float32 for those of
+ * the `top_k` greatest scores (of equal ones the smaller token; 0: all), else 0, and 0 for the unknown
+ * token; with c the sum chain of the w in double, the token is the first whose part of c is above u * c, u
+ * the number in [0, 1). At temperature 0 it is the token of the greatest score. Equal networks give equal
  * texts.
  */
 #ifndef TR_TRAIN_GENERATOR_H
@@ -18,12 +18,12 @@ typedef struct tr_generator tr_generator;
 struct tr_decoding {
     float temperature; /* >= 0 */
     int32_t top_k;     /* 0: all */
-    bool has_unknown;  /* token 0 stands for what is unknown and is never drawn */
+    bool has_unknown;  /* token 0 is the unknown token and is never drawn */
     uint64_t seed;
 };
 
-/* `context`: the network sees at most so many of the last tokens; 0: all there are. Everything is borrowed
-   for the life of the generator. TR_EUNSUPPORTED, with the layer, for a network that does not score the next
+/* `context`: the network sees at most so many of the last tokens; 0: all. Everything is borrowed for the
+   life of the generator. TR_EUNSUPPORTED, with the layer, for a network that does not score the next
    token. Returned, destroy with tr_generator_destroy(). */
 tr_status tr_generator_create(tr_device *device, const struct tr_job *job, const float *parameters,
                               int64_t context, tr_generator **out);

@@ -6,7 +6,7 @@
 struct tr_given {
     tr_device *device;
     const struct tr_job *job;
-    tr_source blank; /* stands for the source that there is not: no labels, images come with the batch */
+    tr_source blank; /* a substitute for a source: no labels, images come with the batch */
     tr_feed *feed;
     tr_pass *pass;
     int64_t *index;       /* [rows] */

@@ -1,9 +1,9 @@
 /* Metrics of an evaluation.
  *
- * Classes: each class against all others; averages are over the classes that occur, as labels or as answers.
- * Where nothing was answered or expected, precision, recall and f1 are 0. The area under the ROC curve counts
- * pairs of an example that is of the class and one that is not, ties half (Hanley, McNeil 1982); with two
- * classes the area is that of the second.
+ * Classes: each class against all others; averages are over the classes that occur, as labels or as
+ * answers. For a class that was never answered, or never expected, precision, recall and f1 are 0. The
+ * area under the ROC curve counts pairs of an example that is of the class and one that is not, ties half
+ * (Hanley, McNeil 1982); with two classes the area is that of the second.
  *
  * Pixels: the intersection over the union of a class is of all examples together (Everingham et al. 2010),
  * its mean over the classes that occur; pixels without a label count nowhere.
@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More numbers than these are not kept for metrics alone: 64 MiB. */
+/* Most numbers to keep only for metrics: 64 MiB. */
 #define FLOATS_MOST (INT64_C(1) << 24)
-/* More sorted columns than these take longer than an evaluation should. */
+/* Most columns to sort, which would take longer than an evaluation should. */
 #define CURVES_MOST 100
-/* More outputs are not told one by one. */
+/* Most outputs to list one by one. */
 #define OUTPUTS_TOLD 100
 #define METRICS_MOST 8
 
@@ -33,7 +33,7 @@ static const char *const pixel_columns[PIXEL_COLUMNS] = {"iou", "precision", "re
 enum { MAE, RMSE, R2, VALUE_COLUMNS };
 static const char *const value_columns[VALUE_COLUMNS] = {"mae", "rmse", "r2"};
 
-/* What tr_metrics_make() hands out, and what it needs for that. */
+/* The metrics, and the data they are computed from. */
 struct owner {
     struct tr_metrics head;
     struct tr_metric metric[METRICS_MOST];
@@ -177,7 +177,7 @@ static double share(int64_t part, int64_t whole)
     return whole > 0 ? (double)part / (double)whole : 0;
 }
 
-/* The mean of a column over the outputs that `occurring` lets count; NaN over none. */
+/* The mean of a column over the outputs with `occurring`; NaN over none. */
 static double mean_of(const struct work *work, int column, int columns, bool occurring)
 {
     double sum = 0;
@@ -298,8 +298,8 @@ static void measure_values(struct work *work)
 
 /* ---- several losses ---- */
 
-/* Of the head that begins with output `first` and target `target`: the fraction of right answers, or the mean
-   distance. */
+/* For the head that begins with output `first` and target `target`: the fraction of right answers, or the
+   mean distance. */
 static double measure_head(const struct work *work, const struct tr_loss *head, int64_t first, int64_t target)
 {
     double sum = 0;

@@ -26,7 +26,7 @@ static tr_status take_parameters(tr_predictor *predictor, const float *arena)
     return status == TR_OK ? finished : status;
 }
 
-/* Of averages where they are wanted and kept. */
+/* Of averages where wanted and kept. */
 static tr_status load_parameters(tr_predictor *predictor, tr_checkpoint *checkpoint, bool use_average)
 {
     float *arena = tr_alloc_zero((size_t)predictor->job->model->arena_floats + 1, sizeof *arena);
@@ -95,7 +95,7 @@ static tr_status copy(tr_predictor *predictor, const struct tr_predict_settings 
     return take_parameters(predictor, arena);
 }
 
-/* Hands it over, or, after a failure, destroys it. */
+/* Gives it to the caller or, after a failure, destroys it. */
 static tr_status finish(tr_predictor *predictor, tr_status status, tr_predictor **out)
 {
     if (status != TR_OK) tr_predictor_destroy(&predictor);
@@ -166,14 +166,14 @@ void tr_predictor_destroy(tr_predictor **handle)
 
 /* ---- facts ---- */
 
-/* Whether the job learned from a text what comes next. */
+/* Whether the job learned from text to predict the next token. */
 static bool is_language_model(const struct tr_job *job)
 {
     return tr_job_is_of_tokens(job) && job->data.train &&
            tr_config_get(job->data.train, tr_source_format_corpus.name);
 }
 
-/* Of values, where each has a column with a name. */
+/* For values, if each has a column with a name. */
 static const char *const *target_names(const tr_predictor *predictor, int32_t targets)
 {
     const struct tr_string_list *classes = &predictor->job->input.classes,
@@ -238,8 +238,9 @@ tr_status tr_predictor_category(const tr_predictor *predictor, int32_t column, c
     return tr_job_columns_find(&predictor->columns, column, name, value);
 }
 
-/* The layer that gives the outputs of a loss, by name: the last one, or one of those that it puts side by
- * side for several losses. "" where these are of other widths. */
+/* The name of the layer that gives the outputs of a loss: the last one, or one of those that it
+ * concatenates for several losses. "" where the widths differ.
+ */
 static const char *head_name(const struct tr_model *model, int32_t index)
 {
     const struct tr_layer *last = &model->layers[model->layer_count - 1];

@@ -1,4 +1,4 @@
-/* The inside of a predictor; its public functions lie by their inputs in predictor_*.c. */
+/* The structure of a predictor; its public functions are grouped by their inputs in predictor_*.c. */
 #ifndef TR_TRAIN_PREDICTOR_H
 #define TR_TRAIN_PREDICTOR_H
 
@@ -10,7 +10,7 @@
 #include "trireme/predict.h"
 
 struct tr_predictor {
-    pid_t process;                      /* that made it */
+    pid_t process;                      /* process that made it */
     tr_store *store;                    /* that data come through */
     const struct tr_named_source *data; /* [data_count] of the settings, borrowed */
     int data_count;
@@ -18,7 +18,7 @@ struct tr_predictor {
     tr_device *device;
     float *parameters; /* device: an arena, averages where wanted and kept */
     char *path;
-    char *skipped; /* what was passed over to get to this checkpoint, or "" */
+    char *skipped; /* checkpoints skipped to get to this one, or "" */
     char hash[TR_SHA256_TEXT];
     int64_t step;
     tr_given *given;               /* made when first needed */
@@ -28,13 +28,12 @@ struct tr_predictor {
     struct tr_job_columns columns; /* likewise */
 };
 
-/* What tr_predictor_create() makes of a checkpoint of `job` with these parameters, arena_floats floats on the
-   host, after `step` steps. `settings` have been taken; all is borrowed for the call. Returned, destroy with
-   tr_predictor_destroy().
- */
+/* The tr_predictor_create() for a checkpoint of `job` with these parameters, arena_floats floats on the
+   host, after `step` steps. `settings` must be complete; all is borrowed for the call. Returned, destroy
+   with tr_predictor_destroy(). */
 tr_status tr_predictor_of(const struct tr_job *job, const float *arena, int64_t step, const char *hash,
                           const struct tr_predict_settings *settings, tr_predictor **out);
-/* The settings of a caller, with defaults where they have none. */
+/* A caller's settings, completed with defaults. */
 tr_status tr_predict_settings_take(const struct tr_predict_settings *given, struct tr_predict_settings *out);
 
 /* The floats of a row of the output. */
@@ -48,14 +47,14 @@ static inline tr_status tr_predictor_check_process(const tr_predictor *predictor
 {
     return tr_process_check(predictor->process, "predictor");
 }
-/* The same, and for a language model, of which text is generated. */
+/* The same; also fails unless it is a language model, which can generate text. */
 tr_status tr_predictor_check(const tr_predictor *predictor);
-/* The same, and where the output is of tokens, which leave no one row for an example. */
+/* The same; also fails where the output is of tokens, so that an example has no single row. */
 tr_status tr_predictor_check_rows(const tr_predictor *predictor);
-/* TR_EINVAL where the network takes another kind of examples. */
+/* TR_EINVAL where the network takes examples of another kind. */
 tr_status tr_predictor_check_features(const tr_predictor *predictor, enum tr_feature_kind given);
 
-/* Reads the vocabulary, once. TR_EFORMAT where the checkpoint keeps none. */
+/* Reads the vocabulary, once. TR_EFORMAT where the checkpoint has none. */
 tr_status tr_predictor_open_vocabulary(tr_predictor *predictor);
 
 #endif

@@ -25,7 +25,7 @@ static tr_status check_range(const tr_source *source, int64_t first, int64_t cou
                    count, first, all);
 }
 
-/* The examples of a range, -1: it is none. */
+/* The number of examples in a range, -1: invalid. */
 static int64_t count_of(struct tr_example_range range)
 {
     return range.first >= 0 && range.end >= range.first ? range.end - range.first : -1;
@@ -92,7 +92,7 @@ tr_status tr_predictor_run(tr_predictor *predictor, const tr_source *source,
 
 /* ---- all at once ---- */
 
-/* Where outputs go, and what is counted of them. */
+/* Destination of outputs, and their counts. */
 struct collector {
     const tr_predictor *predictor;
     int64_t first;
@@ -203,8 +203,8 @@ tr_status tr_predictor_open_source(tr_predictor *predictor, const char *descript
     return tr_source_open_through(predictor->store, description, directory, predictor->job->state, out);
 }
 
-/* Whether what stands for a missing number is the mean of the training data's: their scaling knows it then.
- */
+/* Whether the replacement of missing numbers is the mean of the training data, which their scaling
+   contains. */
 static tr_status knows_means(const char *state, bool *means)
 {
     struct tr_scaling scaling;
@@ -217,7 +217,7 @@ static tr_status knows_means(const char *state, bool *means)
     return TR_OK;
 }
 
-/* What stands for a number that is missing, the same in all columns but those of names. */
+/* The replacement of a missing number, the same in all columns except those of names. */
 static float constant_of(const struct tr_job_columns *columns)
 {
     for (int32_t c = 0; c < columns->count; c++)

@@ -1,4 +1,4 @@
-/* A file as data: read as the job reads its training data. */
+/* A file as data: read like the job's training data. */
 #include "train/evaluate/predictor.h"
 
 #include "base/alloc.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What a file may lack of what the training data have. */
+/* Parts of the training data that a file may lack. */
 struct lack {
     bool labels, skipped;
 };
@@ -64,6 +64,6 @@ tr_status tr_predictor_open_file(tr_predictor *predictor, const char *path, tr_s
         if (status == TR_OK || status == TR_ENOMEM || status == TR_EIO || status == TR_ENOTFOUND)
             return status;
     }
-    /* What is wrong with it as it is most like the training data. */
+    /* Reports the fault of the interpretation closest to the training data. */
     return open_lacking(predictor, format, path, lacks[0], out);
 }

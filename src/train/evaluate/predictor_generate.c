@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Which token of a prompt is unknown, -1 for none. Bytes all are known. */
+/* Which token of a prompt is unknown, -1 for none. All bytes are known. */
 static int64_t find_unknown(const tr_vocabulary *vocabulary, const char *prompt, const int32_t *tokens,
                             int64_t count)
 {

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Texts that go through the network together have no more tokens, but for one text that is longer. */
+/* Most tokens of texts that go through the network together, unless a single text is longer. */
 #define TOKENS_TOGETHER (1 << 14)
 
 /* ---- what a network answers ---- */
@@ -48,14 +48,14 @@ tr_status tr_predictor_check_features(const tr_predictor *predictor, enum tr_fea
 
 /* ---- a run ---- */
 
-/* Examples on their way. */
+/* State of predicting examples. */
 struct run {
     tr_predictor *predictor;
     int64_t count;
     const uint8_t *images;
     float *floats; /* [count][floats], filled and scaled */
     const char *const *texts;
-    const int32_t *given; /* tokens of all examples, in the place of texts */
+    const int32_t *given; /* tokens of all examples, if given instead of texts */
     const int64_t *begin; /* [count + 1] where those of an example are */
     int32_t *subwords;    /* both, made from texts of subwords */
     int64_t *subwords_begin;
@@ -141,7 +141,7 @@ static tr_status set_length(struct run *run, int64_t example, int64_t tokens)
     return TR_OK;
 }
 
-/* Subwords are found once: they are tokens that are given. */
+/* Subwords are looked up once: from then on they are given tokens. */
 static tr_status begin_subwords(struct run *run)
 {
     int64_t all = 0;
@@ -167,7 +167,7 @@ static tr_status begin_subwords(struct run *run)
     return TR_OK;
 }
 
-/* Numbers of another program's tokens are all known. */
+/* Token numbers from another program are all known. */
 static tr_status check_ids(const struct run *run)
 {
     const tr_vocabulary *vocabulary = run->predictor->vocabulary;
@@ -263,14 +263,14 @@ static tr_status make_output(struct run *run, int64_t floats)
     return run->output ? TR_OK : TR_ENOMEM;
 }
 
-/* The rows of the answers to `count` examples, encoded. */
+/* The rows of the answers to `count` encoded examples. */
 static int64_t rows_of(const struct run *run, int64_t count)
 {
     const struct tr_job *job = run->predictor->job;
     return tr_job_is_of_tokens(job) ? run->offset[count] : count * tr_loss_labels(&job->model->loss);
 }
 
-/* Those from `first` on. `output` receives the answers; NULL: run->output does. */
+/* Predicts the examples from `first` on. `output` receives the answers; NULL: run->output does. */
 static tr_status compute(struct run *run, int64_t first, int64_t count, float *output)
 {
     tr_predictor *predictor = run->predictor;

@@ -15,7 +15,7 @@ tr_status tr_predictor_open_vocabulary(tr_predictor *predictor)
     return tr_vocabulary_read(predictor->job->state, &predictor->vocabulary, &classes);
 }
 
-/* Subwords follow each other without a gap. */
+/* Subwords are contiguous. */
 static tr_status subword_spans(const tr_predictor *predictor, const char *text, size_t length, int64_t room,
                                size_t *begin, size_t *end, int64_t *count)
 {

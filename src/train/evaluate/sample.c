@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Whether token `a` stands before `b` where the greatest comes first. */
+/* Whether token `a` comes before `b` in descending order of scores. */
 static bool stands_before(const float *scores, int64_t a, int64_t b)
 {
     return scores[a] > scores[b] || (scores[a] == scores[b] && a < b);
@@ -21,7 +21,7 @@ static int64_t greatest_of(const float *scores, int64_t first, int64_t count)
     return best;
 }
 
-/* The last of the `most` tokens with the greatest scores, by going down from one to the next. */
+/* The last of the `most` tokens with the greatest scores, found by descending one by one. */
 static int64_t last_of_top(const float *scores, int64_t first, int64_t count, int64_t most)
 {
     int64_t last = greatest_of(scores, first, count);

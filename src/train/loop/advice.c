@@ -1,4 +1,4 @@
-/* Warnings when a run begins: settings that work, but probably not as intended. */
+/* Warnings at the beginning of a run, about valid settings that are probably unintended. */
 #include "train/loop/run.h"
 
 #include "base/text/counted.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A loss that applies to its input what the network's last layer has applied already. */
+/* A loss that applies to its input a function that the network's last layer has applied already. */
 static void warn_of_twice(const struct run *run)
 {
     static const struct {
@@ -28,7 +28,7 @@ static void warn_of_twice(const struct run *run)
     }
 }
 
-/* A batch that no epoch fills. */
+/* A batch larger than an epoch. */
 static void warn_of_batch(const struct run *run)
 {
     const struct tr_job *job = run->trainer->job;

@@ -1,4 +1,4 @@
-/* What the ranks of a trainer must have in common. */
+/* Facts on which the ranks of a trainer must agree. */
 #include "train/loop/internal.h"
 
 #include "base/alloc.h"
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The strategy is no part of the settings' digest: synchronous ones do not change the weights, and a
-   checkpoint may go on under another one. */
+/* The strategy is not part of the settings' digest: synchronous ones do not change the weights, and a
+   checkpoint may continue under another one. */
 static tr_status agree_on_strategy(tr_trainer *trainer, const struct tr_train_settings *settings)
 {
     const tr_config *node = trainer->job->file.strategy;

@@ -1,4 +1,4 @@
-/* A predictor of the parameters that a trainer has. */
+/* A predictor with the current parameters of a trainer. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "train/evaluate/predictor.h"

@@ -1,4 +1,4 @@
-/* Making the parts of a trainer, up to its first step. */
+/* Making the parts of a trainer, before its first step. */
 #include "train/loop/internal.h"
 
 #include "base/alloc.h"
@@ -26,7 +26,7 @@ static tr_status read_job(tr_trainer *trainer, const struct tr_train_settings *s
     job.store = trainer->store;
     const char *name = tr_train_model_name(settings);
     if (name) {
-        /* What is wrong with the file comes before what is wrong with the data. */
+        /* Faults of the file are reported before faults of the data. */
         struct tr_train_plan plan = TR_TRAIN_PLAN_INIT;
         TR_TRY(tr_train_plan(settings, &plan));
         if (!settings->model_text) return tr_job_open(settings->model, &job, &trainer->job);
@@ -47,8 +47,9 @@ static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *s
     return TR_OK;
 }
 
-/* Notes the paths. An output directory that is there is taken first of all, so that nobody else works in it
- * meanwhile. */
+/* Notes the paths. An existing output directory is locked first of all, so that no other process works in
+ * it meanwhile.
+ */
 static tr_status take_paths(tr_trainer *trainer, const struct tr_train_settings *settings)
 {
     const char *name = tr_train_model_name(settings);
@@ -79,7 +80,7 @@ static tr_status choose_holder(struct trainer_variables *variables, const struct
     return TR_OK;
 }
 
-/* What can be done before the data are there. */
+/* Makes all that does not need the data. */
 static tr_status make_variables(tr_trainer *trainer, const struct tr_train_settings *settings, bool resumes)
 {
     struct trainer_variables *variables = &trainer->variables;
@@ -111,7 +112,7 @@ static tr_status make_variables(tr_trainer *trainer, const struct tr_train_setti
     return tr_variables_initialize(variables->arenas, (uint64_t)job->file.seed);
 }
 
-/* What needs the data, and variables that were not to be had before. */
+/* Makes all that needs the data, and variables that could not be made before. */
 static tr_status begin_strategy(tr_trainer *trainer, bool resumes)
 {
     struct trainer_variables *variables = &trainer->variables;
@@ -131,7 +132,7 @@ static tr_status count_steps(tr_trainer *trainer)
     return TR_OK;
 }
 
-/* Evaluation data that cannot be read are better known before the first step than after the last. */
+/* Unreadable evaluation data should be noticed before the first step rather than after the last. */
 static tr_status open_evaluation_data(struct tr_job *job)
 {
     for (int set = 0; set < TR_SETS; set++)
@@ -162,7 +163,7 @@ static tr_status check_monitor(const struct tr_job *job)
                    monitor, (long long)examples);
 }
 
-/* Whoever updates has to know what evaluations said. */
+/* All ranks that update must know the results of evaluations. */
 static tr_status check_schedule(const tr_trainer *trainer)
 {
     const struct tr_job *job = trainer->job;
@@ -184,7 +185,7 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     tr_opening *opening;
     TR_TRY(tr_opening_begin(trainer->job, &opening));
     tr_status status = make_variables(trainer, settings, checkpoint != NULL);
-    /* A failure of our own comes first; opening may then not disturb its message. */
+    /* Our own failure comes first; opening must not change its message. */
     tr_status opened = tr_opening_finish(&opening, status != TR_OK);
     if (status == TR_OK) status = opened;
     if (status != TR_OK) return status;
@@ -213,7 +214,7 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     return tr_strategy_connect(trainer->variables.strategy, trainer->variables.step);
 }
 
-/* Microbatches are told apart when each has a pass of its own. */
+/* Microbatches can be distinguished if each has a separate pass. */
 static tr_status want_digests(tr_trainer *trainer, const struct tr_train_settings *settings)
 {
     if (settings->record_digests == 0) return TR_OK;
@@ -226,7 +227,7 @@ static tr_status want_digests(tr_trainer *trainer, const struct tr_train_setting
     return TR_OK;
 }
 
-/* What the run goes on from; or, of a replay without a model file, what has the job of the run. */
+/* The checkpoint to resume; or, for a replay without a model file, one with the job of the run. */
 static tr_status find_checkpoint(const tr_trainer *trainer, const struct tr_train_settings *settings,
                                  tr_checkpoint **out)
 {
@@ -288,8 +289,8 @@ tr_status trainer_set_up(tr_trainer *trainer, const struct tr_train_settings *se
     if (status == TR_OK) status = tr_stop_check(settings->stop, CREATING);
     if (status == TR_OK) status = make_parts(trainer, settings, checkpoint);
     tr_checkpoint_close(&checkpoint);
-    /* A new one comes last: a job that is refused leaves nothing behind, and what is wrong with the directory
-       still shows before the first step. */
+    /* A new directory comes last: a job that is refused leaves nothing behind, and faults of the directory
+       still show before the first step. */
     if (status == TR_OK && trainer->directory.path && trainer->directory.lock < 0 && trainer_is_root(trainer))
         status = trainer_directory_take(&trainer->directory);
     if (status == TR_OK && trainer->beginning.resumed) status = trainer_settle_best(trainer);

@@ -1,8 +1,9 @@
-/* The inside of a trainer: its parts, each with a header that says what its functions need and promise. Parts
- * know nothing of each other but what their functions are given; what brings several together takes the
- * trainer: its creation (create.c), its loop (run.c, rest.c), going on without ranks that died (shrink.c),
- * its checkpoints (save.c, restore.c), its evaluations (evaluate/by_ranks.h), what looks at it
- * (observe/observation.h) and its receipt (receipt/keeper.h). */
+/* The structure of a trainer: its parts, each with a header that documents its functions. Parts know each
+ * other only through arguments of their functions; functions that combine several take the trainer: its
+ * creation (create.c), its loop (run.c, rest.c), going on without ranks that died (shrink.c), its
+ * checkpoints (save.c, restore.c), its evaluations (evaluate/by_ranks.h), its observation
+ * (observe/observation.h) and its receipt (receipt/keeper.h).
+ */
 #ifndef TR_TRAIN_TRAINER_INTERNAL_H
 #define TR_TRAIN_TRAINER_INTERNAL_H
 
@@ -23,11 +24,11 @@
 
 #include <stdatomic.h>
 
-/* The learning rate that a program sets in place of the schedule's; rate.c. */
+/* The learning rate that a program sets instead of the schedule's; rate.c. */
 struct trainer_rate {
     bool running; /* tr_trainer_run() is under way */
-    bool wanted;  /* a listener has set one, which all ranks take after the next step */
-    double value; /* the one that was set last; NaN: that of the schedule */
+    bool wanted;  /* a listener has set one, which all ranks use after the next step */
+    double value; /* the last one that was set; NaN: the schedule's */
 };
 
 struct tr_trainer {
@@ -39,9 +40,9 @@ struct tr_trainer {
     double tokens_per_example; /* NaN where losses are not of tokens */
     char data_digest[TR_SHA256_TEXT];
     struct trainer_rate rate;
-    pid_t process; /* that made it */
-    tr_stop own;   /* where the settings give none */
-    tr_stop *stop; /* theirs, borrowed, or that one: any thread and signal handlers set it */
+    pid_t process; /* process that made it */
+    tr_stop own;   /* used where the settings give none */
+    tr_stop *stop; /* theirs, borrowed, or `own`: any thread and signal handlers set it */
     struct trainer_crew crew;
     struct trainer_reported reported;
     struct trainer_host host;
@@ -66,42 +67,40 @@ static inline bool trainer_is_root(const tr_trainer *trainer)
     return trainer_crew_is_root(&trainer->crew);
 }
 
-/* Everything that can fail after the trainer's own memory is there: parts that are made for `settings` by the
-   ranks of its crew, up to the first step. Collective. */
+/* Makes everything that can fail, after the trainer's own memory: the parts for `settings` by the ranks of
+   its crew, before the first step. Collective. */
 tr_status trainer_set_up(tr_trainer *trainer, const struct tr_train_settings *settings);
-/* Ranks that would compute different things are recognized before they divide the work: TR_EMISMATCH.
-   Collective. */
+/* Finds ranks that would compute different things, before they divide the work: TR_EMISMATCH. Collective. */
 tr_status trainer_agree_on_job(tr_trainer *trainer, const struct tr_train_settings *settings);
-/* And those that would begin with different things, before they do. Likewise. */
+/* Likewise ranks that would begin with different state. Collective. */
 tr_status trainer_agree_on_state(tr_trainer *trainer);
 /* Computes data_digest, which reads all training data, once. */
 tr_status trainer_digest_data(tr_trainer *trainer);
 
-/* How far a rank has come, and what all have agreed on. */
+/* The position of a rank in the run, and the one that all have agreed on. */
 struct trainer_progress {
     int64_t step;    /* steps done */
-    int32_t resting; /* what comes after the last of them is not over */
-    int32_t root;    /* of the job so far, by its number */
-    int64_t saved;   /* newest step whose checkpoint was reported; in the end, as the root knows it */
-    int64_t tested;  /* steps done at the last evaluation on the test data; in the end, the root's */
+    int32_t resting; /* the work after the last step is not finished */
+    int32_t root;    /* number of the current version of the job */
+    int64_t saved;   /* newest step whose checkpoint was reported; at the end, as the root knows it */
+    int64_t tested;  /* steps done at the last evaluation on the test data; at the end, the root's */
     struct tr_step_figures figures; /* of it */
 };
-/* All who live go on without those who died: agrees on the step, puts the state back to its beginning, and
-   divides the work anew. *progress is this rank's, and becomes what all agreed on. `text`, of `size` bytes,
-   says who was lost. Collective among those who live. TR_EPEER where they cannot. */
+/* All living ranks continue without dead ones: they agree on the step, restore the state to its beginning,
+   and divide the work anew. *progress is this rank's, and becomes the agreed one. `text`, of `size` bytes,
+   names the lost ranks. Collective among the living ranks. TR_EPEER where they cannot. */
 tr_status trainer_shrink(tr_trainer *trainer, struct trainer_progress *progress, char *text, size_t size);
-/* Where the rank became the root since another one died: takes the directory, and goes on with journal and
-   events. Local. TR_EIO. */
+/* Called when the rank became the root since another one died: locks the directory, and continues journal
+   and events. Local. TR_EIO. */
 tr_status trainer_take_over(tr_trainer *trainer);
 
-/* Writes a checkpoint, and marks it where it is of the best evaluation; *path (may be NULL) is returned, free
-   with tr_free(). With `gathered` the state is the one that trainer_variables_gather() brought last, of an
-   asynchronous run, which may have gone on. TR_EIO and `displaced` as trainer_directory_save() says.
-   Collective.
- */
+/* Writes a checkpoint, and marks it if it is of the best evaluation; *path (may be NULL) is returned, free
+   with tr_free(). With `gathered` the state is that of the last trainer_variables_gather(), of an
+   asynchronous run, which may have continued. TR_EIO and `displaced` as in trainer_directory_save().
+   Collective. */
 tr_status trainer_save(tr_trainer *trainer, bool gathered, char **path);
 
-/* Where a checkpoint goes that is no part of the run's history: a directory of this path, or, with `path`
+/* Destination of a checkpoint outside of the run's history: a directory of this path, or, with `path`
    NULL, a sink. */
 struct trainer_target {
     const char *path;
@@ -110,17 +109,17 @@ struct trainer_target {
 /* Writes one there, on the root. As collective as steps are. */
 tr_status trainer_save_elsewhere(tr_trainer *trainer, const struct trainer_target *to);
 
-/* The rate that the root's program has set holds for all ranks from the next step on. Collective. */
+/* The rate that the root's program has set applies to all ranks from the next step on. Collective. */
 tr_status trainer_take_rate(tr_trainer *trainer);
 
 /* Loads parameters, optimizer and counters from the checkpoint; refuses other settings or data unless
  * `changed`. */
 tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool changed);
-/* After a checkpoint was loaded: the best evaluation that it knows of is that of this run if its weights are
-   in the output directory. What is not there is not claimed; the note of the trainer says so. Collective. */
+/* After loading a checkpoint: takes its best evaluation as this run's if the weights are in the output
+   directory; otherwise the trainer's note says that they are missing. Collective. */
 tr_status trainer_settle_best(tr_trainer *trainer);
-/* Whether this run had nothing to do: the newest checkpoint of its directory is the one that it went on from,
-   and no step was added. By the root's word; all ranks. */
+/* Whether this run had nothing to do: the newest checkpoint of its directory is the one it continued from,
+   and no step was added. Decided by the root; on all ranks. */
 tr_status trainer_was_complete(tr_trainer *trainer, bool *complete);
 
 #endif

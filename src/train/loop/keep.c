@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Whether the newest checkpoint of the output directory is of the present state, and still there. By the
-   root's word; all ranks. */
+/* Whether the newest checkpoint of the output directory is of the present state, and exists. Decided by
+   the root; on all ranks. */
 static tr_status is_saved(tr_trainer *trainer, bool *saved)
 {
     int32_t word = trainer_is_root(trainer) && trainer->directory.path &&
@@ -49,7 +49,7 @@ tr_status tr_trainer_save_at(tr_trainer *trainer, const char *path)
 
 /* ---- streams ---- */
 
-/* A function of the program's. */
+/* A program's function. */
 struct stream {
     tr_run_state_writer write;
     void *user;

@@ -68,8 +68,9 @@ static tr_status digest(const char *name, const float *values, int64_t count, ch
     return tr_sha256_end(&hash, text);
 }
 
-/* All ranks set the same, or none does: another parameter or other values somewhere, or a rank that cannot,
- * for which `status` says why, are found before anything is changed. */
+/* All ranks set the same, or none does: differing parameters or values, or a rank that cannot set them
+ * (its reason is `status`), are found before anything is changed.
+ */
 static tr_status agree(const tr_trainer *trainer, tr_status status, const char *name, const float *values,
                        int64_t count)
 {
@@ -83,7 +84,7 @@ static tr_status agree(const tr_trainer *trainer, tr_status status, const char *
     return failure.status != TR_OK ? tr_failure_restore(&failure) : agreed;
 }
 
-/* Everything that this rank can know to be wrong. */
+/* Checks that this rank can make alone. */
 static tr_status check(const tr_trainer *trainer, const char *name, int64_t count,
                        const struct tr_parameter **out)
 {
@@ -95,7 +96,7 @@ static tr_status check(const tr_trainer *trainer, const char *name, int64_t coun
     return TR_OK;
 }
 
-/* Once all ranks have set what they keep of it. */
+/* After all ranks have set their parts of it. */
 static tr_status meet(const tr_trainer *trainer)
 {
     tr_ticket *ticket = NULL;

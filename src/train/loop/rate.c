@@ -20,7 +20,7 @@ tr_status trainer_take_rate(tr_trainer *trainer)
         tr_strategy_broadcast(trainer->variables.strategy, &trainer->rate.value, sizeof trainer->rate.value));
     schedule->is_given = !isnan(trainer->rate.value);
     schedule->given = schedule->is_given ? trainer->rate.value : 0;
-    trainer->directory.saved_step = -1; /* what was saved of this step has another rate */
+    trainer->directory.saved_step = -1; /* an earlier checkpoint of this step has another rate */
     trainer_receipt_renew(trainer);
     return TR_OK;
 }

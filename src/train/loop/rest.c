@@ -64,7 +64,7 @@ void trainer_warn_of_files(const struct run *run)
         trainer_warn(run, text);
 }
 
-/* Names a file of data that has changed, once; the run goes on with what it has. */
+/* Names a changed data file, once; the run continues with the data it has. */
 static void warn_of_changes(struct run *run)
 {
     const tr_trainer *trainer = run->trainer;
@@ -116,7 +116,7 @@ void trainer_set_rate(const tr_trainer *trainer, int64_t examples, double second
 
 /* ---- between steps ---- */
 
-/* Whether it is time to tell of progress. */
+/* Whether it is time to report progress. */
 static bool has_progressed(const struct run *run)
 {
     return run->trainer->account.seconds - run->progressed_seconds >= PROGRESS_SECONDS;
@@ -165,7 +165,7 @@ static tr_status save(struct run *run, bool gathered)
     return status;
 }
 
-/* A checkpoint in between: a failure is told and got over, unless the run has lost its directory. */
+/* A checkpoint during the run: a failure is reported and ignored, unless the run has lost its directory. */
 static tr_status save_if_due(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
@@ -181,8 +181,8 @@ static tr_status save_if_due(struct run *run)
     return TR_OK;
 }
 
-/* `judges`: the evaluation is one of those that decide which weights are kept. An asynchronous run goes on
-   meanwhile, so what is saved then is brought together with what is evaluated. */
+/* `judges`: the evaluation decides which weights are kept. An asynchronous run continues meanwhile, so the
+   state to save is gathered together with the evaluated one. */
 static tr_status evaluate(struct run *run, enum tr_data_set set, bool judges, struct tr_train_event *event)
 {
     tr_trainer *trainer = run->trainer;
@@ -199,14 +199,14 @@ static tr_status evaluate(struct run *run, enum tr_data_set set, bool judges, st
     return TR_OK;
 }
 
-/* Saves what was evaluated as the best so far. A failure is reported, and the run goes on: the best is then
-   the one before. */
+/* Saves the evaluated state as the best so far. A failure is reported, and the run continues: the best is
+   then the earlier one. */
 static tr_status keep_best(struct run *run, const struct tr_train_event *event)
 {
     tr_trainer *trainer = run->trainer;
     const struct trainer_best before = trainer->best;
     trainer_best_keep(&trainer->best, event);
-    /* It may have been saved before ranks that died let this be repeated. */
+    /* It may have been saved before the death of ranks caused this repetition. */
     bool lacks = trainer_directory_lacks(&trainer->directory, trainer->variables.step);
     tr_status status = lacks ? save(run, true) : TR_OK;
     if (status == TR_OK || trainer->directory.displaced) return status;
@@ -241,7 +241,7 @@ static tr_status evaluate_if_due(struct run *run)
     return event.best ? keep_best(run, &event) : TR_OK;
 }
 
-/* Finishes what an asynchronous run has under way, which is trained, too. */
+/* Finishes work under way of an asynchronous run, which is trained, too. */
 static tr_status settle(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
@@ -251,7 +251,7 @@ static tr_status settle(struct run *run)
     return TR_OK;
 }
 
-/* The test data, and the validation data where no evaluation came before. */
+/* The test data, and the validation data if they were not evaluated before. */
 static tr_status evaluate_at_the_end(struct run *run)
 {
     const struct tr_job *job = run->trainer->job;

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first setting that differs from those of the checkpoint, followed by "; "; "" where it cannot be told.
-   Returned, free with tr_free(). */
+/* The first setting that differs from those of the checkpoint, followed by "; "; "" where it cannot be
+   found. Returned, free with tr_free(). */
 static char *first_difference(const struct tr_job *job, const tr_checkpoint *checkpoint)
 {
     static const struct tr_job_settings as_it_is = {0};
@@ -89,12 +89,12 @@ static tr_status load_tensors(tr_trainer *trainer, tr_checkpoint *checkpoint, st
                                   tensors->count[i]));
     TR_TRY(trainer_tensors_take(trainer, tensors));
     tr_variables_trim(
-        trainer->variables.arenas); /* tensors were loaded whole, also those at the bounds of a part */
+        trainer->variables.arenas); /* tensors were loaded completely, also those at the bounds of a part */
     return TR_OK;
 }
 
-/* By who has loaded the parameters; where no rank has all, the root reads them through once more. One that
-   keeps a share of them, while others have all, leaves it to these. */
+/* By ranks that have loaded the parameters; where no rank has all, the root reads them once more. A rank
+   that keeps a part of them, while others have all, leaves it to these. */
 static tr_status check_hash(tr_trainer *trainer, tr_checkpoint *checkpoint)
 {
     const char *expected = tr_checkpoint_facts(checkpoint)->parameter_hash;

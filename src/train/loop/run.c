@@ -1,4 +1,4 @@
-/* The training loop: steps, what is between them, and the ways a run ends. */
+/* The training loop: steps, the work between them, and the ways in which a run ends. */
 #include "train/loop/run.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 static tr_status nonfinite(tr_trainer *trainer, const struct tr_step_figures *figures, const char *what)
 {
     char name[256];
-    trainer->directory.saved_step = -1; /* what was saved of this step is not what the trainer has */
+    trainer->directory.saved_step = -1; /* an earlier checkpoint of this step has another state */
     TR_TRY(tr_strategy_locate_nonfinite(trainer->variables.strategy,
                                         trainer->variables.step + figures->steps - 1, name, sizeof name));
     return tr_fail(
@@ -24,7 +24,7 @@ static tr_status nonfinite(tr_trainer *trainer, const struct tr_step_figures *fi
         (long long)(trainer->variables.step + figures->steps), what, name);
 }
 
-/* Computes and applies one step. `goes_on`: nothing comes between it and the next one. */
+/* Computes and applies one step. `goes_on`: nothing happens between it and the next one. */
 static tr_status do_step(tr_trainer *trainer, int32_t request, bool goes_on, struct tr_step_figures *figures)
 {
     TR_TRY(trainer_receipt_open(trainer));
@@ -58,7 +58,7 @@ tr_status tr_trainer_step(tr_trainer *trainer, struct tr_train_event *out)
     return tr_sized_give(&event, sizeof event, "TR_TRAIN_EVENT_INIT", out);
 }
 
-/* What this rank asks for in a step: to stop, and, by the root's clock, to save. */
+/* This rank's requests in a step: to stop and, by the root's clock, to save. */
 static int32_t requests(const tr_trainer *trainer)
 {
     double every = trainer->job->train.checkpoint_seconds;
@@ -67,7 +67,7 @@ static int32_t requests(const tr_trainer *trainer)
            (due && trainer_is_root(trainer) ? REQUEST_SAVE : 0);
 }
 
-/* A trace that cannot be written now may be later; the run goes on. */
+/* A trace that cannot be written now may be later; the run continues. */
 static tr_status write_trace_if_done(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
@@ -130,7 +130,7 @@ static tr_status step_on(struct run *run)
     trainer_observe_next(trainer);
     if (trainer->observation.digests) tr_digests_begin(trainer->observation.digests, trainer->variables.step);
     double start = tr_clock_seconds();
-    struct tr_step_figures figures; /* those of the step before may be told once more */
+    struct tr_step_figures figures; /* figures of the step before may be reported once more */
     int32_t request = requests(trainer);
     TR_TRY(do_step(trainer, request, request == 0 && trainer_goes_on(run), &figures));
     run->figures = figures;
@@ -160,7 +160,7 @@ static tr_status go_on(struct run *run)
     }
 }
 
-/* Ends the strategy's work; `status` is how the run went, and its message stays. */
+/* Ends the strategy's work; `status` is the run's outcome, whose message is kept. */
 static tr_status end_run(tr_trainer *trainer, tr_status status)
 {
     struct tr_failure how;
@@ -176,7 +176,7 @@ static tr_status go_on_to_the_end(struct run *run)
     return status == TR_OK || status == TR_EINTERRUPTED ? end_run(run->trainer, status) : status;
 }
 
-/* Without the ranks that died: from where all who live agree that they are. */
+/* Continues without dead ranks, from where all living ones agree that they are. */
 static tr_status shrink(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
@@ -195,7 +195,7 @@ static tr_status shrink(struct run *run)
         take_marks(run);
     else if (run->resting)
         go_back_to_marks(run);
-    /* At the end of a run some may have saved and tested what others have not; the root's word counts. */
+    /* At the end of a run some ranks may have saved and tested, and others not; the root's record counts. */
     if (progress.saved == trainer->variables.step)
         trainer->directory.saved_step = trainer->variables.step;
     else if (trainer->directory.saved_step == trainer->variables.step)
@@ -208,7 +208,7 @@ static tr_status shrink(struct run *run)
     return TR_OK;
 }
 
-/* The root's loop, and everybody's where all step together. */
+/* The loop of the root, and of all ranks that step together. */
 static tr_status lead(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
@@ -226,8 +226,8 @@ static tr_status lead(struct run *run)
     return status;
 }
 
-/* After a run that ended well or was stopped all ranks are there, unless some were lost on the way; otherwise
-   nobody can be counted on. */
+/* After a run that succeeded or was stopped all ranks are there, unless some were lost; otherwise no rank
+   can be relied on. */
 static tr_status end_recording(tr_trainer *trainer, tr_status status)
 {
     bool failed = status != TR_OK && status != TR_EINTERRUPTED;
@@ -239,13 +239,13 @@ static tr_status end_recording(tr_trainer *trainer, tr_status status)
     return ended != TR_OK && !failed ? ended : tr_failure_restore(&how);
 }
 
-/* The others must not wait for a rank that cannot go on. */
+/* The others must not wait for a rank that cannot continue. */
 static void tell_others(tr_trainer *trainer, tr_status status)
 {
     if (status != TR_OK && status != TR_EINTERRUPTED) trainer_crew_tell_others(&trainer->crew);
 }
 
-/* A run that failed has its log, too. The message of `status` stays. */
+/* A failed run keeps its log, too. The message of `status` is kept. */
 static void end_log(const struct run *run, tr_status status)
 {
     struct tr_failure how;

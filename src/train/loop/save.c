@@ -1,4 +1,4 @@
-/* A trainer's checkpoints: what the ranks have is brought together, and written by the root. */
+/* A trainer's checkpoints: gathers the ranks' data, and the root writes them. */
 #include "base/alloc.h"
 #include "base/threads/clock.h"
 #include "base/fail.h"
@@ -58,7 +58,7 @@ void trainer_tensors_describe(const tr_trainer *trainer, const struct trainer_te
     }
 }
 
-/* Files of a checkpoint, at most. */
+/* Most files of a checkpoint. */
 #define FILES_MOST 3
 
 /* The present hash has been noted. */
@@ -98,7 +98,7 @@ static tr_status save_here(tr_trainer *trainer, const struct trainer_tensors *te
     return status;
 }
 
-/* Of what the root saves. */
+/* For the state that the root saves. */
 static tr_status note_saved_hash(tr_trainer *trainer)
 {
     if (tr_strategy_is_spread(trainer->variables.strategy))
@@ -122,7 +122,7 @@ static tr_status save_whole(tr_trainer *trainer, const struct trainer_target *to
 
 /* ---- where no rank has all: piece by piece ---- */
 
-/* How far the tensors have been brought to the root, in the order in which they are written. */
+/* Position of collecting tensors on the root, in the order in which they are written. */
 struct stream {
     tr_trainer *trainer;
     const struct trainer_tensors *tensors;
@@ -131,7 +131,7 @@ struct stream {
     tr_status status;  /* of bringing */
 };
 
-/* Moves on to what is not yet brought. */
+/* Advances to the next tensor to collect. */
 static void settle_stream(struct stream *stream)
 {
     const struct trainer_tensors *tensors = stream->tensors;
@@ -141,7 +141,7 @@ static void settle_stream(struct stream *stream)
     }
 }
 
-/* All ranks go through the same pieces. */
+/* All ranks process the same pieces. */
 static tr_status collect_piece(struct stream *stream, const float **values, int64_t *count)
 {
     const struct trainer_origin *origin = &stream->tensors->origin[stream->group][stream->index];
@@ -170,7 +170,7 @@ static tr_status give(void *user, int64_t index, uint64_t at, const void **piece
     return status;
 }
 
-/* *status becomes how the root's writing went, on the root. */
+/* *status becomes the result of the root's writing, on the root. */
 static tr_status save_pieces(tr_trainer *trainer, const struct trainer_target *to, char **path,
                              int32_t *status)
 {
@@ -180,11 +180,11 @@ static tr_status save_pieces(tr_trainer *trainer, const struct trainer_target *t
     stream.status = note_saved_hash(trainer);
     if (stream.status == TR_OK) stream.status = trainer_tensors_list(trainer, NULL, &tensors);
     if (stream.status != TR_OK && trainer->crew.comm)
-        tr_comm_abort(trainer->crew.comm, tr_error_message()); /* the others count on us */
+        tr_comm_abort(trainer->crew.comm, tr_error_message()); /* the others rely on us */
     settle_stream(&stream);
     if (stream.status == TR_OK && trainer_is_root(trainer))
         *status = (int32_t)save_here(trainer, &tensors, &giver, to, path);
-    /* The others bring all pieces, also where the root cannot write them. */
+    /* Other ranks send all pieces, also where the root cannot write them. */
     while (stream.status == TR_OK && stream.group < TR_CHECKPOINT_GROUPS) {
         const float *values;
         int64_t count;
@@ -196,7 +196,7 @@ static tr_status save_pieces(tr_trainer *trainer, const struct trainer_target *t
 
 /* ---- saving ---- */
 
-/* *status becomes how the root's writing went, on all. */
+/* *status becomes the result of the root's writing, on all. */
 static tr_status save(tr_trainer *trainer, bool gathered, const struct trainer_target *to, char **path,
                       int32_t *status)
 {
@@ -209,7 +209,7 @@ static tr_status save(tr_trainer *trainer, bool gathered, const struct trainer_t
     return tr_strategy_broadcast(trainer->variables.strategy, status, sizeof *status);
 }
 
-/* The same, with one outcome for all. */
+/* The same, with the same outcome on all. */
 static tr_status save_together(tr_trainer *trainer, bool gathered, const struct trainer_target *to,
                                char **path)
 {

@@ -1,17 +1,18 @@
-/* Going on without ranks that died.
+/* Continuing without dead ranks.
  *
  * The run is at one of two kinds of places: in a step, or between steps, where it evaluates, saves and the
- * like. When a rank dies, the others find out at different places, but none is further than one step ahead:
- * the end of a step is told by all to all. So the furthest decides. Who was still in the step before it takes
- * its figures from one who was not: its updates are all done. What comes between the steps is repeated unless
- * all had it after them. Then the updates of the step under way are undone, the work is divided anew, and
- * all go on: what follows is computed from the same numbers in the same order as ever.
+ * like. When a rank dies, the others notice at different places, but none is more than one step ahead,
+ * since all ranks exchange the end of a step. So the furthest one decides. Ranks that were in the step
+ * before it take its figures from one that was not: all its updates are done. The work between the steps
+ * is repeated unless all ranks had completed it. Then the updates of the step under way are undone, the
+ * work is divided anew, and all continue: later steps are computed from the same numbers in the same order
+ * as without the loss.
  *
- * Who is first among those who live is the root, which reports and saves. What the root before did not come
- * to tell of the last step is reported now (reported.h).
+ * The first living rank becomes the root, which reports and saves. Events of the last step that the
+ * previous root did not report are reported now (reported.h).
  *
- * The strategy of before is kept until the new one is there on all ranks; if another rank dies meanwhile, it
- * all begins anew.
+ * The old strategy is kept until all ranks have the new one; if another rank dies meanwhile, everything
+ * begins anew.
  */
 #include "train/loop/internal.h"
 
@@ -44,7 +45,7 @@ static tr_status agree(const tr_trainer *trainer, tr_comm *part, struct trainer_
         orphaned = orphaned || all[r].root != tr_comm_number(part, 0);
     }
     if (status == TR_OK) *progress = all[first];
-    /* What the root before owed to the journal comes with what follows the step. */
+    /* Entries that the previous root owed to the journal come with the work after the step. */
     if (status == TR_OK) progress->resting = resting || (orphaned && progress->figures.steps > 0);
     if (status == TR_OK) progress->saved = all[0].saved;
     if (status == TR_OK) progress->tested = all[0].tested;
@@ -52,8 +53,7 @@ static tr_status agree(const tr_trainer *trainer, tr_comm *part, struct trainer_
     return status;
 }
 
-/* The given speeds of those who live, or the word that says how to find them. Returned, free with tr_free().
- */
+/* The given speeds of the living ranks, or "auto". Returned, free with tr_free(). */
 static tr_status shares_of(const char *given, const tr_comm *part, char **out)
 {
     struct tr_text text = TR_TEXT_INIT;
@@ -91,7 +91,7 @@ static tr_status divide(tr_trainer *trainer, tr_comm *part, int64_t step, tr_str
     return tr_strategy_connect(*out, step);
 }
 
-/* The strategy of before has the state at the beginning of `step`, but for updates that are to be undone. */
+/* The old strategy has the state at the beginning of `step`, except for updates that must be undone. */
 static tr_status rebuild(tr_trainer *trainer, tr_comm *part, int64_t step)
 {
     tr_strategy *strategy = NULL;

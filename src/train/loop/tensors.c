@@ -19,7 +19,7 @@ void trainer_tensors_release(struct trainer_tensors *tensors)
 
 /* ---- arenas ---- */
 
-/* Of the strategy's own, else NULL. */
+/* An arena of the strategy, else NULL. */
 static struct tr_strategy_arena *own_arena(const tr_trainer *trainer, int arena)
 {
     return arena < TR_ARENAS ? NULL : tr_strategy_arena(trainer->variables.strategy, arena - TR_ARENAS);
@@ -49,8 +49,8 @@ static bool keeps(const tr_trainer *trainer, int arena, const struct tr_paramete
     return (tr_optimizer_states(&trainer->job->optimizer, parameter->kind) & bits[like]) != 0;
 }
 
-/* `loads`: numbers are to be read from a file; else those of the device are there, where the root has all and
-   they are not brought piece by piece. */
+/* `loads`: numbers are read from a file; else those of the device are used, where the root has all and
+   they are not collected piece by piece. */
 static tr_status host_arenas(tr_trainer *trainer, struct trainer_tensors *tensors, bool loads)
 {
     size_t floats = (size_t)trainer->job->model->arena_floats;
@@ -87,8 +87,8 @@ tr_status trainer_tensors_take(tr_trainer *trainer, struct trainer_tensors *tens
 
 /* ---- tensors ---- */
 
-/* Adds a tensor with its place: without data where they are read through only, since nothing is kept of them
-   here, or another process fills them. */
+/* Adds a tensor with its place: without data if it is only read through, since this rank keeps none of it,
+   or another process fills it. */
 static void add_tensor(tr_trainer *trainer, enum tr_checkpoint_group group,
                        const struct tr_parameter *parameter, int arena, const char *name, bool loads,
                        struct trainer_tensors *out)
@@ -119,7 +119,7 @@ static tr_status make_lists(const struct tr_model *model, size_t most, struct tr
     return out->name ? TR_OK : TR_ENOMEM;
 }
 
-/* Adds what this run keeps of a parameter beside its values. */
+/* Adds this run's state of a parameter besides its values. */
 static void add_state(tr_trainer *trainer, const struct tr_parameter *parameter, bool loads,
                       struct trainer_tensors *out)
 {
@@ -135,8 +135,8 @@ static void add_state(tr_trainer *trainer, const struct tr_parameter *parameter,
 
 /* ---- a checkpoint of another strategy ---- */
 
-/* An arena of the strategy's own goes by what is written: where it is missing, it begins as one without a
-   checkpoint does. */
+/* A checkpoint decides about an arena of the strategy: where it is missing there, it begins as without a
+   checkpoint. */
 static void find_own(tr_trainer *trainer, const tr_safetensors *file)
 {
     const struct tr_model *model = trainer->job->model;
@@ -168,7 +168,7 @@ static bool is_taken(const tr_trainer *trainer, const char *tensor, const char *
     return false;
 }
 
-/* What other strategies, or other options, had of their own is read into nothing. */
+/* Own arenas of other strategies, or other options, are read and discarded. */
 static void add_others(tr_trainer *trainer, const tr_safetensors *file, struct trainer_tensors *out)
 {
     const enum tr_checkpoint_group group = TR_CHECKPOINT_OPTIMIZER;

@@ -1,4 +1,4 @@
-/* What a trainer's checkpoints keep of a run: tensors, and figures by these names. */
+/* The contents of a trainer's checkpoints: tensors, and figures with these names. */
 #ifndef TR_TRAIN_TRAINER_TENSORS_H
 #define TR_TRAIN_TRAINER_TENSORS_H
 
@@ -10,7 +10,7 @@
 #define PLATEAU_FACTOR  "plateau_factor"
 #define PLATEAU_WORSE   "plateau_worse"
 #define PLATEAU_METRICS 3
-/* The name of its best figure, by what judges the run (NULL: the loss). */
+/* The name of its best figure, by the figure that judges the run (NULL: the loss). */
 void trainer_plateau_best(const char *monitor, char name[TRAINER_BEST_NAME]);
 
 /* Where a tensor lies in the variables. */
@@ -25,28 +25,28 @@ struct trainer_tensors {
     struct trainer_origin *origin[TR_CHECKPOINT_GROUPS];
     int64_t count[TR_CHECKPOINT_GROUPS];
     char (*name)[TR_STATE_NAME]; /* of the optimizer's: "m.conv1.weights" */
-    int arenas;                  /* with the strategy's own after the others */
+    int arenas;                  /* including the strategy's own, after the others */
     float **host;                /* [arenas]: whole; borrowed from the device where it shares memory */
-    float **copy;                /* [arenas]: those that are ours */
+    float **copy;                /* [arenas]: copies, owned */
 };
 
-/* Lists all tensors: to be saved, with the numbers of the device, or, with `checkpoint`, to be loaded; then
-   those of which nothing is kept here have no data. The same on all ranks, but for the data. Release also
-   after a failure. TR_ENOMEM. */
+/* Lists all tensors: to be saved, with the device's numbers; or, with `checkpoint`, to be loaded: then
+   those of which this rank keeps nothing have no data. The same on all ranks, except for the data. Release
+   also after a failure. TR_ENOMEM. */
 tr_status trainer_tensors_list(tr_trainer *trainer, const tr_checkpoint *checkpoint,
                                struct trainer_tensors *out);
-/* Those that were loaded beside the device go there. */
+/* Copies numbers that were loaded on the host to the device. */
 tr_status trainer_tensors_take(tr_trainer *trainer, struct trainer_tensors *tensors);
 void trainer_tensors_release(struct trainer_tensors *tensors);
 
-/* What a checkpoint keeps beside tensors. */
+/* Contents of a checkpoint besides tensors. */
 struct trainer_facts {
     struct tr_checkpoint_metric metric[TRAINER_BEST_METRICS + PLATEAU_METRICS + 1];
     char name[2][TRAINER_BEST_NAME], plateau_name[TRAINER_BEST_NAME]; /* of those that have a figure's */
     struct tr_checkpoint_file file;                                   /* of what data sets share */
 };
-/* The content of a checkpoint of the present state, but for its resolved text, its receipt, digests and hash;
-   all borrowed from the trainer, the tensors and *facts. */
+/* The content of a checkpoint of the present state, without its resolved text, its receipt, digests and
+   hash; all borrowed from the trainer, the tensors and *facts. */
 void trainer_tensors_describe(const tr_trainer *trainer, const struct trainer_tensors *tensors,
                               struct trainer_facts *facts, struct tr_checkpoint_content *out);
 

@@ -1,4 +1,4 @@
-/* A trainer from its creation to its end, and what it shows of its parts. */
+/* The life of a trainer, and its access functions. */
 #include "train/loop/internal.h"
 
 #include "base/alloc.h"
@@ -111,7 +111,7 @@ void tr_trainer_stop(tr_trainer *trainer)
 
 bool tr_trainer_is_reporter(const tr_trainer *trainer)
 {
-    /* Who gave up is there, and says why itself. */
+    /* A rank that gave up is alive, and reports the reason itself. */
     for (int r = 0; trainer->crew.comm && r < tr_comm_rank(trainer->crew.comm); r++) {
         enum tr_comm_life life = tr_comm_life(trainer->crew.comm, r, NULL, 0);
         if (life == TR_COMM_ALIVE || life == TR_COMM_GAVE_UP) return false;

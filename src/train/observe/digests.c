@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ranges of the arena that a rank updates in a step: more than any strategy has. */
+/* Most ranges of the arena that a rank updates in a step, for any strategy. */
 #define RANGES_MOST 4096
 
 struct range {
@@ -28,10 +28,10 @@ struct tr_digests {
     int64_t step;       /* being recorded, or -1 */
     int64_t first;      /* microbatch of this rank */
     int first_layer;    /* of this rank that is not an alias */
-    int64_t microbatch; /* that passes now, -1 before the first */
+    int64_t microbatch; /* current microbatch, -1 before the first */
     uint64_t *block;    /* [size][words]: this rank's in its place; then the sum in the first */
     int64_t words; /* of a block: outputs [microbatches][layers], gradients and parameters [parameters] */
-    float *copy;   /* host [copy_floats]: device memory that cannot be seen */
+    float *copy;   /* host [copy_floats]: copies of device memory */
     int64_t copy_floats;
     struct range *range; /* [ranges] that this rank updates in the step */
     int ranges;
@@ -91,7 +91,7 @@ static tr_status see(tr_digests *digests, tr_device *device, const float *values
     return tr_device_wait(device);
 }
 
-/* Adds what `elements`, [begin, end) of an arena, are worth to the tensors that they belong to. */
+/* Adds the contributions of `elements`, [begin, end) of an arena, to the digests of their tensors. */
 static tr_status add_elements(tr_digests *digests, const float *elements, int64_t begin, int64_t end,
                               uint64_t *sums)
 {
@@ -270,7 +270,7 @@ void tr_digests_begin(tr_digests *digests, int64_t step)
                         (struct tr_strategy_observer){see_layer, see_update, digests});
 }
 
-/* Adds the blocks of all ranks into the first; whatever one computed is zero on the others. */
+/* Adds the blocks of all ranks into the first; other ranks have zeros where one computed. */
 static tr_status gather(tr_digests *digests)
 {
     if (!digests->comm) return TR_OK;

@@ -54,7 +54,7 @@ static int64_t examples_until(const struct tr_order *order, int64_t steps)
     return next.epoch * (per_epoch < order->count ? per_epoch : order->count) + next.first;
 }
 
-/* Of the steps of the last run; what an asynchronous one had under way at its end counts, too. */
+/* Of the steps of the last run; work under way at the end of an asynchronous run counts, too. */
 static double examples_per_second(const tr_trainer *trainer)
 {
     struct tr_order order;

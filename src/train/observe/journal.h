@@ -1,7 +1,7 @@
 /* The journal of a run: its events, beginning and end, one JSON object a line in the run's directory.
  * `trireme report` and `trireme diff` read it (report/run.h).
  *
- * A line is written at once and whole. A journal that cannot be written is given up; the run goes on.
+ * A line is written at once. If the journal cannot be written, it is abandoned, and the run continues.
  */
 #ifndef TR_TRAIN_JOURNAL_H
 #define TR_TRAIN_JOURNAL_H
@@ -17,27 +17,27 @@
 struct tr_journal {
     char *path;
     struct tr_file_writer file; /* not open: nothing is written */
-    char *problem;              /* why it was given up, until it is reported; or NULL */
+    char *problem;              /* why it was abandoned, until it is reported; or NULL */
 };
 
-/* Opens the journal in `directory`, which is made if need be: anew, or to go on after what is there. */
+/* Opens the journal in `directory`, which is made if needed: new, or after its present contents. */
 void tr_journal_open(struct tr_journal *journal, const char *directory, bool goes_on);
 /* Writes the object that was begun, and releases it. */
 void tr_journal_write(struct tr_journal *journal, struct tr_json_writer *json);
-/* Writes nothing more; the thread's message says why. */
+/* Stops writing; the thread's message says why. */
 void tr_journal_give_up(struct tr_journal *journal);
-/* Closes a journal that is open. What cannot be written then is a problem, too. */
+/* Closes an open journal. A failure to write then is reported, too. */
 void tr_journal_close(struct tr_journal *journal);
-/* Closes it and frees all; accepts one that is all zero. */
+/* Closes it and frees all; accepts zeros. */
 void tr_journal_release(struct tr_journal *journal);
 
 /* ---- its objects; they are those of `trireme train --log json`, too ---- */
 
-/* How a run begins. `out` and `command` may be NULL. */
+/* The beginning of a run. `out` and `command` may be NULL. */
 void tr_journal_add_start(struct tr_json_writer *json, const struct tr_train_info *info, const char *out,
                           const char *command);
-/* Begins an object for an event; false, and nothing begun, for events that are left out: progress is
-   for people, and of the end there is more to say. */
+/* Begins an object for an event; false, and nothing begun, for events that are left out: progress, which
+   is for people, and the end, which has its own entry. */
 bool tr_journal_add_event(struct tr_json_writer *json, bool classification,
                           const struct tr_train_event *event);
 

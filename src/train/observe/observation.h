@@ -1,7 +1,7 @@
-/* Observing a run: the parts of a trainer that look at it and change nothing, and when they do.
+/* Observing a run: the parts of a trainer that only record, and when.
  *
- * All ranks decide alike which steps are looked at; the root writes. Files that cannot be written any more
- * end the writing, not the run.
+ * All ranks choose the same steps to observe; the root writes. A failure to write ends the writing, not
+ * the run.
  */
 #ifndef TR_TRAIN_OBSERVATION_H
 #define TR_TRAIN_OBSERVATION_H
@@ -19,7 +19,7 @@ struct trainer_board {
     tr_probe *probe;       /* of every rank that steps together with others, and of the root */
     tr_tensorboard *board; /* the root's, from the start of a run to its end; NULL after a failure */
     int64_t stride;        /* steps that the last call of the strategy made */
-    bool looked;           /* at the last step */
+    bool looked;           /* the last step was observed */
     bool due;              /* its histograms are written */
     char *problem;         /* why writing stopped, until it is reported; else NULL */
 };
@@ -42,26 +42,25 @@ struct trainer_observation {
 
 /* Nothing is observed yet. Then trainer_observation_release(). */
 void trainer_observation_begin(struct trainer_observation *observation);
-/* Gives back what looks at the strategy; before it. */
+/* Releases observers of the strategy; call it before the strategy is destroyed. */
 void trainer_observation_close(struct trainer_observation *observation);
-/* Gives back the rest; after the strategy, whose threads record, and before the model, whose names are told.
- */
+/* Releases the rest; after the strategy, whose threads record, and before the model, whose names are used. */
 void trainer_observation_release(struct trainer_observation *observation);
-/* Whether something looks at every step. */
+/* Whether every step is observed. */
 bool trainer_observation_is_on(const struct trainer_observation *observation);
 /* The next problem with a file that is not reported yet, or NULL. Returned, free with tr_free(). */
 char *trainer_observation_problem(struct trainer_observation *observation);
 
 /* ---- TensorBoard ---- */
 
-/* Notes what the settings ask for. TR_EINVAL. */
+/* Notes the settings. TR_EINVAL. */
 tr_status trainer_observe(tr_trainer *trainer, const struct tr_train_settings *settings);
-/* All ranks have begun; they must want the same. Collective. */
+/* All ranks have begun; their settings must agree. Collective. */
 tr_status trainer_observe_connect(tr_trainer *trainer);
 
 /* A run starts. TR_EIO where files cannot be written. */
 tr_status trainer_observe_start(tr_trainer *trainer);
-/* In a run under way, this rank became the root, whose events go on in a file of their own. Local. */
+/* During a run, this rank became the root, whose events continue in a new file. Local. */
 void trainer_observe_take_over(tr_trainer *trainer);
 /* The next step is about to be made. */
 void trainer_observe_next(tr_trainer *trainer);

@@ -23,7 +23,7 @@ tr_status trainer_observe(tr_trainer *trainer, const struct tr_train_settings *s
     return board->directory ? TR_OK : TR_ENOMEM;
 }
 
-/* Ends the writing, without a word. */
+/* Ends the writing silently. */
 static void close_board(struct trainer_board *board, bool success)
 {
     if (tr_tensorboard_close(&board->board, success) != TR_OK && !board->problem)
@@ -83,7 +83,7 @@ tr_status trainer_observe_connect(tr_trainer *trainer)
                            trainer->variables.strategy, board->histograms > 0, &board->probe);
 }
 
-/* A failure of the writing: it ends, and the run goes on. */
+/* A failure to write: writing ends, and the run continues. */
 static void got_over(struct trainer_board *board, tr_status status)
 {
     if (status == TR_OK) return;
@@ -137,8 +137,7 @@ void trainer_observe_take_over(tr_trainer *trainer)
 
 /* ---- steps ---- */
 
-/* Whether something that comes every so many steps comes in the next one, to judge by the length of the last
- * one. */
+/* Whether a periodic task is due in the next step, judging by the length of the last one. */
 static bool comes(const tr_trainer *trainer, int64_t every)
 {
     int64_t next = trainer->variables.step + trainer->observation.board.stride;

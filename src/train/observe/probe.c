@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* What a rank saw of a step; histograms of gradients [parameters] and of activations [layers] follow. */
+/* A rank's observations of a step; histograms of gradients [parameters] and of activations [layers]
+   follow. */
 struct head {
     double squares;  /* sum over the elements of the gradient, without running statistics */
     int64_t covered; /* their number */
@@ -21,10 +22,10 @@ struct tr_probe {
     unsigned what;  /* of the step under way or done */
     float *squares; /* device [parameters] */
     float *partial; /* host [parameters] */
-    float *copy;    /* host: device memory that cannot be seen; made when first needed */
+    float *copy;    /* host: copies of device memory; made when first needed */
     int64_t copy_floats;
-    uint8_t *blocks; /* [size]: a head and its histograms each, this rank's in its place; then the sum in the
-                        first */
+    uint8_t *blocks; /* [size]: a head and its histograms each, this rank's in its place; then the sum in
+                        the first */
     struct tr_histogram *parameter; /* [parameters] */
 };
 
@@ -33,7 +34,7 @@ static int histogram_count(const tr_probe *probe)
     return probe->job->model->parameter_count + probe->job->model->layer_count;
 }
 
-/* Bytes of what a rank says about the step. */
+/* Bytes of a rank's observations of the step. */
 static size_t block_bytes(const tr_probe *probe, unsigned what)
 {
     size_t histograms =
@@ -100,7 +101,7 @@ void tr_probe_destroy(tr_probe **handle)
 
 /* ---- while a step goes on ---- */
 
-/* Adds memory of a device, when all that was enqueued is done. */
+/* Adds memory of a device, after all enqueued work. */
 static tr_status add_device(tr_probe *probe, tr_device *device, struct tr_histogram *histogram,
                             const float *values, int64_t count)
 {
@@ -126,7 +127,7 @@ static tr_status see_layer(void *user, const struct tr_layer *layer, const float
     return add_device(probe, probe->device, &activation[layer - model->layers], output, count);
 }
 
-/* The part of a parameter that lies in floats [begin, end) of the arena. */
+/* The part of a parameter in floats [begin, end) of the arena. */
 struct piece {
     int64_t offset, count;
 };
@@ -188,7 +189,7 @@ void tr_probe_begin(tr_probe *probe, unsigned what)
 
 /* ---- when it is done ---- */
 
-/* Adds what all ranks saw to the first block. */
+/* Adds all ranks' observations to the first block. */
 static void merge_blocks(tr_probe *probe)
 {
     struct head *head = head_of(probe, 0);

@@ -70,9 +70,9 @@ static void add_work(struct layer_sums *sums, const struct tr_span_total *total)
     }
 }
 
-/* Of the thread that runs the trainer. Other threads work beside it. Evaluations are causes of their own,
-   whatever they do inside. With `asks`, it only asks a device to compute, which tells itself how long that
-   took. */
+/* For the thread that runs the trainer. Other threads work beside it. Evaluations are separate causes,
+   with everything in them. With `asks`, it only requests computation of a device that reports its own
+   times. */
 static void add_main_lane(tr_lane *lane, const struct tr_model *model, int ranks, bool asks, double *block)
 {
     int count;
@@ -91,7 +91,7 @@ static void add_main_lane(tr_lane *lane, const struct tr_model *model, int ranks
     }
 }
 
-/* Of a device that tells its own times: what it computed, the thread waited for, or did something else. */
+/* For a device that reports its own times: it computed, the thread waited for ranks, or something else. */
 static void add_device_lane(tr_lane *lane, const struct tr_model *model, int ranks, double *block)
 {
     int count;
@@ -113,7 +113,7 @@ static void add_lanes(tr_timeline *timeline, const struct tr_model *model, const
                       double *block)
 {
     for (int device_turn = 0; device_turn < 2;
-         device_turn++) /* the device's takes from what the other adds */
+         device_turn++) /* the device's time is subtracted from the other's */
         for (int i = 0; i < tr_timeline_lanes(timeline); i++) {
             tr_lane *lane = tr_timeline_lane(timeline, i);
             if (!device_turn && strcmp(tr_lane_name(lane), TR_PROFILE_LANE) == 0)

@@ -9,7 +9,7 @@
 /* Single spans of a lane: about 40 MiB. */
 #define SPANS_MOST 1000000
 
-/* A place that cannot hold the file is better known before the run than after it. */
+/* A path that cannot be written should be noticed before the run rather than after it. */
 static tr_status take_path(struct tr_recording *recording, const char *path)
 {
     recording->path = tr_strdup(path);

@@ -32,7 +32,7 @@ static tr_status add_graph(tr_tensorboard *board)
     return status;
 }
 
-/* The job as a block of code, below what its curves do not tell. */
+/* The job as a block of code, below facts that its curves do not show. */
 static tr_status add_job(tr_tensorboard *board)
 {
     struct tr_text text = TR_TEXT_INIT;
@@ -71,7 +71,7 @@ tr_status tr_tensorboard_create(const struct tr_tensorboard_settings *settings, 
     if (!board) return TR_ENOMEM;
     board->job = settings->job;
     board->device = settings->device;
-    /* What was written after the last step that is done stays. */
+    /* Values of steps after the last one that is done are discarded. */
     board->first_step = settings->step ? settings->step + 1 : 0;
     board->directory = tr_strdup(settings->directory);
     tr_status status = board->directory ? begin_run(board, settings) : TR_ENOMEM;
@@ -175,7 +175,7 @@ tr_status tr_tensorboard_event(tr_tensorboard *board, const struct tr_train_even
 
 /* ---- histograms ---- */
 
-/* `group`/name, where what follows the layer's name in a parameter's is a level of its own. */
+/* `group`/name, where the part of a parameter's name after the layer is a separate level. */
 static tr_status add_histogram(tr_tensorboard *board, const char *group, const char *name,
                                const struct tr_histogram *histogram)
 {

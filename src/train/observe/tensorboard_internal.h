@@ -1,4 +1,4 @@
-/* The inside of a TensorBoard run, shared by its figures, samples and hyperparameters. */
+/* The structure of a TensorBoard run, shared by its figures, samples and hyperparameters. */
 #ifndef TR_TRAIN_TENSORBOARD_INTERNAL_H
 #define TR_TRAIN_TENSORBOARD_INTERNAL_H
 
@@ -12,7 +12,7 @@ struct tr_tensorboard {
     int64_t first_step; /* earlier files count up to here, exclusively */
     tr_events *run;
     tr_events *set[TR_SETS]; /* made when first needed */
-    int64_t last_step;       /* that something was written about */
+    int64_t last_step;       /* last step with a value */
     bool failed;             /* nothing more is written */
 };
 

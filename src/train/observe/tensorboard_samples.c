@@ -1,5 +1,6 @@
-/* Samples: the first examples of the first batch, and what the network makes of them. Pictures are shown as
- * they are stored, sentences in a table. */
+/* Samples: the first examples of the first batch, and the network's predictions. Images are shown as
+ * stored, sentences in a table.
+ */
 #include "train/observe/tensorboard_internal.h"
 
 #include "base/alloc.h"
@@ -81,7 +82,7 @@ static void name_prediction(const struct sampler *sampler, char answer[ANSWER_SI
     name_class(job, best, answer);
 }
 
-/* Reads an example, and asks the network. */
+/* Reads an example, and runs the network. */
 static tr_status ask(struct sampler *sampler, int64_t index, char label[ANSWER_SIZE],
                      char prediction[ANSWER_SIZE])
 {
@@ -133,7 +134,7 @@ static tr_status add_picture(struct sampler *sampler, int number, const char *la
 
 /* ---- sentences ---- */
 
-/* Text that means itself in Markdown: as HTML says it, and with backslashes. */
+/* Text that Markdown shows literally: HTML entities, and backslashes. */
 static void add_literal(struct tr_text *text, const char *string)
 {
     for (; *string; string++) {
@@ -175,10 +176,12 @@ static tr_status add_table(struct sampler *sampler)
 
 /* ---- all ---- */
 
-/* Whether examples can be shown with an answer: PNG has no other numbers of channels. */
+/* Whether examples can be shown with a prediction: PNG has no other numbers of channels. */
 static bool can_show(const struct tr_job *job)
 {
-    if (tr_job_is_of_tokens(job) || tr_job_pixels(job) > 0) return false; /* no one answer for an example */
+    if (tr_job_is_of_tokens(job) || tr_job_pixels(job) > 0)
+        return false; /* no single prediction for an
+                         example */
     if (job->features == TR_FEATURE_TOKENS) return true;
     return job->features == TR_FEATURE_IMAGE && (job->stored.size[2] == 1 || job->stored.size[2] == 3);
 }

@@ -1,5 +1,6 @@
-/* The hyperparameters of a run: what its job says about optimizer, schedule and batch, under the names that
- * --set takes. What is left to its default is left out, so that tables stay readable. */
+/* The hyperparameters of a run: the job's options of optimizer, schedule and batch, under the names that
+ * --set takes. Defaults are left out, so that tables stay readable.
+ */
 #include "train/observe/tensorboard_internal.h"
 
 #include "base/alloc.h"
@@ -18,7 +19,7 @@ struct list {
     int count;
 };
 
-/* `prefix`.`key` with a value, the text of which may be freed then. */
+/* `prefix`.`key` with a value, whose text may be freed then. */
 static tr_status add(struct list *list, const char *prefix, const char *key, const struct tr_value *value)
 {
     assert(list->count < HPARAMS_MAX);
@@ -55,8 +56,8 @@ static bool contains(const char *const *names, const char *name)
     return *names;
 }
 
-/* Adds those options of an object that `node`, from which it was read, mentions, and those in `always`, which
-   ends with NULL. */
+/* Adds those options of an object that `node`, from which it was read, contains, and those in `always`,
+   which ends with NULL. */
 static tr_status add_table(struct list *list, const char *prefix, const struct tr_option *table,
                            int32_t count, const void *object, const tr_config *node,
                            const char *const *always)

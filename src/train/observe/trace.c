@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Tags of messages; nobody else uses them between steps. */
+/* Tags of messages; no other code uses them between steps. */
 #define TAG_CLOCK (TR_COMM_TAG_MOST - 1)
 #define TAG_TRACE (TR_COMM_TAG_MOST - 2)
 #define PINGS     16
-/* Events travel in pieces, so that the root needs no memory for those of others. */
+/* Events are sent in pieces, so that the root needs no memory for those of others. */
 #define PIECE (64 << 10)
 
 /* ---- clocks ---- */
@@ -147,7 +147,7 @@ static tr_status write_text(struct tr_file_replacement *file, const char *text)
     return tr_file_write(&file->writer, text, strlen(text));
 }
 
-/* Receives all that a rank sends, whatever becomes of it: `*written` is how the file is doing. */
+/* Receives all that a rank sends, even after a failure: `*written` is the status of the file. */
 static tr_status write_of_rank(struct tr_file_replacement *file, tr_comm *comm, int rank, tr_status *written)
 {
     int64_t left;
@@ -169,7 +169,7 @@ static const char head[] = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
 static const char tail[] = "{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"process_sort_index\",\"args\":"
                            "{\"sort_index\":0}}\n]}\n";
 
-/* What goes wrong with the file is in *written; the other ranks are heard to their end all the same. */
+/* Failures of the file are in *written; the other ranks' messages are received nevertheless. */
 static tr_status write_file(const char *events, tr_comm *comm, const char *path, tr_status *written)
 {
     struct tr_file_replacement file;
@@ -201,7 +201,7 @@ static tr_status send_events(const char *events, tr_comm *comm)
     return TR_OK;
 }
 
-/* The root's part of what all do, and its verdict for the others. */
+/* The root's part, and its result for the others. */
 static tr_status gather(const char *events, tr_comm *comm, const char *path, bool *whole)
 {
     tr_status written;

@@ -7,7 +7,7 @@
 #include "base/threads/timeline.h"
 #include "comm/comm.h"
 
-/* How this rank's clock relates to the root's: measured at two moments, so that drift is seen as well. */
+/* How this rank's clock relates to the root's: measured at two moments, to include drift. */
 struct tr_trace_clock {
     int64_t at[2], ahead[2]; /* nanoseconds: own time of a measurement, and by how much it is ahead */
 };
@@ -16,12 +16,12 @@ struct tr_trace_clock {
    of one host share a clock. Collective; nothing to do for NULL. */
 tr_status tr_trace_compare_clocks(tr_comm *comm, int moment, struct tr_trace_clock *clock);
 
-/* Brings the closed timelines of all ranks together, and the root writes them to `path`, all or nothing.
+/* Gathers the closed timelines of all ranks, and the root writes them to `path`, all or nothing.
    Collective when `comm` is not NULL. Only the root fails where a file cannot be written or a rank has no
-   memory (TR_EIO, TR_ENOMEM); *whole tells all ranks whether the file is there. TR_EPEER. */
+   memory (TR_EIO, TR_ENOMEM); *whole becomes, on all ranks, whether the file was written. TR_EPEER. */
 tr_status tr_trace_write(tr_timeline *timeline, const struct tr_trace_clock *clock, tr_comm *comm,
                          const char *path, bool *whole);
-/* The root alone writes what it has itself, `comm` only names it; nothing happens on other ranks. */
+/* Only the root writes its own part; `comm` only identifies it. Does nothing on other ranks. */
 tr_status tr_trace_write_own(tr_timeline *timeline, const struct tr_trace_clock *clock, tr_comm *comm,
                              const char *path);
 

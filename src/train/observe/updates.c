@@ -12,7 +12,7 @@
 
 /* Records that are written at once. */
 #define ENOUGH 4096
-/* That are simulated, where nothing is said of it. */
+/* Simulated workers, where the settings do not say. */
 #define WORKERS 4
 
 void trainer_updates_release(struct trainer_updates *updates)
@@ -24,7 +24,7 @@ void trainer_updates_release(struct trainer_updates *updates)
 
 /* ---- a log to be replayed ---- */
 
-/* A directory's own log. Returned, free with tr_free(). */
+/* The log in a directory. Returned, free with tr_free(). */
 static char *log_of(const char *place)
 {
     return tr_file_is_directory(place) ? tr_path_join(place, TR_UPDATE_FILE) : tr_strdup(place);
@@ -124,7 +124,7 @@ tr_status trainer_updates_open(tr_trainer *trainer)
     return status;
 }
 
-/* What sessions of this run say of it. */
+/* The facts about sessions of this run. */
 static void complete(tr_trainer *trainer, struct tr_update_log *log)
 {
     struct trainer_updates *updates = &trainer->observation.updates;

@@ -23,7 +23,7 @@ double trainer_best_figure(const char *monitor, const struct tr_train_event *eve
     return strcmp(name, "perplexity") == 0 ? event->perplexity : NAN;
 }
 
-/* The lower the better; NaN where the figure is not known. */
+/* Lower is better; NaN where the figure is not known. */
 static double cost_of(const struct trainer_best *best, const struct tr_train_event *event)
 {
     return tr_monitor_cost(best->monitor, trainer_best_figure(best->monitor, event));

@@ -1,5 +1,6 @@
-/* The ranks that take part in a trainer's job, and all that it began with where they go on without those who
- * die (shrink.c). */
+/* The ranks that take part in a trainer's job, and all original ranks where the job continues after deaths
+ * (shrink.c).
+ */
 #ifndef TR_TRAIN_CREW_H
 #define TR_TRAIN_CREW_H
 
@@ -9,12 +10,13 @@
 
 /* Zeroed to begin with. */
 struct trainer_crew {
-    tr_comm *comm;  /* of those who take part; NULL: a process alone. Borrowed, or the last of `part` */
+    tr_comm *comm;  /* of the present ranks; NULL: a single process. Borrowed, or the last of `part` */
     tr_comm *own;   /* that the trainer joined by itself, else NULL */
-    tr_comm *whole; /* where they go on without those who die: of all ranks, else NULL. Borrowed */
-    tr_comm *part[TR_COMM_SUBGROUPS]; /* of `whole`: those who took part at one time after the other */
+    tr_comm *whole; /* if the job continues after deaths: of all ranks, else NULL. Borrowed */
+    tr_comm *part[TR_COMM_SUBGROUPS]; /* subgroups of `whole`: the ranks that took part, one after the
+                                         other */
     int parts;
-    bool is_root; /* this rank is the root of the run under way, and has what that takes */
+    bool is_root; /* this rank is the root of the run under way, with the root's resources */
 };
 
 static inline bool trainer_crew_is_root(const struct trainer_crew *crew)
@@ -30,23 +32,25 @@ static inline int trainer_crew_size(const struct trainer_crew *crew)
     return crew->comm ? tr_comm_size(crew->comm) : 1;
 }
 
-/* The ranks of `comm` (may be NULL) take part from the beginning; where the settings say that they go on
-   without those who die, as a part of it. TR_EINVAL for settings that need ranks that stay, TR_EPEER.
+/* The ranks of `comm` (may be NULL) take part from the beginning; where the settings say that the job
+   continues after deaths, as a subgroup of it. TR_EINVAL for settings that do not allow this, TR_EPEER.
    Collective. */
 tr_status trainer_crew_form(struct trainer_crew *crew, const struct tr_train_settings *settings,
                             tr_comm *comm);
-/* The part that those who live are; they take part once crew->comm is set to it. Owned by the crew. TR_EPEER.
-   Collective among those who live. */
+/* The subgroup of the living ranks; they take part once crew->comm is set to it. Owned by the crew.
+   TR_EPEER. Collective among the living ranks. */
 tr_status trainer_crew_survivors(struct trainer_crew *crew, tr_comm **part);
-/* TR_EPEER where the root left in good order, which ends the run. Local. */
+/* TR_EPEER where the root left normally, which ends the run. Local. */
 tr_status trainer_crew_check_root(const struct trainer_crew *crew);
-/* Says in `text`, of `size` bytes, who takes part and is not in `part`, and who is the root there. Local. */
+/* Writes to `text`, of `size` bytes, which ranks take part and are not in `part`, and which is the root
+   there. Local. */
 void trainer_crew_name_lost(const struct trainer_crew *crew, const tr_comm *part, char *text, size_t size);
-/* Whether the others go on without those who died, after a failure with `status`. Local. */
+/* Whether the others continue without dead ranks, after a failure with `status`. Local. */
 bool trainer_crew_may_shrink(const struct trainer_crew *crew, tr_status status);
-/* Before a failure ends this rank: sends the others the thread's message, also those of other parts. */
+/* Before a failure ends this rank: sends the thread's message to the others, also those of other
+   subgroups. */
 void trainer_crew_tell_others(const struct trainer_crew *crew);
-/* Parts with all, after everything that uses the communicators. */
+/* Leaves all subgroups, after everything that uses the communicators. */
 void trainer_crew_release(struct trainer_crew *crew);
 
 #endif

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The lock of a process goes with it, but may be seen a moment longer than it lives. */
+/* A process's lock ends with it, but may be visible slightly longer. */
 #define LOCK_SECONDS 10.0
 #define NAP_SECONDS  0.01
 
@@ -65,8 +65,8 @@ static tr_status find(struct trainer_directory *directory)
     return trainer_directory_take(directory);
 }
 
-/* A receipt lies beside the checkpoints, too, and before the one that it came with: so it always covers the
-   newest one. */
+/* A receipt is written beside the checkpoints, too, and before the checkpoint it belongs to: so it always
+   covers the newest one. */
 static tr_status write_receipt(const tr_file_system *files, const char *directory,
                                const struct tr_checkpoint_content *content)
 {
@@ -81,7 +81,7 @@ static tr_status write_receipt(const tr_file_system *files, const char *director
     return TR_OK;
 }
 
-/* A checkpoint has been saved in a directory that is now elsewhere. */
+/* A checkpoint was saved in a directory that has been moved. */
 static tr_status say_where(const struct trainer_directory *directory, int64_t step)
 {
     char *path = tr_file_descriptor_path(directory->lock);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The end of a journal that has the lines of a step. */
+/* The end of a journal, with the lines of a step. */
 #define TAIL_BYTES ((uint64_t)1 << 20)
 
 /* ---- what was reported ---- */
@@ -20,7 +20,7 @@ static void forget(struct trainer_reported *reported, int64_t step)
     reported->step = step;
 }
 
-/* Whether it is new; notes it. */
+/* Whether it is new; also notes it. */
 static bool mark(struct trainer_reported *reported, enum tr_train_event_kind kind, int64_t step,
                  const char *name)
 {
@@ -72,7 +72,7 @@ static void learn_line(struct trainer_reported *reported, char **checkpoint, con
     *checkpoint = tr_strdup(tr_json_text_or_empty(line, "path"));
 }
 
-/* The first line may be half of one, and the last. */
+/* The first and the last line may be incomplete. */
 static void learn_lines(struct trainer_reported *reported, char **checkpoint, const char *path,
                         const char *text, size_t size)
 {

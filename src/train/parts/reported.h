@@ -1,10 +1,10 @@
-/* What was reported of the newest step of which anything was, where ranks go on without those who die: what
- * they repeat is not reported twice.
+/* The events of the newest step that were reported, for jobs that continue after deaths: so repeated
+ * events are not reported twice.
  *
- * Listener, journal and events hear what they have not heard yet. The root remembers what it reported; one
- * that becomes the root reads it in the journal, where each line was written at once: what is not there was
- * not reported. A listener is called after the journal is written, so of the event in which the previous root
- * died, it may not hear.
+ * Listener, journal and event files get each event once. The root remembers its reports; a new root reads
+ * them from the journal, where each line is written at once: events that are not there were not reported.
+ * The listener is called after the journal is written, so it may miss the event during which the previous
+ * root died.
  */
 #ifndef TR_TRAIN_REPORTED_H
 #define TR_TRAIN_REPORTED_H
@@ -21,10 +21,11 @@ struct trainer_reported {
 /* Nothing was reported. */
 void trainer_reported_begin(struct trainer_reported *reported);
 void trainer_reported_release(struct trainer_reported *reported);
-/* Whether an event was not reported yet; marks it so. Without memory for that, it may be reported twice. */
+/* Whether an event was not reported yet; marks it as reported. Without memory for that, it may be reported
+   twice. */
 bool trainer_reported_is_news(struct trainer_reported *reported, const struct tr_train_event *event);
-/* Learns what another process reported, as the journal in `directory` (may be NULL) has it; *checkpoint
-   becomes the path of the newest one that was reported, free with tr_free(). What cannot be read was not
+/* Reads another process's reports from the journal in `directory` (may be NULL); *checkpoint becomes the
+   path of the newest one that was reported, free with tr_free(). Events that cannot be read count as not
    reported. */
 void trainer_reported_learn(struct trainer_reported *reported, const char *directory, char **checkpoint);
 

@@ -27,7 +27,7 @@ void trainer_variables_replace(struct trainer_variables *variables, tr_strategy 
     variables->step = step;
 }
 
-/* After gathering: counts the steps that an asynchronous run went on meanwhile. */
+/* After gathering: counts the steps of an asynchronous run meanwhile. */
 static tr_status gathered(struct trainer_variables *variables, tr_status status)
 {
     if (status == TR_OK) variables->step += tr_strategy_take_ahead(variables->strategy);

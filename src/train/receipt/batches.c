@@ -18,7 +18,7 @@ static tr_status digest_batch(struct tr_order_reader *order, tr_sha256 *hash, st
     return tr_sha256_take(hash, &link->batch);
 }
 
-/* Kept from one boundary to the next: its table costs as much as some batches. */
+/* Kept between boundaries: its table costs as much as some batches. */
 static tr_status make_order(tr_trainer *trainer)
 {
     struct tr_order order;

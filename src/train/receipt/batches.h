@@ -1,4 +1,4 @@
-/* The digests of batches: which examples each step of a chain was made of. */
+/* The digests of batches: the examples of each step of a chain. */
 #ifndef TR_TRAIN_RECEIPT_BATCHES_H
 #define TR_TRAIN_RECEIPT_BATCHES_H
 

@@ -60,7 +60,7 @@ tr_status trainer_receipt_settings(const struct tr_job *job, bool replays, struc
     return status;
 }
 
-/* The state of a replay follows from the log, too: its digest is part of what settings are. */
+/* The state of a replay depends on the log, too: its digest is part of the settings' digest. */
 static tr_status add_log(tr_trainer *trainer, struct tr_receipt *content)
 {
     const struct tr_update_log *log = &trainer->observation.updates.replayed;
@@ -101,7 +101,7 @@ static tr_status describe(tr_trainer *trainer)
     return add_log(trainer, content);
 }
 
-/* Whether the trainer goes on where a receipt ends. */
+/* Whether the trainer continues where a receipt ends. */
 static bool goes_on(const tr_trainer *trainer, const struct tr_receipt *before)
 {
     const struct tr_receipt *content = &trainer->receipt.content;
@@ -111,7 +111,7 @@ static bool goes_on(const tr_trainer *trainer, const struct tr_receipt *before)
            before->boundary[before->count - 1].step == trainer->variables.step;
 }
 
-/* Takes over the boundaries of a checkpoint's receipt. One that is none counts as missing. */
+/* Takes the boundaries of a checkpoint's receipt. An invalid receipt counts as missing. */
 static tr_status take_boundaries(tr_trainer *trainer, const tr_checkpoint *checkpoint)
 {
     struct tr_receipt before;
@@ -196,7 +196,7 @@ tr_status trainer_receipt_open(tr_trainer *trainer)
     receipt->opened = receipt->fresh = true;
     if (content->count == 0) return add_first(trainer, &root);
     struct tr_receipt_boundary last = content->boundary[content->count - 1];
-    if (receipt->only) { /* which is for the listener to judge */
+    if (receipt->only) { /* which the listener must judge */
         last.root = root;
         return tell(receipt, &last);
     }
@@ -263,8 +263,8 @@ bool trainer_receipt_is_due(const tr_trainer *trainer)
     return step / every != before / every && content->count > 0;
 }
 
-/* The chain up to here. A rank that has this boundary already, since others were lost and it is taken once
-   more, goes on from it. */
+/* The chain up to here. A rank that has this boundary already, since others were lost and it is repeated,
+   continues from it. */
 static tr_status extend_chain(tr_trainer *trainer, struct tr_sha256_sum *chain)
 {
     struct trainer_receipt *receipt = &trainer->receipt;

@@ -1,6 +1,6 @@
-/* Who hashes what. Where every rank has all once the state is gathered, each hashes as many leaves as any
- * other, and they tell each other the digests, 1/2048 of the state. Where ranks keep parts, pieces of at most
- * TR_STRATEGY_PIECE floats come to the root, as for a checkpoint: no rank has the whole state at any time.
+/* How ranks divide the hashing. Where every rank has all of the gathered state, each hashes equally many
+ * leaves, and they exchange the digests, 1/2048 of the state. Where ranks keep parts, pieces of at most
+ * TR_STRATEGY_PIECE floats come to the root, as for a checkpoint: no rank ever has the whole state.
  */
 #include "train/receipt/state_root.h"
 
@@ -15,12 +15,12 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Bytes for which another thread is worth its start. */
+/* Least bytes for another thread. */
 #define THREAD_BYTES ((int64_t)1 << 20)
 
 /* ---- by threads ---- */
 
-/* Something that is done for some items, on any thread. */
+/* A function for some items, on any thread. */
 struct work {
     tr_status (*make)(const struct work *work, tr_sha256 *hash, int64_t item);
     const void *user;
@@ -28,7 +28,7 @@ struct work {
     atomic_int status;
 };
 
-/* A message of another thread's would be lost, so the status alone is kept. */
+/* Another thread's message would be lost, so only the status is kept. */
 static void do_share(void *work_, int member, int size)
 {
     struct work *work = work_;
@@ -41,7 +41,7 @@ static void do_share(void *work_, int member, int size)
     if (status != TR_OK) work->status = (int)status;
 }
 
-/* `bytes`: that are hashed, to judge by. */
+/* `bytes`: the total to hash, to choose the number of threads. */
 static tr_status do_all(const tr_trainer *trainer, struct work *work, int64_t bytes)
 {
     int64_t size = trainer->variables.device->threads, most = bytes / THREAD_BYTES + 1;

@@ -6,12 +6,12 @@
 
 struct trainer_beginning {
     char *resumed;         /* path of the checkpoint, or NULL */
-    int64_t step;          /* its steps, where settings are those that it was made with; else -1 */
-    char *resume_warnings; /* lines: skipped checkpoints, and what was not found with it; or NULL */
-    char *start_summary;   /* what parameters began with, or NULL */
+    int64_t step;          /* its steps, where settings equal those it was made with; else -1 */
+    char *resume_warnings; /* lines: skipped checkpoints, and missing parts; or NULL */
+    char *start_summary;   /* the parameters' origin, or NULL */
 };
 
-/* With initial values. Then trainer_beginning_release(). */
+/* Initial values. Then trainer_beginning_release(). */
 void trainer_beginning_begin(struct trainer_beginning *beginning);
 void trainer_beginning_release(struct trainer_beginning *beginning);
 /* With a checkpoint, of this job if `same`. TR_ENOMEM. */

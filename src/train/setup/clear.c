@@ -7,10 +7,10 @@
 #include "checkpoint/names.h"
 #include "io/events.h"
 
-/* What was written for TensorBoard. */
+/* Removes TensorBoard's files. */
 static tr_status remove_events(const char *directory)
 {
-    /* Evaluations are runs of their own below that of the training. */
+    /* Evaluations are separate runs in subdirectories. */
     static const char *const below[] = {"test", "validation"};
     TR_TRY(tr_events_remove(NULL, directory));
     for (size_t i = 0; i < sizeof below / sizeof below[0]; i++) {

@@ -7,7 +7,7 @@
 
 #define NAME_SIZE 64
 
-/* The name that is this rank's, with the number of a device where there are several. */
+/* This rank's name, with the number of a device where there are several. */
 static tr_status name_of(const char *names, const tr_comm *comm, char out[NAME_SIZE])
 {
     int rank = comm ? tr_comm_rank(comm) : 0, local = comm ? tr_comm_local_rank(comm) : 0, items = 1;

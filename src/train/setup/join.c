@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A factor beyond this is a slip: a step would take days. */
+/* A larger factor is a mistake: a step would take days. */
 #define SLOWEST 1e6
 
 tr_status tr_train_settings_take(const struct tr_train_settings *given, struct tr_train_settings *out)
@@ -99,7 +99,7 @@ tr_status tr_train_share_processors(tr_comm *comm, const struct tr_train_setting
         all[tr_comm_rank(comm)] = own;
         status = tr_comm_exchange(comm, all, sizeof *all, "processors");
     }
-    /* A launcher may have given each rank processors of its own, which are then not shared out again. */
+    /* A launcher may have given each rank its own processors, which are then not divided again. */
     for (int i = 0; status == TR_OK && i < tr_comm_local_size(comm); i++) {
         int rank = tr_comm_local(comm, i);
         if (!CPU_EQUAL(&all[rank], &own)) continue;

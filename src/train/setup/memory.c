@@ -30,7 +30,8 @@ static int state_arenas(const struct tr_job *job)
     return __builtin_popcount(states & TR_STATE_ANY);
 }
 
-/* Slots and pass of a rank that computes its part of the microbatches, of sequences as short as can be. */
+/* Slots and pass of a rank that computes its part of the microbatches, with the shortest possible
+   sequences. */
 static tr_status gradient_memory(const struct tr_job *job, int ranks, int64_t *bytes)
 {
     int64_t microbatches = job->train.microbatches, each = microbatches / ranks;
@@ -106,7 +107,7 @@ void tr_train_demand_add(struct tr_train_demand *demand, const tr_device *device
 
 /* ---- what a host has to give ---- */
 
-/* What ranks tell each other. */
+/* The message between ranks. */
 struct notice {
     struct tr_train_demand demand;
     struct tr_memory_room room;
@@ -151,7 +152,7 @@ static tr_status refuse_device(const struct tr_train_on *on, int64_t bytes, int 
                    tr_counted(processes, "process", counted), tr_text_from_bytes(on->memory, memory));
 }
 
-/* What the ranks of r's host take of a device of r. */
+/* Memory of a device of r that the ranks of r's host take. */
 static int64_t taken_of(tr_comm *comm, const struct notice *notices, int size, int r, const char *device,
                         int *processes)
 {
@@ -196,7 +197,7 @@ tr_status tr_train_admit_memory(tr_comm *comm, const struct tr_train_demand *dem
     notices[rank] = (struct notice){*demand, *room};
     tr_status status = comm ? tr_comm_exchange(comm, notices, sizeof *notices, "memory") : TR_OK;
     for (int r = 0; r < size; r++) end_strings(&notices[r]);
-    /* All ranks look at all hosts, so that they come to the same. */
+    /* All ranks check all hosts, so that they agree. */
     for (int host = 0; status == TR_OK && host < hosts; host++) {
         struct tr_train_memory sums = {0};
         const struct notice *first = NULL;

@@ -16,16 +16,16 @@
 #define PIECE         ((size_t)8 << 20) /* bytes of a file in one message */
 #define NAME_SIZE     256
 
-/* What the root goes on from. */
+/* The root's choice of a checkpoint. */
 struct choice {
     int64_t files;               /* that the checkpoint has; 0: there is none */
     int64_t bytes;               /* of all of them */
-    int32_t packed;              /* it lies in the root's memory: `bytes` go to all, no files */
-    char digest[TR_SHA256_TEXT]; /* of its manifest, which has checksums of all the rest */
+    int32_t packed;              /* it is in the root's memory: `bytes` are sent to all, no files */
+    char digest[TR_SHA256_TEXT]; /* of its manifest, which has checksums of everything else */
     char path[4096];
 };
 
-/* A file that follows. */
+/* A file that is sent next. */
 struct passage {
     int64_t size;
     char name[NAME_SIZE];
@@ -127,7 +127,7 @@ static tr_status send_file(tr_comm *comm, const char *directory, const char *nam
 
 /* ---- the others ---- */
 
-/* Receives a file; without a directory only lets it pass. */
+/* Receives a file; without a directory discards it. */
 static tr_status receive_file(tr_comm *comm, const char *directory, char *piece)
 {
     struct passage passage;
@@ -169,7 +169,7 @@ static tr_status ask_for_copies(tr_comm *comm, bool needs, bool *wanted)
     return status;
 }
 
-/* All files go from the root to everybody; those with a directory keep them there. */
+/* The root sends all files to all ranks; those with a directory keep them there. */
 static tr_status copy_files(tr_comm *comm, const struct choice *choice, const struct tr_file_names *names,
                             const char *directory)
 {

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Sent by the first rank of a host to the others: files of its process, by their numbers there. */
+/* Message of the first rank of a host to the others: files of its process, by their numbers there. */
 struct notice {
     int64_t process;
     int32_t descriptor[TR_STORE_SLOTS]; /* -1: none */
@@ -27,8 +27,8 @@ static void make_slots(struct notice *notice, int slot[TR_STORE_SLOTS])
     }
 }
 
-/* Opens a file of another process; -1 unless it is the one that was announced: the number may mean another
-   process here, where each has a container of its own. */
+/* Opens a file of another process; -1 unless it is the announced one: process ids may differ here, where
+   each process has its own container. */
 static int open_slot(const struct notice *notice, int i)
 {
     char path[64];

@@ -7,8 +7,8 @@
 #include "data/cache/store.h"
 
 /* Gives the store slots in memory that the ranks of this host share; where the system refuses, the store
-   stays as it is and each rank has its own copy. `patience` as for tr_store_share(). Collective; waits. A
-   NULL `comm` is one process alone. TR_EPEER, TR_ENOMEM. */
+   does not change and each rank has its own copy. `patience` as for tr_store_share(). Collective; waits. A
+   NULL `comm` is a single process. TR_EPEER, TR_ENOMEM. */
 tr_status tr_train_share_store(tr_comm *comm, double patience, tr_store *store);
 
 #endif

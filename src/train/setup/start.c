@@ -12,10 +12,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Parameters that are named in a note. */
+/* Most parameters named in a note. */
 #define NAMED 6
 
-/* The parameters on the host, while they are changed. */
+/* The parameters on the host, while they are set. */
 struct start {
     tr_trainer *trainer;
     float *values; /* an arena */
@@ -23,7 +23,7 @@ struct start {
     struct tr_text summary;
 };
 
-/* Where this process gives a parameter its values, else NULL: another does, or keeps it. */
+/* Where this process sets a parameter's values, else NULL: another process does. */
 static float *address_of(const struct start *start, const struct tr_parameter *parameter)
 {
     const tr_variables *variables = start->trainer->variables.arenas;
@@ -80,8 +80,8 @@ static void name_other(struct tr_text *text, int number, const struct tr_stored_
     if (there) tr_text_addf(text, " (there %s)", tr_stored_describe(&there->tensor, other));
 }
 
-/* The moving average that the checkpoint keeps of a parameter, as evaluations and predictions take it; NULL
-   where it keeps none. */
+/* The moving average of a parameter in the checkpoint, as evaluations and predictions use it; NULL where
+   it has none. */
 static const struct tr_safetensors_entry *find_average(const tr_safetensors *file,
                                                        const struct tr_parameter *parameter,
                                                        const struct tr_stored_tensor *wanted)
@@ -140,7 +140,7 @@ static bool is_given(const struct tr_train_settings *settings)
     return settings->from || tr_checkpoint_state_is_given(&settings->from_state);
 }
 
-/* Layers beside the adapters that learn themselves begin with what the base has of them. */
+/* Layers beside adapters that are trained themselves begin with the base's parameters. */
 static bool takes_of_base(const struct tr_job *job)
 {
     return job->adapters.rank > 0 && job->adapters.train.count > 0;
@@ -185,7 +185,7 @@ static tr_status take_vectors(struct start *start, const struct tr_layer *layer,
                          "give all hosts the same file of vectors");
 }
 
-/* Those that the layer's file asks for, or NULL. */
+/* The vectors that the layer's options request, or NULL. */
 static const char *vectors_of(const struct tr_layer *layer)
 {
     char *const *vectors = tr_layer_option(layer, "vectors");

@@ -6,10 +6,11 @@
 #include "trireme/train.h"
 
 /* Gives parameters that have their initial values other ones: first those of every layer with `vectors:`,
- * then, of the checkpoint settings->from or settings->from_state, those that have name, type and shape in
- * common with the network's, each as its moving average where the checkpoint keeps one. What was taken from
- * where becomes the trainer's start_summary. TR_EMISMATCH where there is nothing in common, for vectors of
- * another width, and where ranks have different files; TR_ENONFINITE; errors of reading. Collective. */
+ * then, of the checkpoint settings->from or settings->from_state, those whose name, type and shape match
+ * the network's, each as its moving average where the checkpoint has one. The trainer's start_summary
+ * describes the result. TR_EMISMATCH where nothing matches, for vectors of another width, and where ranks
+ * have different files; TR_ENONFINITE; errors of reading. Collective.
+ */
 tr_status trainer_start(tr_trainer *trainer, const struct tr_train_settings *settings);
 
 #endif

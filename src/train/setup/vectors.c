@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A file of text under way. */
+/* A text file being read. */
 struct reading {
     const struct tr_vectors_wanted *wanted;
     tr_vocabulary *vocabulary;
@@ -22,7 +22,7 @@ struct reading {
     int64_t taken;
 };
 
-/* The next field of a line that `at` stands in; false at its end. */
+/* The next field of a line, from `at` on; false at its end. */
 static bool next_field(const char **at, const char *end, struct tr_csv_field *field)
 {
     while (*at < end && (**at == ' ' || **at == '\t')) ++*at;
@@ -55,7 +55,7 @@ static tr_status read_row(struct reading *reading, const struct tr_lines *lines,
                    lines->path, lines->number, count, width, count);
 }
 
-/* "400000 100": how many words and numbers follow. */
+/* "400000 100": the numbers of words and of numbers that follow. */
 static bool is_head(const struct tr_lines *lines)
 {
     const char *at = lines->line, *end = at + lines->length;

@@ -12,17 +12,16 @@
 
 #include <stdint.h>
 
-/* What is asked for. */
+/* What to read. */
 struct tr_vectors_wanted {
     int64_t words, width;
     const char *state; /* the vocabulary of a text source, for text; or NULL */
     float *values;     /* [words][width]: rows of words that the file has are written; NULL: nothing is */
 };
 
-/* Reads the file. Of words that come twice, also because capitals do not count, the first is taken; words
-   that the vocabulary does not have are passed over. *taken: words found; `digest`: of the file's contents.
-   TR_EFORMAT with line, TR_EMISMATCH for another width or no word in common, TR_ENONFINITE, TR_ENOMEM, errors
-   of reading. */
+/* Reads the file. Of duplicate words (also by ignoring case) the first is used; words that the vocabulary
+   does not have are skipped. *taken: words found; `digest`: of the file's contents. TR_EFORMAT with line,
+   TR_EMISMATCH for another width or no word in common, TR_ENONFINITE, TR_ENOMEM, errors of reading. */
 tr_status tr_vectors_read(const char *path, const struct tr_vectors_wanted *wanted, int64_t *taken,
                           char digest[TR_SHA256_TEXT]);
 
