@@ -54,7 +54,7 @@ struct tr_source_info {
     const char *const *class_names;  /* [classes], or NULL when classes are just numbers */
     int64_t skipped;                 /* bad records left out, where the description allows that */
     bool slow;     /* reading decodes or waits for files, so that reading ahead on another thread pays */
-    int32_t steps; /* not 0: floats are a sequence of so many vectors, one after the other */
+    int32_t steps; /* not 0: floats are a sequence of this number of vectors, one after the other */
 };
 
 /* A source under the name by which a job asks for it. */
@@ -165,7 +165,7 @@ TR_API tr_status tr_data_set_fetch(const char *name, const char *mirror, const c
 /* ---- the data cache ---- */
 
 /* A directory where runs keep unpacked data for each other (docs/reference/data-cache.md): `data_cache` of
-   the settings of trireme/train.h and trireme/predict.h. The library has no directory of its own choice. */
+   the settings of trireme/train.h and trireme/predict.h. The library chooses none by itself. */
 struct tr_data_cache_entry {
     const char *path;     /* of its file */
     int64_t bytes, used;  /* size; seconds since 1970 of the last use */

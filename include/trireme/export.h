@@ -44,9 +44,9 @@ struct tr_export_settings {
     enum tr_layout layout;  /* of formats that hold tensors alone */
     const char *name;       /* of what is written, where the format wants one; NULL: the job's */
     bool best;              /* of the directory of a run take the checkpoint of its best evaluation */
-    struct tr_run_state state; /* a checkpoint in memory, in the place of `checkpoint` */
-    bool merge; /* add adapters to the weights beside which they stand, so that the network has none */
-    bool half;  /* numbers of 16 bits in the formats "hub" and "gguf"; of the latter vectors keep 32 */
+    struct tr_run_state state; /* a checkpoint in memory, instead of `checkpoint` */
+    bool merge;                /* add adapters to the weights that they adapt, so that the network has none */
+    bool half; /* numbers of 16 bits in the formats "hub" and "gguf"; of the latter vectors keep 32 */
 };
 #ifdef __cplusplus
 inline tr_export_settings tr_export_settings_init()
@@ -109,25 +109,24 @@ struct tr_import_settings {
                     columns are exchanged in the file; a * on both sides stands for a number; nothing on the
                     right: the tensor of the file is passed over */
     int rename_count; /* of `rename` */
-    bool partial; /* what the network has and the file has not, or in another shape, begins as the model file
-                     says, and what the file has in addition is passed over; the log tells which. Something
-                     must match */
-    const char *prefix; /* what names in the file may begin with, and is left out of them before they are
-                           compared: "transformer."; NULL: nothing */
-    bool overwrite; /* checkpoints that are in `out`, and what is there for TensorBoard, are removed once the
-                       file has been read and fits */
-    const void *bytes;      /* [bytes_size] of a safetensors file in memory, in the place of `file` */
-    size_t bytes_size;      /* of `bytes` */
-    const char *model_text; /* the model file itself, in the place of `model`; this and the next five as in
-                               struct tr_train_settings */
+    bool partial; /* parameters that the file lacks, or has in another shape, begin as the model file says,
+                     and further tensors of the file are ignored; the log names them. Something must match */
+    const char *prefix; /* removed from names in the file that begin with it, before they are compared:
+                           "transformer."; NULL: nothing */
+    bool overwrite;    /* checkpoints in `out`, and files for TensorBoard there, are removed once the file has
+                          been    read and fits */
+    const void *bytes; /* [bytes_size] of a safetensors file in memory, instead of `file` */
+    size_t bytes_size; /* of `bytes` */
+    const char *model_text; /* the model file itself, instead of `model`; this and the next five as in struct
+                               tr_train_settings */
     size_t model_length;    /* its bytes; 0: up to its NUL */
     const char *model_name; /* what messages call it; NULL: "model" */
     const char *directory;  /* where relative paths in it begin; NULL: the current one */
     const struct tr_named_source *data; /* [data_count] from memory */
     int data_count;                     /* of `data` */
     const char *text;                   /* with a directory, the file of text to train on; NULL: none yet */
-    const char *base; /* with a directory of PEFT (adapter_config.json), the run or checkpoint with the
-                         network beside which its adapters stand; else NULL */
+    const char *base; /* with a directory of PEFT (adapter_config.json), the run or checkpoint of the network
+                         that its adapters are for; else NULL */
 };
 #ifdef __cplusplus
 inline tr_import_settings tr_import_settings_init()

@@ -45,9 +45,8 @@ TR_API tr_status tr_inspect_model(const struct tr_inspect_settings *settings, ch
 /* The devices of this machine, and which instruction sets the cpu device can use. */
 TR_API tr_status tr_devices(char **text);
 TR_API tr_status tr_devices_json(char **text);
-/* The same, as text or (`json` not 0) as JSON, after every device with a driver of its own has been tested
-   for exact arithmetic, which takes seconds for one that was not tested before; `program_cache` as in struct
-   tr_train_settings. */
+/* The same, as text or (`json` not 0) as JSON, after every GPU and OpenCL device has been tested for exact
+   arithmetic; the first test of a device takes seconds. `program_cache` as in struct tr_train_settings. */
 TR_API tr_status tr_devices_tested(const char *program_cache, int json, char **text);
 
 /* The kinds of layers with their options. */

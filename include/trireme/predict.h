@@ -35,7 +35,7 @@ struct tr_predict_settings {
     int64_t data_cache_bytes; /* likewise */
     bool best;                /* of the directory of a run take the checkpoint of its best evaluation */
     const char *program_cache;          /* as in struct tr_train_settings */
-    struct tr_run_state state;          /* a checkpoint in memory, in the place of `checkpoint` */
+    struct tr_run_state state;          /* a checkpoint in memory, instead of `checkpoint` */
     const struct tr_named_source *data; /* [data_count] from memory for tr_predictor_open_data(), as in struct
                                            tr_train_settings; borrowed until the predictor is destroyed */
     int data_count;                     /* of `data` */
@@ -79,7 +79,7 @@ struct tr_predict_info {
     bool accuracy; /* answers are right or wrong: classes, or yes and no for each output, whose `output` below
                       is the probability of yes */
     bool of_tokens;      /* outputs are of every token, and exp of the loss is a perplexity */
-    bool language_model; /* of every token, and they score the one behind it: tr_predictor_generate() */
+    bool language_model; /* of every token, and they score the next one: tr_predictor_generate() */
     int32_t heads;       /* losses, each of some of the outputs; see tr_predictor_head() */
     int32_t targets;     /* values that an example is compared with; 0 where that is a class */
     const char *const *target_names;   /* [targets], or NULL */
@@ -89,33 +89,33 @@ struct tr_predict_info {
 /* Facts about a predictor. TR_EINVAL without a size. Local. */
 TR_API tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_info *info);
 
-/* The names of a column of names, which an example has in the place of a number: how many the training data
-   have, 0 where the column is of numbers. Columns count from 0, and there are `floats` of the info. Local. */
+/* The number of different names that the training data have in a column; 0 for a column of numbers. Columns
+   count from 0, and there are `floats` of the info. Local. */
 TR_API int32_t tr_predictor_category_count(const tr_predictor *predictor, int32_t column);
 /* One of them, by its number from 0; NULL where there is no such. Borrowed until the predictor is destroyed.
  */
 TR_API const char *tr_predictor_category_name(const tr_predictor *predictor, int32_t column, int32_t index);
-/* The number that stands for a name among the floats of an example: its own, or -1 for a name that the
-   training data do not have, which is none of them for the network. TR_EINVAL for such a name where the data
-   of the job say `unknown: stop`; TR_ENOTFOUND for a column of numbers. Local. */
+/* The number that represents a name among the floats of an example, or -1 for a name that the training data
+   do not have. TR_EINVAL for such a name if the data of the job have `unknown: stop`; TR_ENOTFOUND for a
+   column of numbers. Local. */
 TR_API tr_status tr_predictor_category(const tr_predictor *predictor, int32_t column, const char *name,
                                        float *value);
 
-/* One of the losses of a network, and the outputs that are its; those of the next one follow. */
+/* One of the losses of a network, with its outputs; those of the next loss follow. */
 struct tr_predict_head {
     size_t size;          /* sizeof(struct tr_predict_head) */
     const char *loss;     /* "softmax_cross_entropy" */
-    int32_t outputs;      /* scores of so many classes, or values */
+    int32_t outputs;      /* number of classes, which have a score each, or of values */
     bool classification;  /* outputs are the probabilities of classes; with several losses the target is the
                              number of one */
     bool yes_or_no;       /* each output is the probability of yes */
     int32_t first_output; /* its outputs are [first_output, first_output + outputs) of a row */
-    const char *name;     /* of the layer that gives its outputs: the last one or, of several losses, that
-                             which a concat at the end takes for them; "" where no layer gives just these.
-                             Borrowed until the predictor is destroyed */
+    const char *name;     /* of the layer that gives its outputs: the last one or, with several losses, the
+                             input of a concat at the end; "" where no layer gives exactly these. Borrowed
+                             until the predictor is destroyed */
 };
 #define TR_PREDICT_HEAD_INIT TR_SIZED_INIT(struct tr_predict_head)
-/* Loss `index`, from 0; a network with one loss has one head. TR_ENOTFOUND behind the last one. */
+/* Loss `index`, from 0; a network with one loss has one head. TR_ENOTFOUND after the last one. */
 TR_API tr_status tr_predictor_head(const tr_predictor *predictor, int32_t index,
                                    struct tr_predict_head *head);
 
@@ -167,9 +167,9 @@ struct tr_examples {
     const uint8_t *images;    /* [count][height][width][channels] */
     const float *floats;      /* [count][floats] */
     const char *const *texts; /* [count] */
-    const int32_t *tokens;    /* one example behind the other, each token below the vocabulary of the training
-                                 data;    also for a language model, whose outputs are the probabilities of the
-                                 token behind    each token */
+    const int32_t *tokens;    /* one example after the other, each token below the vocabulary of the training
+                                 data; also for a language model, whose outputs are the probabilities of the
+                                 token after each token */
     const int64_t
         *offsets; /* [count + 1], ascending from 0: example i has tokens [offsets[i], offsets[i + 1]) */
 };
@@ -208,12 +208,12 @@ struct tr_generate_settings {
     size_t size;        /* sizeof(struct tr_generate_settings) */
     const char *prompt; /* what the text goes on from, in UTF-8; at least one token */
     int64_t tokens;     /* to be generated, 1 to 2^30 */
-    double temperature; /* >= 0: 1 draws as the network says, less keeps to what is likelier, 0 takes the
-                           likeliest token */
-    int32_t top_k;      /* only the likeliest so many are drawn from; 0: all */
+    double temperature; /* >= 0: 1 draws by the network's probabilities, less prefers likelier tokens, 0 takes
+                           the likeliest one */
+    int32_t top_k;      /* draws from this number of likeliest tokens only; 0: from all */
     uint64_t seed;      /* equal networks, settings and seeds give equal texts on any machine */
-    int64_t context;    /* the network sees at most so many of the last tokens; 0: as many as its layers tell
-                           apart */
+    int64_t context;    /* the network sees at most this number of last tokens; 0: as many as its layers can
+                           use */
 };
 #ifdef __cplusplus
 inline tr_generate_settings tr_generate_settings_init()
@@ -234,8 +234,9 @@ inline tr_generate_settings tr_generate_settings_init()
     }
 #endif
 
-/* Told each piece of the text behind the prompt as it comes: `length` bytes, no terminator, borrowed for the
-   call. Pieces of characters are whole ones; of bytes they may be parts. Non-zero ends the text. */
+/* Called with each piece of the text after the prompt as it is drawn: `length` bytes, no terminator, borrowed
+   for the call. Tokens of characters come as whole characters; bytes may be parts of one. Non-zero ends the
+   text. */
 typedef int (*tr_text_listener)(void *user, const char *piece, size_t length);
 
 /* Generates text with a network that was trained to predict the next token (data format `corpus`). The

@@ -39,8 +39,8 @@ struct tr_verify_settings {
     const char *from;         /* the checkpoint that the run began with (`from` of its settings), or NULL */
     const char *device, *isa; /* as in the settings of a training */
     int threads;              /* as there */
-    int64_t segments;         /* so many of the stretches between two boundaries, drawn at random; 0: all */
-    uint64_t seed;            /* that they are drawn by */
+    int64_t segments;         /* number of segments between two boundaries, drawn at random; 0: all */
+    uint64_t seed;            /* of the draw */
     int share, shares; /* of several processes that verify together, number `share`, from 0, of `shares`; 0 of
                           0: all */
     const char *expect;       /* hash of the parameters at the end of the run, or its first 16 digits or more,

@@ -8,8 +8,8 @@
  *     tr_trainer_destroy(&trainer);
  *
  * A trainer is used by one thread at a time, except for tr_trainer_stop(). It belongs to the process that
- * created it: in a child that a fork() made, where its threads are not, functions that would need them return
- * TR_EUNSUPPORTED, and tr_trainer_destroy() only forgets it. The child may create trainers of its own.
+ * created it. A child that a fork() made has none of its threads: functions that need them return
+ * TR_EUNSUPPORTED there, and tr_trainer_destroy() only forgets it. The child may create other trainers.
  */
 #ifndef TRIREME_TRAIN_H
 #define TRIREME_TRAIN_H
@@ -133,15 +133,14 @@ struct tr_train_settings {
     struct tr_run_state state; /* goes on from a checkpoint in memory, instead of `resume`; of several
                               processes the first one's counts, and the others get it from there */
     tr_stop *stop; /* ends the creation and runs of this trainer, see above; borrowed until it is destroyed.
-                      Creating looks at it between its parts, before each set of data is opened, and while
-                      it waits for other processes to join or to get as far: TR_EINTERRUPTED, and nothing
-                      is left behind. The others get TR_EPEER with these words. NULL: none */
+                      Creating checks it between its parts, before each set of data is opened, and while it
+                      waits for other processes: TR_EINTERRUPTED, and nothing remains. The others get
+                      TR_EPEER with these words. NULL: none */
     struct tr_run_state from_state; /* as `from`, but a checkpoint in memory */
-    const char
-        *replay;  /* directory of an asynchronous run, or its log: the same updates are computed again in
-                     their order, to the same weights, by this process or shared by several, whatever
-                     `strategy` says. Without a model file the run's own is taken, from its newest
-                     checkpoint. Begins before the first step; not with `resume`. NULL: a run of its own */
+    const char *replay; /* directory of an asynchronous run, or its log: the same updates are computed again
+                           in their order, to the same weights, by this process or shared by several, whatever
+                           `strategy` says. Without a model file the run's own is taken, from its newest
+                           checkpoint. Begins before the first step; not with `resume`. NULL: a new run */
     bool receipt; /* keep a receipt of the run, as train.receipt of the model file does; one that goes on from
                      a checkpoint with a receipt keeps it in any case */
     const char *schedule; /* file with such a log as text, written by hand or by `trireme log`: this job is

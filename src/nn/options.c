@@ -23,8 +23,7 @@ const struct tr_option tr_layer_common_options[] = {
      .type = TR_OPTION_BOOL,
      .offset = AT(frozen),
      .fallback = "false",
-     .help =
-         "do not train the layer's parameters; running statistics of a `batch_norm` still follow the data"},
+     .help = "do not train the layer's parameters; running statistics of a `batch_norm` follow the data"},
     {.key = "rate_factor",
      .type = TR_OPTION_FLOAT,
      .offset = AT(rate_factor),
