@@ -21,7 +21,7 @@ void cli_complete_choices(struct cli_candidates *out, const char *head, const st
         cli_candidates_join(out, head, choice.name, "", choice.help);
 }
 
-/* A key: alone with '=' behind it, or once the word has that, its values. */
+/* A key: alone with '=' after it, or once the word has that, its values. */
 static void add_key(struct cli_candidates *out, const char *head, const struct tr_option *option)
 {
     char *key = tr_format("%s%s=", head, option->key);
@@ -74,7 +74,7 @@ void cli_complete_setting(struct cli_candidates *out, const char *head)
     tr_free(own);
 }
 
-/* Where the last part of a list begins: behind its last comma. */
+/* Where the last part of a list begins: after its last comma. */
 static size_t last_part(const char *text)
 {
     const char *comma = strrchr(text, ',');

@@ -1,4 +1,4 @@
-/* The launcher of processes on one or several hosts: mpirun. It is a child in a process group of its own, so
+/* The launcher of processes on one or several hosts: mpirun. It is a child in a separate process group, so
  * that a Ctrl-C reaches the launcher alone. The first signal goes on as SIGUSR1, which mpirun hands to its
  * processes: they finish the step and save. Processes of this host that do not say within a second that they
  * heard it are signalled directly: some plugins that mpirun loads take its handlers away. A second signal

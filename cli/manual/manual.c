@@ -223,7 +223,7 @@ static tr_status write_overview(const char *directory, const char *date)
     add_title(&roff, "trireme", 1, date);
     add_name(&roff, "trireme", "train neural networks; the same bits on any number of threads and processes");
     tr_text_add(&roff, ".SH SYNOPSIS\n.B trireme\n.I COMMAND\n[options]\n.SH DESCRIPTION\n"
-                       "Each command has a page of its own.\n.B trireme help\n.I COMMAND\nprints the same "
+                       "Each command has a separate page.\n.B trireme help\n.I COMMAND\nprints the same "
                        "options, and\n.B trireme help cheatsheet\nwhat one wants to do beside what one "
                        "types.\n");
     add_list(&roff, cli_commands);

@@ -1,6 +1,6 @@
 /* Another run of this program as a child, whose JSON lines are listened to.
  *
- * The child is in a process group of its own, so that a Ctrl-C reaches this program alone, and ends in good
+ * The child is in a separate process group, so that a Ctrl-C reaches this program alone, and ends in good
  * order when this program dies. SIGTERM asks it to finish what it does and to say how far it came.
  */
 #ifndef CLI_CHILD_H

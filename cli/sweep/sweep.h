@@ -91,7 +91,7 @@ void cli_sweep_name(const struct cli_sweep_plan *plan, const struct cli_sweep_po
 /* Adds a point with copies of the values, of which NULL is none. TR_ENOMEM. */
 tr_status cli_sweep_add(struct cli_sweep_plan *plan, char *const *value, int64_t seed, int32_t fold,
                         struct cli_sweep_point **out);
-/* Whether the figure that judges has a column of its own. */
+/* Whether the figure that judges has a separate column. */
 bool cli_sweep_has_figure(const struct cli_sweep_orders *orders);
 
 /* Takes over what sweep.json says of the points, where there is one, and gives the others directories. Points

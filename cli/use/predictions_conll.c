@@ -1,5 +1,5 @@
 /* Columns as those of CoNLL: a word, its true tag where there is one, and its tag, a line for each word; an
- * empty line behind each text. A word without a tag has "-".
+ * empty line after each text. A word without a tag has "-".
  */
 #include "cli/use/predictions.h"
 

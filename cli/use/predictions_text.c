@@ -40,7 +40,7 @@ static void add_label(struct cli_predictions *predictions, int32_t label, int32_
         tr_text_addf(&predictions->text, "  (in truth %s)", cli_predictions_class(predictions, label, name));
 }
 
-/* Each word with its tag behind a slash. */
+/* Each word with its tag after a slash. */
 static void add_tags(struct cli_predictions *predictions, const struct cli_prediction *prediction)
 {
     int32_t outputs = predictions->info->outputs;

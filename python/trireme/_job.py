@@ -51,7 +51,7 @@ def take_changes(changes: Any) -> list[str]:
 
 
 def take_strategy(strategy: str | Mapping[str, Any] | None) -> str | None:
-    """A strategy by name, with options behind it ("local-sgd,every=8"), or as a dict ({"local-sgd": {"every": 8}})."""
+    """A strategy by name, with options after it ("local-sgd,every=8"), or as a dict ({"local-sgd": {"every": 8}})."""
     if strategy is None or isinstance(strategy, str):
         return strategy
     if len(strategy) != 1:

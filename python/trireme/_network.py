@@ -312,7 +312,7 @@ class Network:
         Returns
         -------
         str
-            the text behind the prompt, which is not repeated
+            the text after the prompt, which is not repeated
         """
         self._check_open()
         pieces: list[bytes] = []

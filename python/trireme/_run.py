@@ -165,7 +165,7 @@ class Run:
         Returns
         -------
         str
-            the text behind the prompt
+            the text after the prompt
         """
         return self.network.generate(prompt, **options)
 

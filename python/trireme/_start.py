@@ -1,4 +1,4 @@
-"""What parameters begin with in the place of initial values: those of another run, or arrays by name."""
+"""What parameters begin with instead of initial values: those of another run, or arrays by name."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def train(
     resume : Run or path
         a run, or its directory, to go on with: to the hash that it would have had
     from_ : Run, Network, path or dict of arrays
-        what parameters of this network begin with in the place of initial values: those of another one with equal names
+        what parameters of this network begin with instead of initial values: those of another one with equal names
         and shapes, of which it takes the moving averages where there are some; or arrays by name, as `Run.weights`
     teacher : Run, Network or path
         a trained network whose scores are learned beside the labels (distillation), as `distill` of the model says

@@ -13,7 +13,7 @@ checks ranges and shapes. Every layer takes these beside its own:
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -105,7 +105,7 @@ def add(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -194,7 +194,7 @@ def attention(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -244,7 +244,7 @@ def average_pool(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -285,7 +285,7 @@ def batch_norm(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -334,7 +334,7 @@ def bidirectional(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -371,7 +371,7 @@ def concat(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -445,7 +445,7 @@ def conv(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -513,7 +513,7 @@ def conv1d(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -568,7 +568,7 @@ def conv_transpose(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -629,7 +629,7 @@ def cross_attention(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -681,7 +681,7 @@ def dense(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -718,7 +718,7 @@ def dropout(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -764,7 +764,7 @@ def embedding(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -798,7 +798,7 @@ def first(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -832,7 +832,7 @@ def flatten(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -870,7 +870,7 @@ def gelu(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -904,7 +904,7 @@ def global_average_pool(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -938,7 +938,7 @@ def global_max_pool(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -978,7 +978,7 @@ def group_norm(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1024,7 +1024,7 @@ def gru(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1058,7 +1058,7 @@ def hard_swish(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1095,7 +1095,7 @@ def instance_norm(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1129,7 +1129,7 @@ def last(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1170,7 +1170,7 @@ def layer_norm(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1207,7 +1207,7 @@ def leaky_relu(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1256,7 +1256,7 @@ def lstm(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1302,7 +1302,7 @@ def max_pool(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1339,7 +1339,7 @@ def multiply(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1379,7 +1379,7 @@ def position(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1413,7 +1413,7 @@ def relu(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1447,7 +1447,7 @@ def relu6(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1484,7 +1484,7 @@ def reshape(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1521,7 +1521,7 @@ def rms_norm(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1555,7 +1555,7 @@ def sigmoid(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1589,7 +1589,7 @@ def silu(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1629,7 +1629,7 @@ def slice(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1663,7 +1663,7 @@ def softmax(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1700,7 +1700,7 @@ def stochastic_depth(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1734,7 +1734,7 @@ def tanh(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1768,7 +1768,7 @@ def tokens(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1805,7 +1805,7 @@ def unembedding(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1
@@ -1842,7 +1842,7 @@ def upsample(
     from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : bool, default False
-        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+        do not train the layer's parameters; running statistics of a `batch_norm` follow the data
     rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : float, >= 0, default 1

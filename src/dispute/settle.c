@@ -430,7 +430,7 @@ static void settle_rest(struct court *court)
 {
     court_conclude(court, TR_DISPUTE_OPEN,
                    "step %" PRId64
-                   ": all its numbers are equal, and so are all tensors behind it; they differ in "
+                   ": all its numbers are equal, and so are all tensors after it; they differ in "
                    "what they say of the loss, or in the figures of an evaluation",
                    court->first + 1);
 }

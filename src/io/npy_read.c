@@ -125,7 +125,7 @@ static tr_status take_member(struct header *header)
 {
     char key[16];
     TR_TRY(take_text(header, key, sizeof key));
-    if (!take(header, ':')) return bad(header, "there is no colon behind a key");
+    if (!take(header, ':')) return bad(header, "there is no colon after a key");
     if (strcmp(key, "descr") == 0 && !header->has_description) return take_description(header);
     if (strcmp(key, "fortran_order") == 0 && !header->has_order) return take_order(header);
     if (strcmp(key, "shape") == 0 && !header->has_shape) return take_shape(header);

@@ -98,8 +98,7 @@ static tr_status read_boundary(const char *path, const struct tr_json_value *val
     boundary.step = (int64_t)step;
     if (out->count > 0 && out->boundary[out->count - 1].step >= boundary.step)
         return tr_fail(TR_EFORMAT,
-                       "\"%s\" is no receipt: the boundary of step %" PRId64
-                       " stands behind that of %" PRId64,
+                       "\"%s\" is no receipt: the boundary of step %" PRId64 " stands after that of %" PRId64,
                        path, boundary.step, out->boundary[out->count - 1].step);
     bool is_pair = value->kind == TR_JSON_ARRAY && value->count == 2;
     if (!is_pair || !is_sum(value->first, &boundary.root) || !is_sum(value->first->next, &boundary.chain))

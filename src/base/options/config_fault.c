@@ -91,7 +91,7 @@ static void say_colon(const struct input *input, struct config_fault *out)
     size_t length = line_length(input, key), word = 0;
     while (word < length && key[word] != ' ' && key[word] != ':') word++;
     if (word < length && key[word] == ':')
-        say(out, mark, "a blank is missing behind the colon: write `%.*s: ...`", word < 64 ? (int)word : 64,
+        say(out, mark, "a blank is missing after the colon: write `%.*s: ...`", word < 64 ? (int)word : 64,
             key);
     else
         say(out, mark, "a colon is missing: a line is `key: value`, or `- value` in a list");
@@ -150,7 +150,7 @@ static void say_item(const struct input *input, struct config_fault *out)
     const struct config_mark *mark = &input->notice->problem_mark, *list = &input->notice->context_mark;
     const char *at = mark_at(input, mark);
     if (at + 1 < input->end && at[0] == '-' && at[1] != ' ')
-        say(out, mark, "a blank is missing behind the dash: an item of a list is `- value`");
+        say(out, mark, "a blank is missing after the dash: an item of a list is `- value`");
     else
         say(out, mark,
             "this is no item of the list that begins in line %zu: its items begin with - in column %zu",
@@ -201,7 +201,7 @@ static void find(const struct input *input, struct config_fault *out)
         say_quote(input, out);
     else if (context_has(notice, "quoted scalar"))
         say(out, &notice->problem_mark,
-            "no such escape behind \\ in double quotes; write \\\\, or use single quotes");
+            "no such escape after \\ in double quotes; write \\\\, or use single quotes");
     else if (problem_has(notice, "expected ',' or '}'"))
         say_open(input, '{', '}', out);
     else if (problem_has(notice, "expected ',' or ']'"))

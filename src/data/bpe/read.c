@@ -240,7 +240,7 @@ static tr_status read_pre_tokenizer(struct reading *reading, const struct tr_jso
         return refuse(reading, "pre_tokenizer", type);
     TR_TRY(read_split(reading, first));
     TR_TRY(read_byte_level(reading, second, &cuts));
-    return cuts ? refuse(reading, "option", "use_regex behind a Split") : TR_OK;
+    return cuts ? refuse(reading, "option", "use_regex after a Split") : TR_OK;
 }
 
 static void end_reading(struct reading *reading, tr_status status, tr_bpe **out)

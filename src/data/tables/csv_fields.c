@@ -56,7 +56,7 @@ tr_status tr_csv_split(const struct tr_lines *lines, char separator, struct tr_c
             if (!stop) return tr_lines_fail(lines, start - 1, "a quote that is not closed on its line");
             at = stop + 1;
             while (at < end && is_space(*at) && *at != separator) at++;
-            if (at < end && *at != separator) return tr_lines_fail(lines, at, "text behind a closed quote");
+            if (at < end && *at != separator) return tr_lines_fail(lines, at, "text after a closed quote");
         } else {
             while (at < end && *at != separator) at++;
             stop = at;

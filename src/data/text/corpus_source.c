@@ -152,7 +152,7 @@ static tr_status share(const struct reading *reading, int64_t all, int64_t *firs
     *end = (int64_t)(options->end * (double)all);
     if (*end - *first >= wanted) return TR_OK;
     return tr_fail(TR_EFORMAT,
-                   "%s: %" PRId64 " tokens from begin to end, a window and the token behind it are %" PRId64
+                   "%s: %" PRId64 " tokens from begin to end, a window and the token after it are %" PRId64
                    "; make the window smaller or the part larger",
                    reading->path, *end > *first ? *end - *first : 0, wanted);
 }

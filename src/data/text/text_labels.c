@@ -17,7 +17,7 @@ static tr_status parse_name(struct tr_text_labels *labels, const struct tr_lines
         return tr_lines_fail(lines, record->place, "%s",
                              labels->form->layout == TR_TEXT_TABLE
                                  ? "no label in its column"
-                                 : "no label behind the tab; write: text TAB label");
+                                 : "no label after the tab; write: text TAB label");
     if (labels->collects) {
         tr_status status = tr_class_names_add(&labels->names, at, length);
         return status == TR_EFORMAT ? tr_lines_fail(lines, record->place, "%s", tr_error_message()) : status;

@@ -84,7 +84,7 @@ static tr_status split_row(struct tr_text_records *records, int32_t *count)
         const char *end = lines->line + lines->length, *stop = memchr(at, separator, (size_t)(end - at));
         if (!stop) stop = end;
         bool quoted = at > lines->line && at[-1] == '"';
-        if (quoted && stop > at && bad == TR_OK) bad = tr_lines_fail(lines, at, "text behind a closed quote");
+        if (quoted && stop > at && bad == TR_OK) bad = tr_lines_fail(lines, at, "text after a closed quote");
         tr_text_add_bytes(&records->made, at, (size_t)(stop - at));
         tr_text_add_bytes(&records->made, "", 1);
         if (records->made.failed) return TR_ENOMEM;

@@ -33,7 +33,7 @@ struct tr_c_value {
     int64_t floats; /* size, or its part that no number of tokens changes */
     int64_t each;   /* what it takes more for each of <NAME>_TOKENS */
     int64_t row;    /* floats of a token, where all tokens have a place; else 0 */
-    int64_t offset; /* in the workspace: of values with `each` in a token's share of it, behind all others */
+    int64_t offset; /* in the workspace: of values with `each` in a token's share of it, after all others */
     int same;       /* TR_C_SAME: the value in whose place it lies */
     bool zeroed;    /* before the first token, since there may be none */
     char name[TR_C_IDENTIFIER];
@@ -102,7 +102,7 @@ tr_status tr_c_write_tokens(struct tr_c_network *network, const struct tr_traced
 bool tr_c_goes_on(const struct tr_c_network *network);
 /* Whether they go on from all tokens that there is room for: there are no positions to end before. */
 bool tr_c_keeps_all(const struct tr_c_network *network);
-/* What they take of the workspace, behind the network's own: scores, and the tokens of the positions. */
+/* What they take of the workspace, after the network's own: scores, and the tokens of the positions. */
 int64_t tr_c_floats_of_texts(const struct tr_c_network *network);
 void tr_c_declare_texts(const struct tr_c_network *network, struct tr_text *text);
 tr_status tr_c_write_texts(const struct tr_c_network *network, struct tr_text *text);
@@ -122,7 +122,7 @@ tr_status tr_c_network_body(struct tr_c_network *network);
 #define TR_C_CONSTANT 24
 void tr_c_constant(float value, char text[TR_C_CONSTANT]);
 
-/* The identifier of a parameter's array behind the prefix: "conv1_weights". */
+/* The identifier of a parameter's array after the prefix: "conv1_weights". */
 const char *tr_c_parameter_name(const struct tr_c_network *network, int parameter,
                                 char name[2 * TR_C_IDENTIFIER]);
 

@@ -91,7 +91,7 @@ struct tr_c_names {
     const char *name, *upper; /* @name@, @NAME@ */
     const char *file;         /* @file@: the name of the file that is written */
 };
-/* Adds the parts that are used, a blank line behind each. */
+/* Adds the parts that are used, a blank line after each. */
 void tr_c_parts_write(const struct tr_c_parts *parts, const struct tr_c_names *names, struct tr_text *text);
 /* Adds `template` with the names put in. */
 void tr_c_fill(const char *template, const struct tr_c_names *names, struct tr_text *text);

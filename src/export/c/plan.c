@@ -59,14 +59,14 @@ static void name_network(struct tr_c_network *network)
 
 #define TOKENS_MOST 512 /* where nothing in the network says how many it takes */
 
-/* Whether a token sees those behind it, or the operation takes them all in another way. */
+/* Whether a token sees those after it, or the operation takes them all in another way. */
 static bool looks_ahead(const struct tr_traced *traced)
 {
     if (traced->kind == TR_TRACED_attention_forward) return !traced->as.attention_forward.at.causal;
     return traced->kind != TR_TRACED_sequence_last_forward && tr_c_is_of_all(traced);
 }
 
-/* Attention keeps all tokens, as everything does where tokens see those behind them. Texts may be longer than
+/* Attention keeps all tokens, as everything does where tokens see those after them. Texts may be longer than
  * a table of positions, whose last vector all further ones get; the shortest table, or what attention is
  * meant for where that is no more than there is room for, says how far texts that are written look back. */
 static void count_tokens(struct tr_c_network *network)
@@ -148,7 +148,7 @@ static bool is_single(const struct tr_c_network *network, const struct tr_traced
     }
 }
 
-/* Of tokens that see those behind them, and of attention in any case, there is as much as there are tokens.
+/* Of tokens that see those after them, and of attention in any case, there is as much as there are tokens.
  */
 static void size_value(struct tr_c_network *network, const struct tr_traced *traced, int value)
 {

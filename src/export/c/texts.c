@@ -43,7 +43,8 @@ static bool has_unknown(const struct tr_c_network *network)
 static size_t longest_text(const tr_vocabulary *vocabulary)
 {
     size_t longest = 4, length;
-    for (int32_t i = 0; tr_vocabulary_bpe(vocabulary) && i < tr_bpe_size(tr_vocabulary_bpe(vocabulary)); i++) {
+    for (int32_t i = 0; tr_vocabulary_bpe(vocabulary) && i < tr_bpe_size(tr_vocabulary_bpe(vocabulary));
+         i++) {
         tr_bpe_token(tr_vocabulary_bpe(vocabulary), i, &length);
         if (length > longest) longest = length;
     }
@@ -75,7 +76,7 @@ void tr_c_declare_texts(const struct tr_c_network *network, struct tr_text *text
                      upper, upper, upper, upper);
     tr_text_addf(
         text,
-        "/* Draws the token that follows, number `index` behind the prompt, from scores [%s_OUTPUTS], which "
+        "/* Draws the token that follows, number `index` after the prompt, from scores [%s_OUTPUTS], which "
         "are\n"
         "   overwritten. Temperature 0 takes the likeliest; top_k > 0 draws from so many of the likeliest "
         "only. */\n"
@@ -99,7 +100,7 @@ void tr_c_declare_texts(const struct tr_c_network *network, struct tr_text *text
             "how "
             "many. */\n"
             "int32_t %s_tokens(const char *text, int32_t *tokens);\n"
-            "/* Writes the text of a token, without a NUL behind it; returns its bytes, at most %s_TEXT. */\n"
+            "/* Writes the text of a token, without a NUL after it; returns its bytes, at most %s_TEXT. */\n"
             "int32_t %s_text(int32_t token, char *bytes);\n",
             tr_bpe_composes(tr_vocabulary_bpe(vocabulary)) ? ", which is in normalization form C" : "", name,
             upper, name);
@@ -110,7 +111,7 @@ void tr_c_declare_texts(const struct tr_c_network *network, struct tr_text *text
         "/* The next token of a text, which `text` then points behind: 0 for one that is unknown, -1 at the "
         "end. */\n"
         "int32_t %s_token(const char **text);\n"
-        "/* Writes the text of a token, without a NUL behind it; returns its bytes, at most %s_TEXT. */\n"
+        "/* Writes the text of a token, without a NUL after it; returns its bytes, at most %s_TEXT. */\n"
         "int32_t %s_text(int32_t token, char *bytes);\n",
         name, upper, name);
 }

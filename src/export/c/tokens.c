@@ -1,5 +1,5 @@
 /* Operations over tokens as calls of parts. Tokens come one at a time, and what goes from one to the next
- * lies in the workspace; or, where a token sees those behind it, all of them are taken through an operation
+ * lies in the workspace; or, where a token sees those after it, all of them are taken through an operation
  * before the next one (`whole`).
  */
 #include "export/c/network.h"

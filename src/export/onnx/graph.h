@@ -1,7 +1,7 @@
 /* What the parts of the ONNX export share: a graph that grows operation by operation.
  *
  * Values are kept in the form that ONNX's operations want: images channels first, sequences time first. A
- * vector that was an image (behind a flatten) stays an image until an operation needs it as a vector, so that
+ * vector that was an image (after a flatten) stays an image until an operation needs it as a vector, so that
  * a convolutional network is exported without a single transposition: the parameters of what follows change
  * places instead.
  */
@@ -110,7 +110,7 @@ const char *tr_onnx_times(struct tr_onnx_graph *graph, const char *x);
 /* Which tokens are inside of their example [time, batch, 1], of networks on tokens; NULL of others, which
    have nothing else. */
 const char *tr_onnx_inside(struct tr_onnx_graph *graph, const char *x);
-/* x, with `other` for the numbers of tokens behind the end of their example. */
+/* x, with `other` for the numbers of tokens after the end of their example. */
 struct tr_onnx_name tr_onnx_mask(struct tr_onnx_graph *graph, const char *x, float other);
 
 /* What an activation makes of a value. */

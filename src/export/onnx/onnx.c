@@ -26,7 +26,7 @@ static void add_tokens(struct tr_onnx_graph *graph)
     };
     struct tr_onnx_info lengths = {
         .name = "lengths",
-        .description = "words of each text, at least 1; what lies behind them is not looked at",
+        .description = "words of each text, at least 1; what lies after them is not looked at",
         .type = TR_ONNX_INT64,
         .rank = 1,
         .size = {{"batch", 0}},

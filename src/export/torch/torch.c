@@ -123,7 +123,7 @@ static void add_probabilities(struct module *module)
     tr_text_add(text, parts > 1 ? "), -1)\n\n" : "\n\n");
 }
 
-/* Whether a layer behind the next one takes the output of layer `i`, -1 for the network's input. */
+/* Whether a layer after the next one takes the output of layer `i`, -1 for the network's input. */
 static bool is_kept(const struct tr_model *model, int i)
 {
     for (int k = i + 2; k < model->layer_count; k++)
@@ -155,7 +155,7 @@ static void keep(const struct tr_model *model, int i, struct tr_text *text)
     tr_text_add(text, " = x\n");
 }
 
-/* What `x` is behind layer `i`. */
+/* What `x` is after layer `i`. */
 static void add_layer(const struct tr_model *model, int i, struct tr_text *text)
 {
     /* The module is that of the layer whose parameters are shared. */
@@ -196,7 +196,7 @@ static void add_forward(struct module *module)
     struct tr_text *text = &module->text;
     if (model->input.sequence)
         tr_text_add(text, "    def forward(self, tokens, lengths):\n"
-                          "        \"\"\"tokens int64 [batch, time], behind its end each example has any "
+                          "        \"\"\"tokens int64 [batch, time], after its end each example has any "
                           "token; lengths int64 "
                           "[batch].\"\"\"\n"
                           "        x = tokens\n");

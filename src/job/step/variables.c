@@ -134,7 +134,7 @@ tr_status tr_variables_create_shared(tr_device *device, const struct tr_model *m
     if (!tr_device_adopt(device, window))
         return tr_fail(
             TR_EUNSUPPORTED,
-            "device %s has memory of its own, which is lost with its process; hold the parameters on "
+            "device %s has separate memory, which is lost with its process; hold the parameters on "
             "the cpu",
             device->name);
     return create(device, model, optimizer, &whole, window, true, out);

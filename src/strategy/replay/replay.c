@@ -234,7 +234,7 @@ static tr_status follow_record(struct replay *self)
     tr_update_log_clear(&self->head.log); /* the root keeps it */
     return there ? TR_OK
                  : tr_fail(TR_EMISMATCH,
-                           "rank 0 goes on behind the end of the log; give all ranks the same log");
+                           "rank 0 goes on after the end of the log; give all ranks the same log");
 }
 
 /* Ranks other than the root follow it. */

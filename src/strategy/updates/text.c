@@ -159,7 +159,7 @@ static tr_status count_columns(const struct reader *reader, const char *kind, in
                                const char *form)
 {
     if (count >= least && count <= most) return TR_OK;
-    return tr_fail(TR_EFORMAT, "%s:%" PRId64 ": \"%s\" has %d columns behind it; write %s", reader->name,
+    return tr_fail(TR_EFORMAT, "%s:%" PRId64 ": \"%s\" has %d columns after it; write %s", reader->name,
                    reader->line, kind, count, form);
 }
 

@@ -193,7 +193,7 @@ static void add_totals(const struct tr_summary *summary, struct tr_text *text)
              summary->tokens ? ", with " : "", summary->tokens ? tr_text_from_count(summary->tokens, c) : "",
              summary->tokens ? " tokens" : "");
     if (summary->again_operations > 0)
-        add_fact(text, "recompute", "%s operations of a step are computed again, in the place of memory",
+        add_fact(text, "recompute", "%s operations of a step are computed again, to save memory",
                  operations_text(summary->again_operations, a));
     add_fact(text, "a step", "%s operations for %s examples in %s microbatch%s",
              operations_text(summary->step_operations, a), tr_text_from_count(job->train.batch, b),

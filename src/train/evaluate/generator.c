@@ -47,7 +47,7 @@ static tr_status check(const struct tr_job *job)
         !(job->state && tr_job_is_of_tokens(job)))
         return tr_fail(
             TR_EUNSUPPORTED,
-            "the network's output is %s, not a score for each of %lld tokens behind each token; text comes "
+            "the network's output is %s, not a score for each of %lld tokens after each token; text comes "
             "from one that was trained on a corpus",
             tr_shape_text(&model->output, text), (long long)model->vocabulary);
     return TR_OK;

@@ -21,7 +21,7 @@ tr_status tr_predictor_check(const tr_predictor *predictor)
     if (!info.language_model) return TR_OK;
     return tr_fail(
         TR_EUNSUPPORTED,
-        "the network of \"%s\" is a language model, which scores the token behind each token; let it "
+        "the network of \"%s\" is a language model, which scores the token after each token; let it "
         "generate text, or evaluate it",
         predictor->path);
 }

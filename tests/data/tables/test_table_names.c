@@ -283,7 +283,7 @@ static void test_sentences_with_names(void **unused)
     tr_source_close(&train);
     tr_text_free(state);
     write_text("hole", "what a film\tgood\nnever again\t\n");
-    expect_refusal("{text: {path: hole}}", TR_EFORMAT, "hole:2:13: no label behind the tab");
+    expect_refusal("{text: {path: hole}}", TR_EFORMAT, "hole:2:13: no label after the tab");
 }
 
 static int fail_nth(size_t size, void *user)

@@ -330,7 +330,7 @@ static void test_tables(void **unused)
     write_text("c.csv", "a,1\n\"b,2\n");
     expect_refusal("{text: {path: c.csv, layout: table}}", TR_EFORMAT, "c.csv:2:1: a quote");
     write_text("d.csv", "a,1\n\"b\"c,2\n");
-    expect_refusal("{text: {path: d.csv, layout: table}}", TR_EFORMAT, "d.csv:2:4: text behind");
+    expect_refusal("{text: {path: d.csv, layout: table}}", TR_EFORMAT, "d.csv:2:4: text after");
     write_text("e.csv", "a,1\nb,c,2\n");
     expect_refusal("{text: {path: e.csv, layout: table}}", TR_EFORMAT, "a row of 3 fields");
     source = must_open("{text: {path: e.csv, layout: table, on_bad_record: skip, max_bad: 0.5}}");
