@@ -1,2 +1,3 @@
 trireme_test(job variables SOURCES support/networks.c)
 trireme_test(job memory SOURCES support/training.c support/families.c support/shadow.c)
+trireme_test(job options)

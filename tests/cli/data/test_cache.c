@@ -147,6 +147,7 @@ static void lists_and_clears(void **state)
     assert_int_equal(run(&session, "data", "cache", "--json", NULL), 0);
     assert_non_null(strstr(session.text[0], "\"good\":false"));
     assert_non_null(strstr(session.text[0], "\"good\":true"));
+    assert_non_null(strstr(session.text[0], "\"examples\":\"64 images 6x6x1, 3 classes\""));
     session_release(&session);
     assert_int_equal(run(&session, "train", "tiny.yaml", "--out", "out", "--overwrite", NULL), 0);
     assert_non_null(strstr(session.text[1], "it is made anew"));

@@ -316,12 +316,31 @@ static void test_ports_are_those_that_are_documented(void **state)
     }
 }
 
+/* ---- signals ---- */
+
+/* Of SIGBUS, only a file that lost its end is explained; others end the program as they would anyone. */
+static void test_a_signal_from_elsewhere_is_passed_on(void **state)
+{
+    (void)state;
+    static const char *const script =
+        "\"$0\" train tiny.yaml --steps 1000000000 --overwrite -o bus & pid=$!; i=0; "
+        "until grep -q 'SigCgt:.*[4-7c-f].$' /proc/$pid/status; do "
+        "sleep 0.05; i=$((i + 1)); test $i -lt 2000 || kill $pid; done; "
+        "kill -BUS $pid; wait $pid; echo \"ended with $?\"";
+    struct session session;
+    run_script(&session, script);
+    if (!strstr(session.text[0], "ended with 135")) session_show(&session); /* 128 + SIGBUS */
+    assert_non_null(strstr(session.text[0], "ended with 135"));
+    session_release(&session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_descriptors_that_are_asked_for_are_enough),
         cmocka_unit_test(test_a_soft_limit_is_raised),
         cmocka_unit_test(test_an_output_that_is_closed_ends_the_job),
+        cmocka_unit_test(test_a_signal_from_elsewhere_is_passed_on),
         cmocka_unit_test(test_files_go_where_there_is_room),
         cmocka_unit_test(test_no_room_anywhere_is_named),
         cmocka_unit_test(test_an_mpirun_without_processes_is_ended),

@@ -106,6 +106,10 @@ static void test_draws(void **state)
     assert_string_not_equal(names, again);
     tr_free(names);
     tr_free(again);
+    orders.random = 20; /* both ends are whole, of one digit, too */
+    names = names_of(orders, SET("n=2..9"));
+    assert_null(strchr(names, '.'));
+    tr_free(names);
     orders.random = 50; /* more than there are */
     names = names_of(orders, SET("kind=a,b,c"));
     assert_int_equal(strlen(names), 3 * strlen("kind=a seed=5\n"));

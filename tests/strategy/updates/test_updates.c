@@ -118,6 +118,18 @@ static void what_is_left_out_follows_from_the_records(void **state)
     tr_update_log_release(&log);
 }
 
+static void the_most_workers_are_accepted(void **state)
+{
+    (void)state;
+    static const char text[] = "session workers=4096 servers=4096\napplied 0 4095 0";
+    struct tr_update_log log = {0};
+    must(tr_update_text_read("text", text, sizeof text - 1, &log));
+    assert_int_equal(log.session[0].workers, 4096);
+    assert_int_equal(log.session[0].servers, 4096);
+    assert_int_equal(log.record[0].worker, 4095);
+    tr_update_log_release(&log);
+}
+
 static void refuse_text(const char *text, tr_status status, const char *said)
 {
     struct tr_update_log log = {0};
@@ -137,6 +149,7 @@ static void texts_that_break_a_rule_are_refused(void **state)
     refuse_text("applied 0 0 1", TR_EFORMAT, "the version is 1; it is 0 to 0");
     refuse_text("applied -1 0 0", TR_EFORMAT, "the contribution is -1");
     refuse_text("applied 0 4096 0", TR_EFORMAT, "the worker is 4096");
+    refuse_text("session workers=4097\napplied 0 0 0", TR_EFORMAT, "4096");
     refuse_text("applied x 0 0", TR_EFORMAT, "the contribution \"x\" is not an integer");
     refuse_text("session, workers", TR_EFORMAT, "has no value");
     refuse_text("session, worker=2", TR_EFORMAT, "did you mean \"workers\"");
@@ -339,6 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_read_and_written),
         cmocka_unit_test(what_is_left_out_follows_from_the_records),
+        cmocka_unit_test(the_most_workers_are_accepted),
         cmocka_unit_test(texts_that_break_a_rule_are_refused),
         cmocka_unit_test(a_file_is_written_and_read),
         cmocka_unit_test(any_beginning_is_read_and_gone_on_with),

@@ -1,0 +1,1 @@
+trireme_test(tensor shape)
