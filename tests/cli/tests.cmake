@@ -68,11 +68,13 @@ add_dependencies(test_cli_opencl trireme trireme_failing trireme_nvidia trireme_
 trireme_cuda_test(cli cuda SOURCES cli/session.c)
 target_compile_definitions(test_cli_cuda PRIVATE TRIREME_PROGRAM="$<TARGET_FILE:trireme>" TRIREME_CUDA="${TR_CUDA}")
 add_dependencies(test_cli_cuda trireme)
-# tools/gpu-check on the stand-in, and with a command that computes otherwise there.
+# tools/gpu-check on the stand-in, with a command that computes otherwise there, and of an installation.
 if(Python3_FOUND)
+  add_test(NAME cli.gpu_check_installed COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cli/look/gpu_check.py installed ${CMAKE_COMMAND}
+           ${PROJECT_BINARY_DIR} ${PROJECT_BINARY_DIR}/Testing)
   add_test(NAME cli.gpu_check COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cli/look/gpu_check.py ${PROJECT_SOURCE_DIR}/tools/gpu-check
            $<TARGET_FILE:trireme> $<TARGET_FILE:trireme_check_device> ${PROJECT_BINARY_DIR}/Testing)
-  set_tests_properties(cli.gpu_check PROPERTIES LABELS "cli;slow" TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT
+  set_tests_properties(cli.gpu_check cli.gpu_check_installed PROPERTIES LABELS "cli;slow" TIMEOUT 1800 SKIP_RETURN_CODE 77 RESOURCE_LOCK install ENVIRONMENT
                        "POCL_CACHE_DIR=${PROJECT_BINARY_DIR}/Testing/pocl;LD_LIBRARY_PATH=${TR_CUDA}:$ENV{LD_LIBRARY_PATH}")
 endif()
 trireme_test(cli foreign)

@@ -12,7 +12,7 @@ tree=$(echo "$folder"/look/trireme-*)
 fail() { echo "$1" && exit 1; }
 
 echo "== what a person looks for"
-for file in bin/trireme lib/trireme/trireme-fetch.so lib/trireme/trireme-mpi.so share/trireme/models/mnist-quick.yaml \
+for file in bin/trireme lib/trireme/check-device share/trireme/gpu-check lib/trireme/trireme-fetch.so lib/trireme/trireme-mpi.so share/trireme/models/mnist-quick.yaml \
   share/trireme/data/mnist share/man/man1/trireme.1 share/man/man5/trireme-model.5 share/man/man7/trireme.7 \
   share/bash-completion/completions/trireme share/zsh/site-functions/_trireme share/fish/vendor_completions.d/trireme.fish \
   share/doc/trireme/LICENSE share/doc/trireme/CHANGELOG.md; do
