@@ -23,7 +23,7 @@ trireme_opencl_again(device opencl_tiles opencl LABELS long ARGUMENTS tiles)
 trireme_test(device oclgrind TIMEOUT 1800 LABELS long SOURCES ${TR_CASES} device/gpu/kernels.c)
 set_tests_properties(device.oclgrind PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: no Oclgrind")
 trireme_opencl_test(device gpu)
-trireme_opencl_test(device gpu_lists)
+trireme_opencl_test(device gpu_lists SOURCES support/gpu_counting.c)
 trireme_test(device conv_plan)
 # The layer for CUDA, on the stand-in: operations of each kind of argument in the quick suite, all in the long one.
 trireme_cuda_test(device cuda SOURCES support/cuda/control.c)

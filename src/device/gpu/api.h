@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPU_API_VERSION 5
+#define GPU_API_VERSION 6
 
 /* Least group size that a device must support. */
 #define GPU_LEAST_THREADS 64
@@ -118,9 +118,13 @@ struct gpu_api {
     /* Launches to enqueue as one command, in this order, any number of times, also while an earlier run is
        unfinished; their events are not filled. Borrowed for the call, except kernels and blocks, which
        must exist as long as the list. TR_EUNSUPPORTED: the device has no lists. NULL: no device has, and
-       the next two slots are NULL. */
+       the next three slots are NULL. */
     tr_status (*build_list)(void *session, const struct gpu_launch *launches, int count, void **list);
     tr_status (*launch_list)(void *session, void *list);
+    /* Replaces launch number `index` of a list by one of the same kernel, group size and first group. Runs
+       already enqueued keep the old launch. Blocks of the old launch need not exist any more. NULL: lists
+       cannot be changed. */
+    tr_status (*change_list)(void *session, void *list, int index, const struct gpu_launch *launch);
     void (*free_list)(void *session, void *list); /* the list must not be running */
     /* Returns when all commands are complete, with the first failure. */
     tr_status (*wait)(void *session);

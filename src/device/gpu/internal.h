@@ -1,4 +1,4 @@
-/* The parts of a gpu device, shared by device.c, memory.c, program.c, lists.c and call.c. */
+/* The parts of a gpu device, shared by device.c, memory.c, program.c, call.c and lists/. */
 #ifndef TR_DEVICE_GPU_INTERNAL_H
 #define TR_DEVICE_GPU_INTERNAL_H
 
@@ -16,6 +16,7 @@ struct gpu_block {
 struct gpu_kept_table {
     void *contents; /* on the host, for comparison; the copy to the device reads it */
     size_t bytes;
+    uint64_t hash; /* of the contents */
     uint64_t used; /* last use, by gpu->tick */
     void *memory;  /* pointer of the device */
 };
@@ -63,6 +64,7 @@ struct gpu {
     size_t scratch_bytes;
     struct gpu_kept_table *tables;
     int table_count;
+    int32_t *table_place; /* where to find them by their hashes (memory.c); NULL: there is none yet */
     uint64_t tick;
 
     char *cache; /* see struct tr_device_choice; or NULL */
@@ -91,12 +93,20 @@ static inline struct gpu *gpu_of(const tr_device *device)
     return (struct gpu *)(uintptr_t)device;
 }
 
+/* One more word in a hash that never leaves this process. */
+static inline uint64_t gpu_mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 32;
+}
+
 /* device.c: opens device choice->number of an interface and tests its arithmetic. TR_EUNSUPPORTED where
    that is not exact, else errors of the interface. */
 tr_status gpu_device_create(const struct gpu_api *api, const struct tr_device_choice *choice,
                             tr_device **out);
 
-/* lists.c: repeated launches are enqueued as one command. Starts this, where the device does it correctly. */
+/* lists/lists.c: repeated launches are enqueued as one command. Starts this, where the device does it
+ * correctly. */
 void gpu_lists_create(struct gpu *gpu);
 /* Enqueues a launch, at the latest before the next command that is not a launch. */
 tr_status gpu_lists_launch(struct gpu *gpu, const struct gpu_launch *launch);

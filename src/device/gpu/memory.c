@@ -162,6 +162,34 @@ tr_status gpu_scratch(tr_device *device, size_t bytes, void **out)
 
 /* ---- tables ---- */
 
+/* A hash table with open addressing: numbers of tables from 1 on, 0 in free places. */
+#define PLACES (2 * MOST_TABLES)
+
+static uint64_t hash_of(const void *data, size_t bytes)
+{
+    const char *at = data;
+    uint64_t hash = bytes, word;
+    for (; bytes >= sizeof word; at += sizeof word, bytes -= sizeof word) {
+        memcpy(&word, at, sizeof word);
+        hash = gpu_mix(hash, word);
+    }
+    word = 0;
+    memcpy(&word, at, bytes);
+    return gpu_mix(hash, word);
+}
+
+/* The place of the table with these contents, else the free place for it. */
+static int32_t *find_place(struct gpu *gpu, uint64_t hash, const void *data, size_t bytes)
+{
+    for (size_t i = hash % PLACES;; i = (i + 1) % PLACES) {
+        int32_t *place = &gpu->table_place[i];
+        if (*place == 0) return place;
+        const struct gpu_kept_table *table = &gpu->tables[*place - 1];
+        if (table->hash == hash && table->bytes == bytes && memcmp(table->contents, data, bytes) == 0)
+            return place;
+    }
+}
+
 static void release_table(struct gpu *gpu, int index)
 {
     struct gpu_kept_table *table = &gpu->tables[index];
@@ -173,17 +201,25 @@ static void release_table(struct gpu *gpu, int index)
 /* Makes room for one more. The table that is freed may be on its way to the device, so this waits. */
 static tr_status make_room(struct gpu *gpu)
 {
+    if (!gpu->table_place) gpu->table_place = tr_alloc_zero(PLACES, sizeof *gpu->table_place);
+    if (!gpu->table_place) return TR_ENOMEM;
     if (gpu->table_count < MOST_TABLES) return TR_OK;
     TR_TRY(gpu->api->wait(gpu->session));
     uint64_t middle = gpu->tick - MOST_TABLES / 2;
     for (int i = gpu->table_count - 1; i >= 0; i--)
         if (gpu->tables[i].used < middle) release_table(gpu, i);
+    memset(gpu->table_place, 0, PLACES * sizeof *gpu->table_place);
+    for (int i = 0; i < gpu->table_count; i++) {
+        const struct gpu_kept_table *table = &gpu->tables[i];
+        *find_place(gpu, table->hash, table->contents, table->bytes) = i + 1;
+    }
     return TR_OK;
 }
 
 static tr_status make_table(struct gpu *gpu, const void *data, size_t bytes, struct gpu_kept_table *table)
 {
-    *table = (struct gpu_kept_table){.bytes = bytes, .contents = tr_alloc(bytes, 1)};
+    *table =
+        (struct gpu_kept_table){.bytes = bytes, .hash = hash_of(data, bytes), .contents = tr_alloc(bytes, 1)};
     if (!table->contents) return TR_ENOMEM;
     memcpy(table->contents, data, bytes);
     tr_status status = gpu_alloc(&gpu->base, bytes, &table->memory);
@@ -195,23 +231,28 @@ static tr_status make_table(struct gpu *gpu, const void *data, size_t bytes, str
     return status;
 }
 
-tr_status gpu_table(tr_device *device, const void *data, size_t bytes, const void **out)
+static tr_status add_table(struct gpu *gpu, const void *data, size_t bytes)
 {
-    struct gpu *gpu = gpu_of(device);
-    gpu->tick++;
-    for (int i = 0; i < gpu->table_count; i++) {
-        struct gpu_kept_table *table = &gpu->tables[i];
-        if (table->bytes != bytes || memcmp(table->contents, data, bytes) != 0) continue;
-        table->used = gpu->tick;
-        *out = table->memory;
-        return TR_OK;
-    }
     TR_TRY(make_room(gpu));
     if (!tr_grow(&gpu->tables, gpu->table_count, sizeof *gpu->tables)) return TR_ENOMEM;
     struct gpu_kept_table *table = &gpu->tables[gpu->table_count];
     TR_TRY(make_table(gpu, data, bytes, table));
+    *find_place(gpu, table->hash, data, bytes) = ++gpu->table_count;
+    return TR_OK;
+}
+
+tr_status gpu_table(tr_device *device, const void *data, size_t bytes, const void **out)
+{
+    struct gpu *gpu = gpu_of(device);
+    uint64_t hash = hash_of(data, bytes);
+    gpu->tick++;
+    int32_t number = gpu->table_place ? *find_place(gpu, hash, data, bytes) : 0;
+    if (number == 0) {
+        TR_TRY(add_table(gpu, data, bytes));
+        number = gpu->table_count;
+    }
+    struct gpu_kept_table *table = &gpu->tables[number - 1];
     table->used = gpu->tick;
-    gpu->table_count++;
     *out = table->memory;
     return TR_OK;
 }
@@ -223,5 +264,6 @@ void gpu_memory_release(struct gpu *gpu)
         gpu_free(&gpu->base, (void *)gpu->blocks[gpu->block_count - 1].begin); /* scratch, and blocks that
                                                                                   were not freed */
     tr_free(gpu->tables);
+    tr_free(gpu->table_place);
     tr_free(gpu->blocks);
 }

@@ -752,6 +752,42 @@ static int remove_place(void **state)
     return 0;
 }
 
+/* ---- tables ---- */
+
+/* Many more than are kept, of which some are wanted all the time: those stay, and every one has its contents.
+ */
+static void tables_are_found_by_their_contents(void **state)
+{
+    enum { MANY = 9000, WORDS = 5 };
+    tr_device *device;
+    const void *kept, *found, *table;
+    const int32_t always[WORDS] = {1, 2, 3, 4, 5};
+    int32_t back[WORDS];
+    (void)state;
+    assert_int_equal(create(real, TEST_PROGRAMS, &device), TR_OK);
+    const size_t held = gpu_of(device)->held;
+    assert_int_equal(gpu_table(device, always, sizeof always, &kept), TR_OK);
+    for (int32_t i = 0; i < MANY; i++) {
+        const int32_t numbers[WORDS] = {i, -i, i * 3, 7, i / 2};
+        assert_int_equal(gpu_table(device, numbers, sizeof numbers, &table), TR_OK);
+        assert_int_equal(gpu_table(device, numbers, sizeof numbers, &found), TR_OK);
+        assert_ptr_equal(table, found);
+        assert_int_equal(gpu_table(device, numbers, sizeof numbers - 4, &found), TR_OK);
+        assert_ptr_not_equal(table, found);
+        assert_int_equal(gpu_table(device, always, sizeof always, &found), TR_OK);
+        assert_ptr_equal(kept, found);
+        if (i % 500) continue;
+        assert_int_equal(tr_device_to_host(device, back, table, sizeof back), TR_OK);
+        assert_int_equal(tr_device_wait(device), TR_OK);
+        assert_memory_equal(back, numbers, sizeof back);
+    }
+    assert_int_equal(tr_device_to_host(device, back, kept, sizeof back), TR_OK);
+    assert_int_equal(tr_device_wait(device), TR_OK);
+    assert_memory_equal(back, always, sizeof back);
+    assert_true(gpu_of(device)->held - held <= 4096 * sizeof always);
+    tr_device_destroy(&device);
+}
+
 /* Those that ask nothing of OpenCL, nor of a processor. */
 static int on_cuda(void)
 {
@@ -759,6 +795,7 @@ static int on_cuda(void)
         cmocka_unit_test(a_device_that_lacks_something_is_refused),
         cmocka_unit_test(what_was_built_is_kept_and_damage_mended),
         cmocka_unit_test(other_rules_are_other_programs),
+        cmocka_unit_test(tables_are_found_by_their_contents),
         cmocka_unit_test(what_has_no_room_is_said),
         cmocka_unit_test(no_launch_has_more_groups_than_may_be),
         cmocka_unit_test(a_timed_device_tells_what_it_did),
@@ -784,6 +821,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(other_devices_are_strangers),
         cmocka_unit_test(what_a_driver_keeps_is_not_kept_twice),
         cmocka_unit_test(a_cache_that_cannot_be_is_none),
+        cmocka_unit_test(tables_are_found_by_their_contents),
         cmocka_unit_test(what_has_no_room_is_said),
         cmocka_unit_test(no_launch_has_more_groups_than_may_be),
         cmocka_unit_test(a_timed_device_tells_what_it_did),

@@ -1,8 +1,9 @@
-/* Launches that come again are enqueued as lists, and nothing else changes: neither numbers nor order,
- * whatever comes between them. On the first device of an interface, which is counted and falsified; where it
- * has no lists, on an interface that makes them of launches.
+/* Launches that come again are enqueued as lists, those that are alike as lists that follow, and nothing else
+ * changes: neither numbers nor order, whatever comes between them. On the first device of an interface, which
+ * is counted and falsified; where it has no lists, on an interface that makes them of launches.
  */
-#include "device/gpu/internal.h"
+#include "device/gpu/lists/kept.h"
+#include "support/gpu_counting.h"
 #include "support/opencl.h"
 
 #include "base/alloc.h"
@@ -16,94 +17,25 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* ---- an interface that counts ---- */
-
 static const struct gpu_api *real = &gpu_api_opencl;
-
-static struct {
-    int launches; /* one by one, */
-    int lists;    /* as lists, */
-    int listed;   /* and launches in these */
-    int built, freed;
-} did;
-
-/* A list of the interface, or else its launches. */
-struct counted {
-    void *list;
-    int count;
-    struct gpu_launch launches[64];
-    struct gpu_argument arguments[64][GPU_ARGUMENTS];
-};
 
 static tr_status fails; /* what launching a list comes to */
 
-static tr_status describe(int number, struct gpu_info *out)
-{
-    tr_status status = real->describe(number, out);
-    out->lists = true;
-    return status;
-}
-
-static tr_status launch(void *session, const struct gpu_launch *what)
-{
-    did.launches++;
-    return real->launch(session, what);
-}
-
-static tr_status build_list(void *session, const struct gpu_launch *launches, int count, void **list)
-{
-    struct counted *counted = tr_alloc_zero(1, sizeof *counted);
-    assert_non_null(counted);
-    counted->count = count;
-    assert_true(count <= 64);
-    for (int i = 0; i < count; i++) {
-        counted->launches[i] = launches[i];
-        counted->launches[i].arguments = counted->arguments[i];
-        memcpy(counted->arguments[i], launches[i].arguments,
-               (size_t)launches[i].count * sizeof(struct gpu_argument));
-    }
-    did.built++;
-    *list = counted;
-    tr_status status = real->build_list(session, launches, count, &counted->list);
-    return status == TR_EUNSUPPORTED ? TR_OK : status;
-}
-
-static tr_status launch_counted(void *session, const struct counted *counted)
-{
-    if (counted->list) return real->launch_list(session, counted->list);
-    for (int i = 0; i < counted->count; i++) {
-        tr_status status = real->launch(session, &counted->launches[i]);
-        if (status != TR_OK) return status;
-    }
-    return TR_OK;
-}
-
 static tr_status launch_list(void *session, void *list)
 {
-    const struct counted *counted = list;
     did.lists++;
-    did.listed += counted->count;
-    return fails == TR_OK ? launch_counted(session, counted) : fails;
+    return fails == TR_OK ? gpu_launch_counted(session, list) : fails;
 }
 
-static void free_list(void *session, void *list)
-{
-    struct counted *counted = list;
-    did.freed++;
-    if (counted->list) real->free_list(session, counted->list);
-    tr_free(counted);
-}
-
+/* Lists that stay what they are; and some that follow. */
 static struct gpu_api counting(void)
 {
-    struct gpu_api api = *real;
-    api.describe = describe;
-    api.launch = launch;
-    api.build_list = build_list;
-    api.launch_list = launch_list;
-    api.free_list = free_list;
-    fails = TR_OK;
-    return api;
+    return gpu_counting(real, false);
+}
+
+static struct gpu_api following(void)
+{
+    return gpu_counting(real, true);
 }
 
 static tr_device *open_device(const struct gpu_api *api)
@@ -111,34 +43,38 @@ static tr_device *open_device(const struct gpu_api *api)
     const struct tr_device_choice choice = {.name = "opencl", .cache = TEST_PROGRAMS};
     tr_device *device;
     assert_int_equal(gpu_device_create(api, &choice, &device), TR_OK);
-    memset(&did, 0, sizeof did);
+    did_nothing();
     return device;
 }
 
 /* ---- what is computed ---- */
 
-enum { COUNT = 50, ARRAYS = 4 };
+enum { COUNT = 700, ARRAYS = 4 };
 
 /* Arrays on the device, each in memory of its own, and their numbers on the host. */
 struct arrays {
     tr_device *device;
     void *there[ARRAYS];
-    float here[ARRAYS];
+    float here[ARRAYS][COUNT];
 };
+
+static void set_here(struct arrays *arrays, int which, float number)
+{
+    for (int k = 0; k < COUNT; k++) arrays->here[which][k] = number;
+}
 
 static void open_arrays(struct arrays *arrays, const struct gpu_api *api)
 {
     arrays->device = open_device(api);
     for (int i = 0; i < ARRAYS; i++) {
-        float numbers[COUNT];
-        for (int k = 0; k < COUNT; k++) numbers[k] = (float)i;
-        arrays->here[i] = (float)i;
-        assert_int_equal(tr_device_alloc(arrays->device, sizeof numbers, &arrays->there[i]), TR_OK);
-        assert_int_equal(tr_device_to_device(arrays->device, arrays->there[i], numbers, sizeof numbers),
-                         TR_OK);
+        float *numbers = arrays->here[i];
+        const size_t bytes = sizeof arrays->here[i];
+        set_here(arrays, i, (float)i);
+        assert_int_equal(tr_device_alloc(arrays->device, bytes, &arrays->there[i]), TR_OK);
+        assert_int_equal(tr_device_to_device(arrays->device, arrays->there[i], numbers, bytes), TR_OK);
         assert_int_equal(tr_device_wait(arrays->device), TR_OK);
     }
-    memset(&did, 0, sizeof did);
+    did_nothing();
 }
 
 static void close_arrays(struct arrays *arrays)
@@ -147,12 +83,18 @@ static void close_arrays(struct arrays *arrays)
     tr_device_destroy(&arrays->device);
 }
 
-static tr_status try_scale(struct arrays *arrays, int from, float factor, int to)
+/* Of the first `count` numbers. */
+static tr_status try_scale_some(struct arrays *arrays, int count, int from, float factor, int to)
 {
     struct tr_op_scale op = {
-        .count = COUNT, .factor = factor, .x = arrays->there[from], .y = arrays->there[to]};
-    arrays->here[to] = factor * arrays->here[from];
+        .count = count, .factor = factor, .x = arrays->there[from], .y = arrays->there[to]};
+    for (int k = 0; k < count; k++) arrays->here[to][k] = factor * arrays->here[from][k];
     return tr_device_scale(arrays->device, &op);
+}
+
+static tr_status try_scale(struct arrays *arrays, int from, float factor, int to)
+{
+    return try_scale_some(arrays, COUNT, from, factor, to);
 }
 
 static void scale(struct arrays *arrays, int from, float factor, int to)
@@ -160,11 +102,21 @@ static void scale(struct arrays *arrays, int from, float factor, int to)
     assert_int_equal(try_scale(arrays, from, factor, to), TR_OK);
 }
 
+static void scale_some(struct arrays *arrays, int count, int from, float factor, int to)
+{
+    assert_int_equal(try_scale_some(arrays, count, from, factor, to), TR_OK);
+}
+
+static void add_some(struct arrays *arrays, int count, int a, int b, int to)
+{
+    struct tr_op_add op = {count, arrays->there[a], arrays->there[b], arrays->there[to]};
+    for (int k = 0; k < count; k++) arrays->here[to][k] = arrays->here[a][k] + arrays->here[b][k];
+    assert_int_equal(tr_device_add(arrays->device, &op), TR_OK);
+}
+
 static void add(struct arrays *arrays, int a, int b, int to)
 {
-    struct tr_op_add op = {COUNT, arrays->there[a], arrays->there[b], arrays->there[to]};
-    arrays->here[to] = arrays->here[a] + arrays->here[b];
-    assert_int_equal(tr_device_add(arrays->device, &op), TR_OK);
+    add_some(arrays, COUNT, a, b, to);
 }
 
 /* Ends what may become a list, and looks at all numbers. */
@@ -176,7 +128,7 @@ static void expect_numbers(struct arrays *arrays)
                          TR_OK);
     assert_int_equal(tr_device_wait(arrays->device), TR_OK);
     for (int i = 0; i < ARRAYS; i++)
-        for (int k = 0; k < COUNT; k++) assert_true(numbers[i][k] == arrays->here[i]);
+        for (int k = 0; k < COUNT; k++) assert_true(numbers[i][k] == arrays->here[i][k]);
 }
 
 /* Numbers stay small and exact: sums are halved, and begin anew. */
@@ -191,7 +143,7 @@ static void compute(struct arrays *arrays, int length)
 /* ---- tests ---- */
 
 /* The third time it is recorded. */
-enum { TIMES = 3 };
+enum { TIMES = GPU_OFTEN };
 
 static void what_comes_again_is_enqueued_as_one(void **state)
 {
@@ -231,7 +183,7 @@ static void it_need_not_be_done(void **state)
         for (int k = 0; k < COUNT; k++) numbers[k] = (float)(step + 1);
         assert_int_equal(
             tr_device_to_device(arrays.device, arrays.there[3], numbers, COUNT * sizeof *numbers), TR_OK);
-        arrays.here[3] = (float)(step + 1);
+        set_here(&arrays, 3, (float)(step + 1));
         add(&arrays, 0, 3, 0);
         scale(&arrays, 0, 0.5f, 1);
         add(&arrays, 1, 0, 2);
@@ -282,7 +234,7 @@ static void what_never_comes_again_is_not_recorded(void **state)
         compute(&arrays, 2);
         if (step >= 10) scale(&arrays, 1, 1.0f / (float)(1 << (step - 10) % 20) + (float)step, 3);
         expect_numbers(&arrays);
-        arrays.here[3] = 1;
+        set_here(&arrays, 3, 1);
         struct tr_op_fill fill = {COUNT, 1, arrays.there[3]};
         assert_int_equal(tr_device_fill(arrays.device, &fill), TR_OK);
         assert_int_equal(tr_device_wait(arrays.device), TR_OK);
@@ -333,7 +285,7 @@ static void a_block_that_is_freed_takes_its_lists_along(void **state)
         assert_int_equal(did.freed - gone, 1);
         float fresh[COUNT];
         for (int k = 0; k < COUNT; k++) fresh[k] = 7;
-        arrays.here[3] = 7;
+        set_here(&arrays, 3, 7);
         assert_int_equal(tr_device_alloc(arrays.device, sizeof fresh, &arrays.there[3]), TR_OK);
         assert_int_equal(tr_device_to_device(arrays.device, arrays.there[3], fresh, sizeof fresh), TR_OK);
         expect_numbers(&arrays);
@@ -358,6 +310,223 @@ static void too_many_lists_are_dropped(void **state)
     assert_true(did.freed > 0 && did.freed < did.built);
     close_arrays(&arrays);
     assert_int_equal(did.freed, did.built);
+}
+
+/* ---- lists that follow ---- */
+
+static uint32_t next_number(uint32_t *draw)
+{
+    *draw = *draw * 1664525 + 1013904223;
+    return *draw >> 8;
+}
+
+/* Two launches whose kernels are always the same: of so many numbers, by a factor that comes once. */
+static void compute_some(struct arrays *arrays, uint32_t *draw, int step)
+{
+    int count = 1 + (int)(next_number(draw) % COUNT), to = (int)(next_number(draw) % 2);
+    scale_some(arrays, count, 2, 1 + (float)step / 1024, to);
+    add_some(arrays, count, to, 2, 3);
+}
+
+/* Without waiting: what a list stood for before is computed as it was. */
+static void what_is_alike_is_enqueued_as_one(void **state)
+{
+    enum { STEPS = 80 };
+    const struct gpu_api api = following();
+    const int64_t live = tr_alloc_live();
+    struct arrays arrays;
+    uint32_t draw = 7;
+    (void)state;
+    open_arrays(&arrays, &api);
+    assert_false(gpu_of(arrays.device)->lists->rigid);
+    for (int step = 0; step < STEPS; step++) {
+        tr_event event;
+        compute_some(&arrays, &draw, step);
+        assert_int_equal(tr_device_record(arrays.device, &event), TR_OK);
+        if (step % 20 == 9) expect_numbers(&arrays);
+    }
+    expect_numbers(&arrays);
+    assert_int_equal(did.built, 1);
+    assert_int_equal(did.launches, 2 * GPU_ALIKE);
+    assert_int_equal(did.lists, STEPS - GPU_ALIKE);
+    assert_true(did.changed > STEPS - GPU_ALIKE && did.changed <= 2 * (STEPS - GPU_ALIKE));
+    close_arrays(&arrays);
+    assert_int_equal(did.freed, did.built);
+    assert_int_equal(tr_alloc_live(), live);
+}
+
+/* What comes again after all is recorded as it is, and then nothing is changed for it. */
+static void what_is_the_same_needs_no_changes(void **state)
+{
+    const struct gpu_api api = following();
+    struct arrays arrays;
+    uint32_t draw = 11;
+    (void)state;
+    open_arrays(&arrays, &api);
+    for (int step = 0; step < GPU_ALIKE + 3; step++) {
+        compute_some(&arrays, &draw, step);
+        expect_numbers(&arrays);
+    }
+    assert_int_equal(did.built, 1);
+    int changed = 0;
+    for (int step = 0; step < 20; step++) {
+        scale(&arrays, 2, step % 2 ? 0.5f : 0.25f, 0);
+        add(&arrays, 0, 2, 3);
+        expect_numbers(&arrays);
+        if (step == 2 * GPU_OFTEN) changed = did.changed;
+    }
+    assert_int_equal(did.built, 3);
+    assert_int_equal(did.changed, changed);
+    assert_int_equal(did.launches, 2 * GPU_ALIKE);
+    compute_some(&arrays, &draw, 77);
+    expect_numbers(&arrays);
+    assert_true(did.changed > changed);
+    assert_int_equal(did.launches, 2 * GPU_ALIKE);
+    close_arrays(&arrays);
+}
+
+/* Other kernels, or the same in another order, are none that a list may follow: every launch comes once, in
+   its order, whatever stretches begin or go on alike. */
+static void what_has_other_kernels_is_told_apart(void **state)
+{
+    enum { SHAPES = 6, STEPS = 400 };
+    const struct gpu_api api = following();
+    struct arrays arrays;
+    uint32_t draw = 4321;
+    int launched = 0;
+    (void)state;
+    open_arrays(&arrays, &api);
+    for (int step = 0; step < STEPS; step++) {
+        unsigned shape = 2 + next_number(&draw) % SHAPES; /* 010, 011, 100, ... */
+        for (int bit = 0; bit < 3; bit++, launched++) {
+            int count = 1 + (int)(next_number(&draw) % COUNT), from = (int)(next_number(&draw) % 3);
+            if (shape >> bit & 1)
+                add_some(&arrays, count, from, 3, (from + 1) % 3);
+            else
+                scale_some(&arrays, count, from, 0.5f, (from + 1) % 3);
+        }
+        if (shape == 7) { /* goes on longer */
+            scale_some(&arrays, 9, 3, 1 / (1 + (float)step), 2);
+            launched++;
+        }
+        expect_numbers(&arrays);
+    }
+    assert_int_equal(did.built, SHAPES);
+    assert_int_equal(did.launches + did.listed, launched);
+    assert_true(did.launches <= SHAPES * GPU_ALIKE * 4);
+    close_arrays(&arrays);
+}
+
+/* A list that follows outlives blocks that it names. */
+static void blocks_that_are_freed_leave_it(void **state)
+{
+    enum { STEPS = 30 };
+    const struct gpu_api api = following();
+    struct arrays arrays;
+    uint32_t draw = 99;
+    (void)state;
+    open_arrays(&arrays, &api);
+    for (int step = 0; step < STEPS; step++) {
+        compute_some(&arrays, &draw, step);
+        if (step % 2) expect_numbers(&arrays);
+        tr_device_free(arrays.device, arrays.there[3]);
+        const struct tr_op_fill fill = {
+            COUNT, (float)step,
+            tr_device_alloc(arrays.device, sizeof arrays.here[3], &arrays.there[3]) == TR_OK ? arrays.there[3]
+                                                                                             : NULL};
+        assert_int_equal(tr_device_fill(arrays.device, &fill), TR_OK);
+        set_here(&arrays, 3, (float)step);
+        expect_numbers(&arrays);
+    }
+    assert_int_equal(did.built, 1);
+    assert_int_equal(did.freed, 0);
+    assert_int_equal(did.lists, STEPS - GPU_ALIKE);
+    close_arrays(&arrays);
+}
+
+/* However many kinds of stretches come, no more lists are kept than there is room for. */
+static void their_number_has_a_bound(void **state)
+{
+    enum { SHAPES = 150 };
+    const struct gpu_api api = following();
+    struct arrays arrays;
+    (void)state;
+    open_arrays(&arrays, &api);
+    for (int shape = 0; shape < SHAPES; shape++)
+        for (int step = 0; step <= GPU_ALIKE; step++) {
+            for (int bit = 0; bit < 8; bit++)
+                if (shape >> bit & 1)
+                    add_some(&arrays, 1 + step, 0, 1, 2);
+                else
+                    scale_some(&arrays, 1 + step, 1, 0.5f, 2);
+            assert_int_equal(tr_device_wait(arrays.device), TR_OK);
+            assert_true(did.built - did.freed <= GPU_LISTS);
+        }
+    expect_numbers(&arrays);
+    assert_int_equal(did.built, SHAPES);
+    assert_true(did.freed > 0);
+    close_arrays(&arrays);
+    assert_int_equal(did.freed, did.built);
+}
+
+static bool refuses;
+static tr_status (*change_rightly)(void *session, void *list, int index, const struct gpu_launch *launch);
+
+static tr_status change_or_fail(void *session, void *list, int index, const struct gpu_launch *launch)
+{
+    if (refuses && index == 1) return TR_EUNSUPPORTED;
+    return change_rightly(session, list, index, launch);
+}
+
+/* A device that does not change a list any more, in the middle of it, computes the same, launch by launch. */
+static void a_change_that_fails_is_done_without(void **state)
+{
+    struct gpu_api api = following();
+    struct arrays arrays;
+    uint32_t draw = 5;
+    (void)state;
+    refuses = false;
+    change_rightly = api.change_list;
+    api.change_list = change_or_fail;
+    open_arrays(&arrays, &api);
+    for (int step = 0; step < 3 * GPU_ALIKE; step++) {
+        refuses = step >= 2 * GPU_ALIKE;
+        compute_some(&arrays, &draw, step);
+        expect_numbers(&arrays);
+    }
+    assert_int_equal(did.built, 1);
+    assert_int_equal(did.lists, GPU_ALIKE);
+    assert_int_equal(did.launches, 2 * 2 * GPU_ALIKE);
+    close_arrays(&arrays);
+}
+
+static tr_status change_nothing(void *session, void *list, int index, const struct gpu_launch *launch)
+{
+    (void)session;
+    (void)list;
+    (void)index;
+    (void)launch;
+    return TR_OK;
+}
+
+/* Found out when the device is opened; lists that stay what they are go on. */
+static void lists_that_follow_wrongly_are_not_used(void **state)
+{
+    struct gpu_api api = following();
+    struct arrays arrays;
+    uint32_t draw = 5;
+    (void)state;
+    api.change_list = change_nothing;
+    open_arrays(&arrays, &api);
+    for (int step = 0; step < 3 * GPU_ALIKE; step++) {
+        compute_some(&arrays, &draw, step);
+        expect_numbers(&arrays);
+        compute(&arrays, 2);
+        expect_numbers(&arrays);
+    }
+    assert_int_equal(did.built, 1);
+    assert_int_equal(did.lists, 3 * GPU_ALIKE - GPU_OFTEN);
+    close_arrays(&arrays);
 }
 
 /* ---- where there are none ---- */
@@ -414,7 +583,7 @@ static tr_status launch_former_list(void *session, void *list)
     static void *former;
     void *now = former ? former : list;
     former = list;
-    return launch_counted(session, now);
+    return gpu_launch_counted(session, now);
 }
 
 static tr_status launch_nothing(void *session, void *list)
@@ -450,8 +619,9 @@ static void timed_devices_have_none(void **state)
 /* Whoever enqueues next is told that a list could not be, also where it was freeing that enqueued it. */
 static void failures_of_lists_are_told(void **state)
 {
-    const struct gpu_api api = counting();
+    struct gpu_api api = counting();
     (void)state;
+    api.launch_list = launch_list;
     for (int frees = 0; frees < 2; frees++) {
         struct arrays arrays;
         float number;
@@ -494,6 +664,13 @@ int main(int count, char **arguments)
         cmocka_unit_test(long_stretches_are_several),
         cmocka_unit_test(a_block_that_is_freed_takes_its_lists_along),
         cmocka_unit_test(too_many_lists_are_dropped),
+        cmocka_unit_test(what_is_alike_is_enqueued_as_one),
+        cmocka_unit_test(what_is_the_same_needs_no_changes),
+        cmocka_unit_test(what_has_other_kernels_is_told_apart),
+        cmocka_unit_test(blocks_that_are_freed_leave_it),
+        cmocka_unit_test(their_number_has_a_bound),
+        cmocka_unit_test(a_change_that_fails_is_done_without),
+        cmocka_unit_test(lists_that_follow_wrongly_are_not_used),
         cmocka_unit_test(devices_without_lists_need_none),
         cmocka_unit_test(lists_that_do_other_things_are_not_used),
         cmocka_unit_test(timed_devices_have_none),

@@ -130,6 +130,11 @@ EXPORT int64_t stand_in_graphs(void)
     return machine.graph_launches;
 }
 
+EXPORT int64_t stand_in_changes(void)
+{
+    return machine.changes;
+}
+
 EXPORT int64_t stand_in_moved(void)
 {
     return machine.moved;
@@ -326,7 +331,6 @@ EXPORT cu_result cuStreamDestroy_v2(cu_stream stream)
 {
     cu_result result = begin("cuStreamDestroy_v2", true);
     must_be_here(stream->context, "cuStreamDestroy_v2");
-    if (stream->capture) misuse("a stream is destroyed that captures");
     run_until(stream, stream->enqueued);
     stream_end(stream);
     stream_drop(stream);
@@ -334,16 +338,10 @@ EXPORT cu_result cuStreamDestroy_v2(cu_stream stream)
     return end(result);
 }
 
-static void must_not_capture(const struct cu_stream_s *stream, const char *name)
-{
-    if (stream->capture) misuse("%s: the stream captures", name);
-}
-
 EXPORT cu_result cuStreamSynchronize(cu_stream stream)
 {
     DO(cuStreamSynchronize, true);
     must_be_here(stream->context, "cuStreamSynchronize");
-    must_not_capture(stream, "cuStreamSynchronize");
     run_until(stream, stream->enqueued);
     return end(CUDA_SUCCESS);
 }
@@ -387,7 +385,6 @@ EXPORT cu_result cuEventRecord(cu_event event, cu_stream stream)
     DO(cuEventRecord, true);
     must_be_here(event->context, "cuEventRecord");
     must_be_here(stream->context, "cuEventRecord");
-    must_not_capture(stream, "cuEventRecord");
     const struct command command = {.kind = RECORD, .event = event};
     enqueue(stream, &command);
     if (event->stream) stream_drop(event->stream);
@@ -493,7 +490,6 @@ EXPORT cu_result cuMemAllocFromPoolAsync(cu_pointer *out, size_t bytes, cu_pool 
 {
     DO(cuMemAllocFromPoolAsync, true);
     must_be_here(stream->context, "cuMemAllocFromPoolAsync");
-    must_not_capture(stream, "cuMemAllocFromPoolAsync");
     if (pool->device != stream->context->device) misuse("a pool of another device");
     if (bytes == 0) return end(CUDA_ERROR_INVALID_VALUE);
     if (!block_has_room(pool->device, bytes)) return end(CUDA_ERROR_OUT_OF_MEMORY);
@@ -505,7 +501,6 @@ EXPORT cu_result cuMemFreeAsync(cu_pointer address, cu_stream stream)
 {
     DO(cuMemFreeAsync, true);
     must_be_here(stream->context, "cuMemFreeAsync");
-    must_not_capture(stream, "cuMemFreeAsync");
     block_doom(address, stream->context->device);
     const struct command command = {.kind = FREE, .there = address};
     enqueue(stream, &command);
@@ -627,60 +622,98 @@ EXPORT cu_result cuModuleGetGlobal_v2(cu_pointer *out, size_t *bytes, cu_module 
     return end(CUDA_SUCCESS);
 }
 
-EXPORT cu_result cuLaunchKernel(cu_function function, unsigned x, unsigned y, unsigned z, unsigned threads,
-                                unsigned threads_y, unsigned threads_z, unsigned shared, cu_stream stream,
-                                void **arguments, void **extra)
+/* A launch as a command, with its arguments as they are now. */
+static struct command launch_of(cu_function function, const unsigned grid[3], const unsigned group[3],
+                                unsigned shared, void **arguments, void **extra)
 {
-    struct command command = {.kind = RUN, .function = function, .grid = {x, y, z}, .threads = threads};
-    DO(cuLaunchKernel, true);
-    must_be_here(stream->context, "cuLaunchKernel");
-    must_be_here(function->module->context, "cuLaunchKernel");
-    if (x == 0 || y == 0 || z == 0 || x > INT32_MAX || y > 65535 || z > 65535)
-        misuse("a launch of %u x %u x %u groups", x, y, z);
-    if (threads == 0 || threads > 1024 || threads_y != 1 || threads_z != 1 || shared != 0 || extra)
+    struct command command = {
+        .kind = RUN, .function = function, .grid = {grid[0], grid[1], grid[2]}, .threads = group[0]};
+    must_be_here(function->module->context, "a launch");
+    if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || grid[0] > INT32_MAX || grid[1] > 65535 ||
+        grid[2] > 65535)
+        misuse("a launch of %u x %u x %u groups", grid[0], grid[1], grid[2]);
+    if (group[0] == 0 || group[0] > 1024 || group[1] != 1 || group[2] != 1 || shared != 0 || extra)
         misuse("a launch with groups that are not known here");
     command.count = function->count;
     for (int i = 0; i < function->count; i++) {
         command.argument[i].size = function->size[i];
         memcpy(&command.argument[i].value, arguments[i], function->size[i] ? function->size[i] : 8);
     }
+    return command;
+}
+
+EXPORT cu_result cuLaunchKernel(cu_function function, unsigned x, unsigned y, unsigned z, unsigned threads,
+                                unsigned threads_y, unsigned threads_z, unsigned shared, cu_stream stream,
+                                void **arguments, void **extra)
+{
+    DO(cuLaunchKernel, true);
+    must_be_here(stream->context, "cuLaunchKernel");
+    const struct command command =
+        launch_of(function, (const unsigned[]){x, y, z}, (const unsigned[]){threads, threads_y, threads_z},
+                  shared, arguments, extra);
     enqueue(stream, &command);
     return end(CUDA_SUCCESS);
 }
 
 /* ---- graphs ---- */
 
-EXPORT cu_result cuStreamBeginCapture_v2(cu_stream stream, int mode)
+EXPORT cu_result cuGraphCreate(cu_graph *out, unsigned flags)
 {
-    DO(cuStreamBeginCapture_v2, true);
-    must_be_here(stream->context, "cuStreamBeginCapture_v2");
-    must_not_capture(stream, "cuStreamBeginCapture_v2");
-    if (mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) misuse("cuStreamBeginCapture_v2: mode %d", mode);
-    stream->capture = fresh(sizeof *stream->capture);
-    stream->capture->last = &stream->capture->first;
+    DO(cuGraphCreate, false);
+    if (flags) misuse("cuGraphCreate: flags %u", flags);
+    struct cu_graph_s *graph = fresh(sizeof *graph);
+    graph->last = &graph->first;
+    *out = graph;
     return end(CUDA_SUCCESS);
 }
 
-/* A failure ends it as well, and gives no graph. */
-EXPORT cu_result cuStreamEndCapture(cu_stream stream, cu_graph *out)
+static cu_result add_node(cu_graph_node *out, cu_graph graph, const cu_graph_node *after, size_t count,
+                          const struct command *command)
 {
-    cu_result result = begin("cuStreamEndCapture", true);
-    must_be_here(stream->context, "cuStreamEndCapture");
-    if (!stream->capture) misuse("cuStreamEndCapture: the stream does not capture");
-    *out = NULL;
-    if (result == CUDA_SUCCESS)
-        *out = stream->capture;
-    else
-        graph_free(stream->capture);
-    stream->capture = NULL;
-    return end(result);
+    if (graph->of) misuse("a node is added to a graph that is made to be launched");
+    *out = (cu_graph_node)graph_add(graph, context()->device, command, (const struct command *const *)after,
+                                    count);
+    return CUDA_SUCCESS;
+}
+
+EXPORT cu_result cuGraphAddKernelNode(cu_graph_node *out, cu_graph graph, const cu_graph_node *after,
+                                      size_t count, const struct cu_kernel_node *node)
+{
+    DO(cuGraphAddKernelNode, true);
+    const struct command command =
+        launch_of(node->function, node->grid, node->group, node->shared, node->arguments, node->extra);
+    return end(add_node(out, graph, after, count, &command));
+}
+
+EXPORT cu_result cuGraphAddMemsetNode(cu_graph_node *out, cu_graph graph, const cu_graph_node *after,
+                                      size_t count, const struct cu_set_node *node, cu_context of)
+{
+    DO(cuGraphAddMemsetNode, true);
+    must_be_here(of, "cuGraphAddMemsetNode");
+    if (node->element != 4 || node->width != 1 || node->height != 1 || node->to % 4)
+        misuse("cuGraphAddMemsetNode: %zu x %zu numbers of %u bytes at %#zx", node->width, node->height,
+               node->element, (size_t)node->to);
+    const struct command command = {.kind = SET, .there = node->to, .value = node->value};
+    return end(add_node(out, graph, after, count, &command));
 }
 
 EXPORT cu_result cuGraphInstantiateWithFlags(cu_graph_exec *out, cu_graph graph, unsigned long long flags)
 {
     DO(cuGraphInstantiateWithFlags, true);
     if (flags) misuse("cuGraphInstantiateWithFlags: flags %llu", flags);
+    if (graph->of) misuse("cuGraphInstantiateWithFlags: it is made to be launched already");
     *out = (cu_graph_exec)graph_copy(graph);
+    return end(CUDA_SUCCESS);
+}
+
+EXPORT cu_result cuGraphExecKernelNodeSetParams(cu_graph_exec list, cu_graph_node of,
+                                                const struct cu_kernel_node *node)
+{
+    DO(cuGraphExecKernelNodeSetParams, true);
+    const struct command command =
+        launch_of(node->function, node->grid, node->group, node->shared, node->arguments, node->extra);
+    graph_change((struct cu_graph_s *)list, context()->device, (struct command *)of, &command);
+    machine.changes++;
     return end(CUDA_SUCCESS);
 }
 
@@ -688,7 +721,6 @@ EXPORT cu_result cuGraphLaunch(cu_graph_exec list, cu_stream stream)
 {
     DO(cuGraphLaunch, true);
     must_be_here(stream->context, "cuGraphLaunch");
-    must_not_capture(stream, "cuGraphLaunch");
     const struct command command = {.kind = GRAPH, .graph = (struct cu_graph_s *)list};
     enqueue(stream, &command);
     return end(CUDA_SUCCESS);

@@ -395,6 +395,31 @@ static void forget_copy(const struct command *command)
     if (host) host->under_way--;
 }
 
+static void release_nodes(struct command *first)
+{
+    while (first) {
+        struct command *command = first;
+        first = command->next;
+        free(command);
+    }
+}
+
+/* Where nodes are told apart, each says which one it is of. */
+static struct command *copy_nodes(const struct command *first, struct command ***last)
+{
+    struct command *copies = NULL, **end = &copies;
+    for (const struct command *node = first; node; node = node->next) {
+        struct command *command = must(malloc(sizeof *command));
+        *command = *node;
+        if (!command->node) command->node = (struct command *)(uintptr_t)node;
+        command->next = NULL;
+        *end = command;
+        end = &command->next;
+    }
+    if (last) *last = end;
+    return copies;
+}
+
 static void do_one(struct cu_stream_s *stream, struct command *command)
 {
     struct block *block;
@@ -435,7 +460,8 @@ static void do_one(struct cu_stream_s *stream, struct command *command)
         block_free(command->there);
         break;
     case GRAPH:
-        for (struct command *node = command->graph->first; node; node = node->next) do_one(stream, node);
+        for (struct command *node = command->nodes; node; node = node->next) do_one(stream, node);
+        release_nodes(command->nodes);
         command->graph->under_way--;
         machine.graph_launches++;
         break;
@@ -460,9 +486,8 @@ void run_until(struct cu_stream_s *stream, uint64_t at)
 }
 
 /* What is wrong already when it is said. */
-static void look_at(const struct cu_stream_s *stream, const struct command *command)
+static void look_at(int device, const struct command *command)
 {
-    int device = stream->context->device;
     for (int i = 0; command->kind == RUN && i < command->count; i++) {
         cu_pointer address = command->argument[i].value;
         if (command->argument[i].size || !address) continue;
@@ -479,22 +504,19 @@ static void look_at(const struct cu_stream_s *stream, const struct command *comm
 void enqueue(struct cu_stream_s *stream, const struct command *given)
 {
     struct command *command = must(malloc(sizeof *command));
-    look_at(stream, given);
+    look_at(stream->context->device, given);
     *command = *given;
     command->next = NULL;
-    if (stream->capture) {
-        if (command->kind != RUN && command->kind != SET) misuse("this cannot be captured");
-        *stream->capture->last = command;
-        stream->capture->last = &command->next;
-        return;
-    }
     struct pinned *host = command->kind == TO_DEVICE || command->kind == TO_HOST
                               ? find_pinned(command->here, command->bytes)
                               : NULL;
     if (host) host->under_way++;
     if (command->kind == RECORD) command->event->users++;
     if (command->kind == AWAIT) command->stream->users++;
-    if (command->kind == GRAPH) command->graph->under_way++;
+    if (command->kind == GRAPH) {
+        command->graph->under_way++;
+        command->nodes = copy_nodes(command->graph->first, NULL);
+    }
     *stream->last = command;
     stream->last = &command->next;
     stream->enqueued++;
@@ -533,29 +555,58 @@ void event_drop(struct cu_event_s *event)
     free(event);
 }
 
+struct command *graph_add(struct cu_graph_s *graph, int device, const struct command *given,
+                          const struct command *const *after, size_t count)
+{
+    struct command *command = must(malloc(sizeof *command));
+    bool behind = graph->first ? count == 1 && &((struct command *)(uintptr_t)after[0])->next == graph->last
+                               : count == 0;
+    if (!behind) misuse("a node that is not behind the last one of its graph");
+    look_at(device, given);
+    *command = *given;
+    *graph->last = command;
+    graph->last = &command->next;
+    return command;
+}
+
+void graph_change(struct cu_graph_s *list, int device, const struct command *node,
+                  const struct command *given)
+{
+    struct command *own = list->first;
+    if (!list->of || list->of->gone)
+        misuse("a graph is changed that was not made to be launched, or whose nodes are gone");
+    while (own && own->node != node) own = own->next;
+    if (!own || own->kind != RUN || own->function != given->function)
+        misuse("a node that is none of the graph, or of another kernel");
+    look_at(device, given);
+    struct command *next = own->next;
+    *own = *given;
+    own->node = (struct command *)(uintptr_t)node;
+    own->next = next;
+}
+
+static void release_graph(struct cu_graph_s *graph)
+{
+    release_nodes(graph->first);
+    free(graph);
+}
+
 void graph_free(struct cu_graph_s *graph)
 {
     if (graph->under_way) misuse("a graph is freed under way");
-    while (graph->first) {
-        struct command *command = graph->first;
-        graph->first = command->next;
-        free(command);
-    }
-    free(graph);
     machine.live--;
+    graph->gone = true;
+    struct cu_graph_s *of = graph->of;
+    if (graph->made == 0) release_graph(graph);
+    if (of && --of->made == 0 && of->gone) release_graph(of);
 }
 
-struct cu_graph_s *graph_copy(const struct cu_graph_s *graph)
+struct cu_graph_s *graph_copy(struct cu_graph_s *graph)
 {
     struct cu_graph_s *copy = must(calloc(1, sizeof *copy));
-    copy->last = &copy->first;
-    for (const struct command *node = graph->first; node; node = node->next) {
-        struct command *command = must(malloc(sizeof *command));
-        *command = *node;
-        command->next = NULL;
-        *copy->last = command;
-        copy->last = &command->next;
-    }
+    copy->of = graph;
+    graph->made++;
+    copy->first = copy_nodes(graph->first, &copy->last);
     machine.live++;
     return copy;
 }

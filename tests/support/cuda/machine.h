@@ -35,7 +35,9 @@ struct command {
     struct cu_event_s *event;   /* RECORD */
     struct cu_stream_s *stream; /* AWAIT: up to `at` */
     uint64_t at;
-    struct cu_graph_s *graph; /* GRAPH */
+    struct command *node;     /* of what a graph was made of: the node that this is */
+    struct cu_graph_s *graph; /* GRAPH, */
+    struct command *nodes;    /* and what it consisted of when it was enqueued */
 };
 
 struct cu_stream_s {
@@ -43,8 +45,7 @@ struct cu_stream_s {
     int users;
     struct command *first, **last;
     uint64_t enqueued, done;
-    struct cu_graph_s *capture; /* which takes the commands meanwhile */
-    struct cu_stream_s *next;   /* of all that there are */
+    struct cu_stream_s *next; /* of all that there are */
 };
 
 struct cu_event_s {
@@ -56,10 +57,13 @@ struct cu_event_s {
     int64_t time; /* when it was come to, in nanoseconds */
 };
 
-/* Also what cuGraphInstantiateWithFlags() makes: the same commands. */
+/* Nodes in a chain. Also what cuGraphInstantiateWithFlags() makes: the same commands, each with its node. */
 struct cu_graph_s {
     struct command *first, **last;
     int under_way;
+    struct cu_graph_s *of; /* what it was made of; NULL: it is a graph, */
+    int made;              /* of which there are so many, */
+    bool gone;             /* and which was destroyed */
 };
 
 struct cu_pool_s {
@@ -94,7 +98,7 @@ extern struct machine {
     bool pools, lost, paper;
     size_t memory;
     char trigger[512], mark[512];
-    int64_t live, done, graph_launches, moved;
+    int64_t live, done, graph_launches, changes, moved;
 } machine;
 
 /* Ends the process: the host did what it must not. */
@@ -121,8 +125,14 @@ void module_end(struct cu_module_s *module);
 /* False: the module has no kernel of this name. */
 bool function_make(struct cu_module_s *module, const char *name, struct cu_function_s **out);
 
-/* Gives a copy of a command to a stream, or to the graph that it captures; checks what it names. */
+/* Gives a copy of a command to a stream; checks what it names. */
 void enqueue(struct cu_stream_s *stream, const struct command *command);
+/* Gives one to a graph, behind the last one, which is `after`; returns its copy there. */
+struct command *graph_add(struct cu_graph_s *graph, int device, const struct command *command,
+                          const struct command *const *after, size_t count);
+/* The node of a graph becomes another one in what was made of it, for launches from now on. */
+void graph_change(struct cu_graph_s *list, int device, const struct command *node,
+                  const struct command *command);
 /* Does what a stream was given, up to a place. */
 void run_until(struct cu_stream_s *stream, uint64_t at);
 void run_one(struct cu_stream_s *stream);
@@ -134,6 +144,6 @@ void machine_finish(const struct cu_context_s *context);
 void stream_drop(struct cu_stream_s *stream);
 void event_drop(struct cu_event_s *event);
 void graph_free(struct cu_graph_s *graph);
-struct cu_graph_s *graph_copy(const struct cu_graph_s *graph);
+struct cu_graph_s *graph_copy(struct cu_graph_s *graph);
 
 #endif

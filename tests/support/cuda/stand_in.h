@@ -43,8 +43,10 @@
     X(int64_t, stand_in_done, (void))                                                                        \
     /* Contexts that the thread has made current and not taken back. */                                      \
     X(int, stand_in_depth, (void))                                                                           \
-    /* Launches of graphs that were done, and kernels whose first group was not 0. */                        \
+    /* Launches of graphs that were done, changes of their kernels, and kernels whose first group was not 0. \
+     */                                                                                                      \
     X(int64_t, stand_in_graphs, (void))                                                                      \
+    X(int64_t, stand_in_changes, (void))                                                                     \
     X(int64_t, stand_in_moved, (void))
 
 #endif

@@ -18,6 +18,7 @@ typedef struct cu_event_s *cu_event;
 typedef struct cu_module_s *cu_module;
 typedef struct cu_function_s *cu_function;
 typedef struct cu_graph_s *cu_graph;
+typedef struct cu_graph_node_s *cu_graph_node;
 typedef struct cu_graph_exec_s *cu_graph_exec;
 typedef struct cu_pool_s *cu_pool;
 typedef struct nvrtc_program_s *nvrtc_program;
@@ -48,7 +49,6 @@ enum {
 };
 enum { CU_COMPUTEMODE_PROHIBITED = 2 };
 enum { CU_STREAM_NON_BLOCKING = 1 };
-enum { CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 };
 enum { CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2 };
 enum { CU_MEMHOSTALLOC_PORTABLE = 1 };
 enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1, CU_MEM_LOCATION_TYPE_DEVICE = 1 };
@@ -62,6 +62,21 @@ struct cu_pool_properties {
     void *windows;
     size_t most;
     unsigned char reserved[56]; /* 0 */
+};
+
+/* CUDA_KERNEL_NODE_PARAMS_v1 and CUDA_MEMSET_NODE_PARAMS. */
+struct cu_kernel_node {
+    cu_function function;
+    unsigned grid[3], group[3];
+    unsigned shared;
+    void **arguments;
+    void **extra;
+};
+struct cu_set_node {
+    cu_pointer to;
+    size_t pitch;
+    unsigned value, element;
+    size_t width, height;
 };
 
 /* Every function: result, name, parameters. */
@@ -116,9 +131,14 @@ struct cu_pool_properties {
 
 /* Recorded launches that are enqueued as one, from CUDA 11.4 on. */
 #define CUDA_GRAPH_FUNCTIONS(X)                                                                              \
-    X(cu_result, cuStreamBeginCapture_v2, (cu_stream, int))                                                  \
-    X(cu_result, cuStreamEndCapture, (cu_stream, cu_graph *))                                                \
+    X(cu_result, cuGraphCreate, (cu_graph *, unsigned))                                                      \
+    X(cu_result, cuGraphAddKernelNode,                                                                       \
+      (cu_graph_node *, cu_graph, const cu_graph_node *, size_t, const struct cu_kernel_node *))             \
+    X(cu_result, cuGraphAddMemsetNode,                                                                       \
+      (cu_graph_node *, cu_graph, const cu_graph_node *, size_t, const struct cu_set_node *, cu_context))    \
     X(cu_result, cuGraphInstantiateWithFlags, (cu_graph_exec *, cu_graph, unsigned long long))               \
+    X(cu_result, cuGraphExecKernelNodeSetParams,                                                             \
+      (cu_graph_exec, cu_graph_node, const struct cu_kernel_node *))                                         \
     X(cu_result, cuGraphLaunch, (cu_graph_exec, cu_stream))                                                  \
     X(cu_result, cuGraphExecDestroy, (cu_graph_exec))                                                        \
     X(cu_result, cuGraphDestroy, (cu_graph))

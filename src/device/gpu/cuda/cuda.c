@@ -225,6 +225,7 @@ const struct gpu_api gpu_api_cuda = {
     .launch = cuda_launch,
     .build_list = cuda_build_list,
     .launch_list = cuda_launch_list,
+    .change_list = cuda_change_list,
     .free_list = cuda_free_list,
     .wait = cuda_wait,
     .record = cuda_record,

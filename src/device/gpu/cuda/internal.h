@@ -111,8 +111,9 @@ void cuda_leave(void);
 tr_status cuda_failed(const struct cuda_session *session, const char *what, cu_result error);
 /* Orders a stream after all commands so far of another one. */
 cu_result cuda_order(cu_stream earlier, cu_stream later);
-/* Enqueues a launch. The context is current. */
-cu_result cuda_enqueue(struct cuda_session *session, const struct gpu_launch *launch);
+/* Fills the array of pointers to a launch's arguments that the driver takes. False: there are too many. */
+#define CUDA_MOST_ARGUMENTS 64
+bool cuda_fill_arguments(const struct gpu_launch *launch, void *arguments[CUDA_MOST_ARGUMENTS]);
 
 /* Called before and after enqueuing a command on a stream, which may leave an event (NULL: none). The
    context is current. */
@@ -146,6 +147,7 @@ tr_status cuda_launch(void *session, const struct gpu_launch *launch);
 /* of lists.c, */
 tr_status cuda_build_list(void *session, const struct gpu_launch *launches, int count, void **list);
 tr_status cuda_launch_list(void *session, void *list);
+tr_status cuda_change_list(void *session, void *list, int index, const struct gpu_launch *launch);
 void cuda_free_list(void *session, void *list);
 /* of times.c. */
 tr_status cuda_times(void *session, void *event, struct gpu_times *out);

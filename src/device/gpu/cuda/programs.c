@@ -233,16 +233,22 @@ static cu_result set_first(const struct cuda_session *session, const struct gpu_
     return error;
 }
 
-cu_result cuda_enqueue(struct cuda_session *session, const struct gpu_launch *launch)
+bool cuda_fill_arguments(const struct gpu_launch *launch, void *arguments[CUDA_MOST_ARGUMENTS])
 {
-    const struct cuda_kernel *kernel = launch->kernel;
-    void *arguments[64];
-    if (launch->count > 64) return CUDA_ERROR_INVALID_VALUE;
+    if (launch->count > CUDA_MOST_ARGUMENTS) return false;
     for (int i = 0; i < launch->count; i++) {
         const struct gpu_argument *argument = &launch->arguments[i];
         const void *value = argument->size ? (const void *)argument->value : (const void *)&argument->block;
         arguments[i] = (void *)(uintptr_t)value;
     }
+    return true;
+}
+
+static cu_result enqueue(struct cuda_session *session, const struct gpu_launch *launch)
+{
+    const struct cuda_kernel *kernel = launch->kernel;
+    void *arguments[CUDA_MOST_ARGUMENTS];
+    if (!cuda_fill_arguments(launch, arguments)) return CUDA_ERROR_INVALID_VALUE;
     cu_result error = set_first(session, launch, false);
     if (error == CUDA_SUCCESS)
         error = cu.cuLaunchKernel(kernel->function, launch->groups[0], launch->groups[1], launch->groups[2],
@@ -257,7 +263,7 @@ tr_status cuda_launch(void *session_, const struct gpu_launch *launch)
     cu_result error = cuda_enter(session);
     if (error == CUDA_SUCCESS) {
         error = cuda_times_begin(session, session->queue, launch->event ? &times : NULL);
-        if (error == CUDA_SUCCESS) error = cuda_enqueue(session, launch);
+        if (error == CUDA_SUCCESS) error = enqueue(session, launch);
         if (error == CUDA_SUCCESS) error = cuda_times_end(session->queue, times);
         if (error != CUDA_SUCCESS) cuda_release_event(times);
         cuda_leave();
