@@ -219,29 +219,60 @@ static tr_status hold_by_norm(tr_strategy *strategy, tr_variables *variables, bo
     return TR_OK;
 }
 
-/* Enqueues the update by the combined gradient, whose loss is finite, the request for its result, and
-   gathering the updated shards. */
-static tr_status update(tr_strategy *strategy, tr_variables *variables, const float *gradient)
+/* What this rank keeps of the parameters goes to all. */
+static tr_status share_parameters(tr_strategy *strategy)
 {
     const struct tr_strategy_division *division = strategy->class->division;
+    if (!strategy->comm || !tr_driver_is_together(strategy) || !division) return TR_OK;
+    return division->gather(strategy, 1U << TR_ARENA_PARAMETERS);
+}
+
+/* Enqueues the update by the gradient of all, whose loss is finite, the question how it went, and the way of
+   updated shards to all. */
+static tr_status update(tr_strategy *strategy, tr_variables *variables, const float *gradient)
+{
     bool held = false;
     if (tr_strategy_measures(strategy->job)) TR_TRY(measure(strategy, variables, gradient));
     if (tr_strategy_skips(strategy->job)) TR_TRY(hold_by_norm(strategy, variables, &held));
     if (!held) TR_TRY(tr_driver_apply(strategy, variables, gradient));
     TR_TRY(ask(strategy, variables));
-    if (!strategy->comm || !tr_driver_is_together(strategy) || !division) return TR_OK;
-    return division->gather(strategy, 1U << TR_ARENA_PARAMETERS);
+    return share_parameters(strategy);
+}
+
+/* Whether the step after `step` may go forward while the ranks agree on that: on a device with memory of its
+   own, of which nobody sees more than its gradients. */
+static bool may_begin_next(const tr_strategy *strategy, const struct tr_replica *replica, int64_t step)
+{
+    const struct tr_strategy_observer *observer = &strategy->all_observers;
+    return strategy->allows_next && strategy->comm && tr_driver_is_together(strategy) && replica->gradient &&
+           step + 1 < strategy->job->train.steps && strategy->device == strategy->holder &&
+           !strategy->device->class->host_memory && tr_gradient_may_begin(replica->gradient) &&
+           !observer->layer && !observer->update && strategy->job->optimizer.sam == 0 &&
+           !tr_timeline_current();
+}
+
+/* The parameters of this step are on their way to the device: it goes on with the next one, up to the loss,
+   while the host waits for this one's answer and for the other ranks. Variables stay as they are. Where it
+   cannot be, that is told when the step's turn comes. */
+static void begin_next(const tr_strategy *strategy, const struct tr_replica *replica, int64_t step)
+{
+    if (!may_begin_next(strategy, replica, step)) return;
+    if (tr_variables_begin_step(replica->variables, step + 1) == TR_OK)
+        (void)tr_gradient_begin(replica->gradient, step + 1);
 }
 
 /* The outcome of a step whose loss is finite: the holder judges it, and afterwards the host, by the same
    numbers. */
-static tr_status settle(tr_strategy *strategy, tr_variables *variables, const struct tr_combined *combined,
-                        struct tr_report *report, struct tr_verdict *verdict, bool *poisoned)
+static tr_status settle(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
+                        const struct tr_combined *combined, struct tr_report *report,
+                        struct tr_verdict *verdict, bool *poisoned)
 {
+    tr_variables *variables = replica->variables;
     if (!combined->applied)
         TR_TRY(update(strategy, variables, combined->gradient));
     else if (!strategy->asked)
         TR_TRY(ask(strategy, variables));
+    begin_next(strategy, replica, step);
     TR_TRY(tr_device_wait_for(strategy->holder, strategy->answered));
     double norm = 0;
     if (tr_strategy_measures(strategy->job)) {
@@ -256,18 +287,16 @@ static tr_status settle(tr_strategy *strategy, tr_variables *variables, const st
 
 /* ---- the gradient beside the parameters ---- */
 
-/* Moves this rank's part of the parameters, or restores it, and gathers all. */
-static tr_status move(tr_strategy *strategy, tr_variables *variables, const float *gradient)
+/* What this rank keeps of the parameters is moved, or moved back. */
+static tr_status move(const tr_strategy *strategy, tr_variables *variables, const float *gradient)
 {
     const struct tr_range whole = {0, strategy->job->model->arena_floats};
     const struct tr_range *ranges = strategy->updates ? strategy->updates : &whole;
-    const struct tr_strategy_division *division = strategy->class->division;
     int count = strategy->updates ? strategy->update_count : 1;
     for (int i = 0; i < count; i++)
         TR_TRY(gradient ? tr_variables_perturb(variables, gradient, ranges[i].begin, ranges[i].end)
                         : tr_variables_restore(variables, ranges[i].begin, ranges[i].end));
-    if (!strategy->comm || !tr_driver_is_together(strategy) || !division) return TR_OK;
-    return division->gather(strategy, 1U << TR_ARENA_PARAMETERS);
+    return TR_OK;
 }
 
 static tr_status compute_one(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
@@ -288,10 +317,12 @@ static tr_status look_around(tr_strategy *strategy, const struct tr_replica *rep
     memcpy(sums, strategy->sums, sizeof sums);
     TR_TRY(measure(strategy, replica->variables, combined->gradient));
     TR_TRY(move(strategy, replica->variables, combined->gradient));
+    TR_TRY(share_parameters(strategy));
     strategy->open = strategy->spoilt = false;
     TR_TRY(compute_one(strategy, replica, step, combined));
     TR_TRY(move(strategy, replica->variables, NULL));
-    if (!strategy->spoilt) memcpy(strategy->sums, sums, sizeof sums);
+    if (strategy->spoilt) return share_parameters(strategy); /* else the update does */
+    memcpy(strategy->sums, sums, sizeof sums);
     return TR_OK;
 }
 
@@ -312,8 +343,7 @@ static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, 
     assert(strategy->open);
     TR_TRY(look_around(strategy, replica, step, &combined));
     struct tr_verdict verdict = tr_judge(strategy->job, !strategy->spoilt, 0);
-    if (!strategy->spoilt)
-        TR_TRY(settle(strategy, replica->variables, &combined, report, &verdict, &poisoned));
+    if (!strategy->spoilt) TR_TRY(settle(strategy, replica, step, &combined, report, &verdict, &poisoned));
     tr_driver_tell(strategy, &verdict, poisoned, step, combined.examples, report);
     return TR_OK;
 }
@@ -337,7 +367,15 @@ static int64_t next_multiple(int64_t step, int64_t every, int64_t end)
     return next < end ? next : end;
 }
 
-/* A whole round, with its exchanges. A bad replica averages with the others, which do not know yet. */
+/* What the ranks agreed on comes between a step and the next one: the device is back at that step. */
+static tr_status go_back_to(const tr_strategy *strategy, int64_t step)
+{
+    const struct tr_replica *replica = strategy->replicas;
+    if (!replica->gradient || !tr_gradient_begin_anew(replica->gradient)) return TR_OK;
+    return tr_variables_begin_step(replica->variables, step);
+}
+
+/* A whole round, with its exchanges. Who is bad averages with the others, who do not know yet. */
 static tr_status learn_and_average(tr_strategy *strategy, int64_t step, int64_t end)
 {
     int64_t every = strategy->traits.exchange_every > 0 ? strategy->traits.exchange_every : end;
@@ -360,6 +398,8 @@ tr_status tr_driver_round(tr_strategy *strategy, int64_t step, int32_t request,
     if (class->succession) TR_TRY(class->succession->complete(strategy, end));
     TR_TRY(tr_driver_exchange(strategy));
     tr_driver_sum_up(strategy, step, end - step, figures);
+    if (figures->request || figures->bad_loss || figures->poisoned)
+        TR_TRY(go_back_to(strategy, step + figures->steps - 1));
     if (figures->bad_loss || figures->poisoned) return TR_OK;
     if (class->average) return class->average(strategy, end, true);
     return end < strategy->job->train.steps ? tr_shares_end_step(strategy, figures) : TR_OK;

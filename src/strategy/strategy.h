@@ -175,9 +175,10 @@ tr_status tr_strategy_connect(tr_strategy *strategy, int64_t step);
  */
 tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t request,
                            struct tr_step_figures *figures);
-/* Whether later steps may begin the next one before they return (not at first). Some do, on a device that
-   would otherwise wait for the host; figures do not change. A caller that allows it must take that step
-   next, or destroy the strategy. */
+/* Whether steps from now on may begin the next one before they return (not at first). Some do, on a device
+   that would else wait for the host; their figures are the same. A caller that allows it takes that step
+   next, or destroys the strategy. With several ranks each may allow it or not: what is begun then is what
+   changes no variables. */
 void tr_strategy_allow_next(tr_strategy *strategy, bool allowed);
 /* Whether the next step has begun: it may be changing the variables. Local. */
 bool tr_strategy_has_begun(const tr_strategy *strategy);

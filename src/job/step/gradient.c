@@ -77,7 +77,7 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
 {
     tr_gradient *gradient = tr_alloc_zero(1, sizeof *gradient);
     if (!gradient) return TR_ENOMEM;
-    *gradient = (tr_gradient){.device = device, .job = job, .alone = part->alone};
+    *gradient = (tr_gradient){.device = device, .job = job, .alone = part->alone, .begun.step = -1};
     const struct tr_train_options *train = &job->train;
     const tr_source *source = job->source[TR_SET_TRAIN];
     tr_status status;
@@ -160,22 +160,30 @@ tr_status gradient_prepare_pass(tr_gradient *gradient, const struct tr_batch *ba
                         (uint64_t)job->file.seed, scalars);
 }
 
-/* Computes microbatches [first, end) into the slots from `slot` on. They are `nodes` whole nodes from
-   plan.bound[node] on or, if nodes is 1, perhaps a part of one. */
+/* Microbatches [first, end) go forward, which are `nodes` whole nodes from plan.bound[node] on or, with nodes
+   1, a part of one, with the slots from `slot` on. */
+static tr_status start_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
+                            int node, int nodes, float *slot, struct tr_pass_batch *part)
+{
+    const float *parameters = tr_mirror_parameters(gradient->mirror);
+    TR_TRY(gradient_prepare_pass(gradient, batch, first, end, part));
+    if (nodes > 1) {
+        for (int j = 0; j <= nodes; j++)
+            gradient->node_bound[j] = (int32_t)(gradient->plan.bound[node + j] - first);
+        part->nodes = nodes;
+        part->node_bound = gradient->node_bound;
+    }
+    TR_TRY(tr_pass_forward(gradient->pass, part, parameters, slot, gradient->plan.stride));
+    return tr_pass_loss(gradient->pass, part);
+}
+
+/* Computes them into these slots. `batch` is NULL if they went forward already. */
 static tr_status run_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
                           int node, int nodes, float *slot)
 {
-    struct tr_pass_batch part;
-    int32_t bound[2 * TR_TREE_DEPTH + 1];
+    struct tr_pass_batch part = gradient->begun.part;
     const float *parameters = tr_mirror_parameters(gradient->mirror);
-    TR_TRY(gradient_prepare_pass(gradient, batch, first, end, &part));
-    if (nodes > 1) {
-        for (int j = 0; j <= nodes; j++) bound[j] = (int32_t)(gradient->plan.bound[node + j] - first);
-        part.nodes = nodes;
-        part.node_bound = bound;
-    }
-    TR_TRY(tr_pass_forward(gradient->pass, &part, parameters, slot, gradient->plan.stride));
-    TR_TRY(tr_pass_loss(gradient->pass, &part));
+    if (batch) TR_TRY(start_pass(gradient, batch, first, end, node, nodes, slot, &part));
     return tr_pass_backward(gradient->pass, &part, parameters, slot, gradient->plan.stride);
 }
 
@@ -262,14 +270,53 @@ static tr_status compute_nodes(tr_gradient *gradient, const struct tr_batch *bat
     return run_pass(gradient, batch, first, last, node, end - node, slot_at(gradient, node));
 }
 
+/* The batch of a step, and the parameters where passes find them. */
+static tr_status open_step(tr_gradient *gradient, int64_t step, const struct tr_batch **batch,
+                           int64_t *examples)
+{
+    TR_TRY(tr_loader_get(gradient->loader, step, batch));
+    *examples = examples_of(gradient, *batch);
+    return *examples > 0 ? tr_mirror_renew(gradient->mirror, TR_ARENA_PARAMETERS) : TR_OK;
+}
+
+tr_status tr_gradient_begin(tr_gradient *gradient, int64_t step)
+{
+    const struct tr_gradient_plan *plan = &gradient->plan;
+    const int64_t first = plan->bound[0], end = plan->bound[plan->nodes];
+    struct gradient_begun *begun = &gradient->begun;
+    const struct tr_batch *batch;
+    assert(tr_gradient_may_begin(gradient));
+    (void)tr_gradient_begin_anew(gradient);
+    TR_TRY(open_step(gradient, step, &batch, &begun->examples));
+    if (begun->examples == 0) return TR_OK;
+    TR_TRY(start_pass(gradient, batch, first, end, 0, plan->nodes, slot_at(gradient, 0), &begun->part));
+    begun->step = step;
+    return TR_OK;
+}
+
+bool tr_gradient_may_begin(const tr_gradient *gradient)
+{
+    const struct tr_gradient_plan *plan = &gradient->plan;
+    return plan->bound[plan->nodes] - plan->bound[0] <= plan->per_pass &&
+           tr_gradient_borrows_nothing(gradient);
+}
+
+bool tr_gradient_begin_anew(tr_gradient *gradient)
+{
+    bool had_begun = gradient->begun.step >= 0;
+    gradient->begun.step = -1;
+    return had_begun;
+}
+
 tr_status tr_gradient_enqueue(tr_gradient *gradient, int64_t step, float sums[TR_PASS_SUMS],
                               int64_t *examples)
 {
-    const struct tr_batch *batch;
-    TR_TRY(tr_loader_get(gradient->loader, step, &batch));
-    *examples = examples_of(gradient, batch);
+    const struct tr_batch *batch = NULL;
+    bool begun = gradient->begun.step == step;
+    *examples = gradient->begun.examples;
+    (void)tr_gradient_begin_anew(gradient);
+    if (!begun) TR_TRY(open_step(gradient, step, &batch, examples));
     if (*examples == 0) return TR_OK;
-    TR_TRY(tr_mirror_renew(gradient->mirror, TR_ARENA_PARAMETERS));
     for (int node = 0; node < gradient->plan.nodes;) TR_TRY(compute_nodes(gradient, batch, node, &node));
     return sums ? tr_device_to_host(gradient->device, sums, tr_gradient_loss(gradient), sizeof gradient->sums)
                 : TR_OK;
@@ -301,6 +348,7 @@ void tr_gradient_narrow(tr_gradient *gradient, int64_t first, int64_t end)
     assert(gradient->alone && end - first <= gradient->plan.widest);
     gradient->plan.bound[0] = first;
     gradient->plan.bound[1] = end;
+    (void)tr_gradient_begin_anew(gradient);
 }
 
 float *tr_gradient_slots(const tr_gradient *gradient)

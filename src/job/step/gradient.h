@@ -65,7 +65,15 @@ tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *example
    or NULL, has the result of tr_gradient_sums(). The batch is borrowed until then. */
 tr_status tr_gradient_enqueue(tr_gradient *gradient, int64_t step, float sums[TR_PASS_SUMS],
                               int64_t *examples);
-/* Whether nothing of a batch is borrowed, so that the next step can be enqueued before waiting. */
+/* Enqueues of a step what needs no more than the parameters, which what was enqueued before makes what they
+   are to be: its batch, forward and loss. Its tr_gradient_enqueue() goes on from there; that of another step
+   begins anew. Only where it may be, and tr_variables_begin_step() has been called. */
+tr_status tr_gradient_begin(tr_gradient *gradient, int64_t step);
+/* Whether the next step can be begun: the part is computed in one pass, and borrows nothing of a batch. */
+bool tr_gradient_may_begin(const tr_gradient *gradient);
+/* What was begun is forgotten, and begun anew when its turn comes; whether something was. */
+bool tr_gradient_begin_anew(tr_gradient *gradient);
+/* Whether nothing of a batch is borrowed, so that the next step can be enqueued meanwhile. */
 bool tr_gradient_borrows_nothing(const tr_gradient *gradient);
 /* The loss after node 0 of the last step, device memory. */
 const float *tr_gradient_loss(const tr_gradient *gradient);

@@ -31,6 +31,12 @@ struct tr_gradient {
        are to be added. For floats from `final` on, slot `node` has the sum. */
     int node, depth;
     int64_t final;
+    struct gradient_begun {
+        int64_t step; /* whose only pass has gone forward; -1: none has */
+        int64_t examples;
+        struct tr_pass_batch part;
+    } begun;
+    int32_t node_bound[2 * TR_TREE_DEPTH + 1]; /* of a pass over several nodes */
 };
 
 /* Describes microbatches [first, end) of the batch and feeds their rows. */

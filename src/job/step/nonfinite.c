@@ -43,6 +43,7 @@ tr_status tr_gradient_locate_nonfinite(tr_gradient *gradient, int64_t step, char
 {
     const struct tr_model *model = gradient->job->model;
     const float *parameters = tr_mirror_parameters(gradient->mirror);
+    (void)tr_gradient_begin_anew(gradient);
     TR_TRY(tr_mirror_renew(gradient->mirror, TR_ARENA_PARAMETERS));
     for (int i = 0; i < model->parameter_count; i++) {
         bool finite;
