@@ -185,6 +185,36 @@ static void what_comes_again_is_a_graph(void **state)
     tr_device_destroy(&device);
 }
 
+/* What is alike becomes one that is changed, also before it was done: what was enqueued stays as it was. */
+static void what_is_alike_is_a_graph_that_changes(void **state)
+{
+    enum { STEPS = 20, ALIKE = 6 };
+    tr_device *device = open_device("cuda");
+    float numbers[COUNT];
+    void *sum = room(device, sizeof numbers), *one = room(device, sizeof numbers);
+    tr_event event;
+    (void)state;
+    fill(device, sum, COUNT, 0);
+    fill(device, one, COUNT, 1);
+    assert_int_equal(tr_device_wait(device), TR_OK);
+    int64_t graphs = driver->stand_in_graphs(), changes = driver->stand_in_changes();
+    for (int step = 0; step < STEPS; step++) {
+        add(device, COUNT - step, sum, one, sum);
+        add(device, COUNT - step, one, sum, sum);
+        assert_int_equal(tr_device_record(device, &event), TR_OK);
+    }
+    assert_int_equal(driver->stand_in_graphs(), graphs);
+    assert_int_equal(tr_device_to_host(device, numbers, sum, sizeof numbers), TR_OK);
+    assert_int_equal(tr_device_wait(device), TR_OK);
+    for (int i = 0; i < COUNT; i++)
+        assert_true(numbers[i] == (float)(2 * (COUNT - i < STEPS ? COUNT - i : STEPS)));
+    assert_int_equal(driver->stand_in_graphs() - graphs, STEPS - ALIKE);
+    assert_int_equal(driver->stand_in_changes() - changes, 2 * (STEPS - ALIKE));
+    tr_device_free(device, sum);
+    tr_device_free(device, one);
+    tr_device_destroy(&device);
+}
+
 /* ---- memory ---- */
 
 /* Where blocks are freed later, what is freed counts once there is no other room. */
@@ -488,6 +518,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(every_copy_arrives),
         cmocka_unit_test(freeing_waits_for_nothing_and_breaks_nothing),
         cmocka_unit_test(what_comes_again_is_a_graph),
+        cmocka_unit_test(what_is_alike_is_a_graph_that_changes),
         cmocka_unit_test(what_was_freed_is_had_again),
         {"any_call_may_fail", any_call_may_fail, NULL, NULL, NULL},
         {"any_call_of_a_timed_device_may_fail", any_call_may_fail, NULL, NULL, (void *)1},
