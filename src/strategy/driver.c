@@ -219,7 +219,7 @@ static tr_status hold_by_norm(tr_strategy *strategy, tr_variables *variables, bo
     return TR_OK;
 }
 
-/* What this rank keeps of the parameters goes to all. */
+/* Sends the parameters that this rank updates to all ranks. */
 static tr_status share_parameters(tr_strategy *strategy)
 {
     const struct tr_strategy_division *division = strategy->class->division;
@@ -239,8 +239,8 @@ static tr_status update(tr_strategy *strategy, tr_variables *variables, const fl
     return share_parameters(strategy);
 }
 
-/* Whether the step after `step` may go forward while the ranks agree on that: on a device with memory of its
-   own, of which nobody sees more than its gradients. */
+/* Whether forward of the step after `step` may be enqueued before this one is judged: on a device with memory
+   of its own, where no observer or timeline needs the steps apart. */
 static bool may_begin_next(const tr_strategy *strategy, const struct tr_replica *replica, int64_t step)
 {
     const struct tr_strategy_observer *observer = &strategy->all_observers;
@@ -251,9 +251,9 @@ static bool may_begin_next(const tr_strategy *strategy, const struct tr_replica 
            !tr_timeline_current();
 }
 
-/* The parameters of this step are on their way to the device: it goes on with the next one, up to the loss,
-   while the host waits for this one's answer and for the other ranks. Variables stay as they are. Where it
-   cannot be, that is told when the step's turn comes. */
+/* Enqueues the next step up to its loss, behind the copies of this step's parameters, so that the device has
+   work while the host waits for this step's answer and for the other ranks. Changes no variables. A failure
+   is reported when the next step itself begins. */
 static void begin_next(const tr_strategy *strategy, const struct tr_replica *replica, int64_t step)
 {
     if (!may_begin_next(strategy, replica, step)) return;
@@ -287,7 +287,7 @@ static tr_status settle(tr_strategy *strategy, const struct tr_replica *replica,
 
 /* ---- the gradient beside the parameters ---- */
 
-/* What this rank keeps of the parameters is moved, or moved back. */
+/* Moves the parameters that this rank updates, or moves them back. */
 static tr_status move(const tr_strategy *strategy, tr_variables *variables, const float *gradient)
 {
     const struct tr_range whole = {0, strategy->job->model->arena_floats};
@@ -367,7 +367,7 @@ static int64_t next_multiple(int64_t step, int64_t every, int64_t end)
     return next < end ? next : end;
 }
 
-/* What the ranks agreed on comes between a step and the next one: the device is back at that step. */
+/* Forgets a step that was begun, and gives the device the scalars of `step` again. */
 static tr_status go_back_to(const tr_strategy *strategy, int64_t step)
 {
     const struct tr_replica *replica = strategy->replicas;

@@ -160,8 +160,8 @@ tr_status gradient_prepare_pass(tr_gradient *gradient, const struct tr_batch *ba
                         (uint64_t)job->file.seed, scalars);
 }
 
-/* Microbatches [first, end) go forward, which are `nodes` whole nodes from plan.bound[node] on or, with nodes
-   1, a part of one, with the slots from `slot` on. */
+/* Runs microbatches [first, end) forward: `nodes` whole nodes from plan.bound[node] on or, with nodes 1, a
+   part of one, with slots from `slot` on. */
 static tr_status start_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
                             int node, int nodes, float *slot, struct tr_pass_batch *part)
 {
@@ -177,7 +177,7 @@ static tr_status start_pass(tr_gradient *gradient, const struct tr_batch *batch,
     return tr_pass_loss(gradient->pass, part);
 }
 
-/* Computes them into these slots. `batch` is NULL if they went forward already. */
+/* Computes their gradients into these slots. batch NULL: they have run forward already. */
 static tr_status run_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
                           int node, int nodes, float *slot)
 {

@@ -65,13 +65,13 @@ tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *example
    or NULL, has the result of tr_gradient_sums(). The batch is borrowed until then. */
 tr_status tr_gradient_enqueue(tr_gradient *gradient, int64_t step, float sums[TR_PASS_SUMS],
                               int64_t *examples);
-/* Enqueues of a step what needs no more than the parameters, which what was enqueued before makes what they
-   are to be: its batch, forward and loss. Its tr_gradient_enqueue() goes on from there; that of another step
-   begins anew. Only where it may be, and tr_variables_begin_step() has been called. */
+/* Enqueues the batch, forward and loss of a step. It needs only that commands enqueued earlier produce the
+   parameters. tr_gradient_enqueue() of this step then continues with backward; of another step it begins
+   anew. Call tr_variables_begin_step() first, and only if tr_gradient_may_begin(). */
 tr_status tr_gradient_begin(tr_gradient *gradient, int64_t step);
-/* Whether the next step can be begun: the part is computed in one pass, and borrows nothing of a batch. */
+/* Whether a step can be begun: the part is computed in one pass, and borrows nothing of a batch. */
 bool tr_gradient_may_begin(const tr_gradient *gradient);
-/* What was begun is forgotten, and begun anew when its turn comes; whether something was. */
+/* Forgets a step that was begun; whether there was one. */
 bool tr_gradient_begin_anew(tr_gradient *gradient);
 /* Whether nothing of a batch is borrowed, so that the next step can be enqueued meanwhile. */
 bool tr_gradient_borrows_nothing(const tr_gradient *gradient);

@@ -32,7 +32,7 @@ struct tr_gradient {
     int node, depth;
     int64_t final;
     struct gradient_begun {
-        int64_t step; /* whose only pass has gone forward; -1: none has */
+        int64_t step; /* its only pass has run forward; -1: none */
         int64_t examples;
         struct tr_pass_batch part;
     } begun;

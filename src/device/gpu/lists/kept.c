@@ -35,8 +35,7 @@ void gpu_lists_hash(struct gpu_lists *lists)
     lists->shape[last] = shape_of(last > 0 ? lists->shape[last - 1] : 0, launch);
 }
 
-/* Of the same kernel, whose arguments have sizes of their own. Where groups begin is not changed afterwards.
- */
+/* Launches of the same kernel, and so with arguments of the same sizes. The first group cannot be changed. */
 static bool alike(const struct gpu_launch *a, const struct gpu_launch *b)
 {
     return a->kernel == b->kernel && a->count == b->count && a->threads == b->threads &&

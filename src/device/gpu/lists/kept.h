@@ -1,10 +1,9 @@
-/* The parts of gpu_lists: the stretch of launches that has come (lists.c), lists that were recorded (kept.c),
- * and whether the device does them rightly (trial.c).
+/* The parts of gpu_lists: the current stretch of launches (lists.c), recorded lists (kept.c), and a test of
+ * the device's lists (trial.c).
  *
- * A list stands for launches that are the same in every argument. One that follows stands for launches that
- * are alike: of the same kernels, with other arguments and numbers of groups, as steps over texts of other
- * lengths have them. Before it is enqueued it is made what it then stands for, where the interface can do
- * that.
+ * A fixed list equals its launches in every argument. A list that follows stands for launches of the same
+ * kernels with other arguments and numbers of groups, as in steps over texts of other lengths. It is changed
+ * before it is enqueued, if the interface can do that.
  */
 #ifndef TR_DEVICE_GPU_LISTS_KEPT_H
 #define TR_DEVICE_GPU_LISTS_KEPT_H
@@ -13,8 +12,9 @@
 
 #include "base/fail.h"
 
-#define GPU_STRETCH 64 /* most launches of a stretch: the device may have to wait so long for the first one  \
-                        */
+#define GPU_STRETCH                                                                                          \
+    64 /* most launches of a stretch: the device may have to wait so long for the first one                  \
+        */
 #define GPU_LISTS 128
 #define GPU_SEEN  512
 #define GPU_OFTEN 3 /* a stretch is recorded after so many occurrences, */

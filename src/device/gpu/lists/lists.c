@@ -1,16 +1,16 @@
-/* Launches that come again, step after step, are recorded as lists, and enqueued as one.
+/* Launches that repeat in every step are recorded as lists, each enqueued as one command.
  *
- * Nobody says where a step begins. The launches between two other things that are enqueued (copies, marks)
- * are a stretch, which is cut where it is long. A stretch that has come often enough is recorded as a list.
- * Where stretches are alike, but no two are the same, as in steps over texts of unequal lengths, a list is
- * recorded that follows them: it is changed before it is enqueued (kept.h). Launches that begin like a list
- * are held back while they go on like it, and become one command when they are all of it; where they go on
- * otherwise they are enqueued one by one. So the device is given the same launches in the same order, with
- * lists or without.
+ * The beginning of a step is not known here. The launches between two other commands (copies, marks) are a
+ * stretch; long ones are cut. A stretch that has occurred often enough is recorded as a list. Where stretches
+ * have the same kernels with other arguments, as in steps over texts of unequal lengths, a list is recorded
+ * that follows: it is changed before it is enqueued (kept.h). Launches that begin like a list are held back
+ * while they continue like it, and become one command when the list is complete. When they differ from it,
+ * they are enqueued one by one. So the device gets the same launches in the same order, with lists or
+ * without.
  *
- * Invariants: what is held back is enqueued before anything that is no launch. A list that is enqueued is
- * equal to what it stands for in every argument, and names blocks that are there: one that is freed takes
- * lists along that do not follow. They are freed when nothing is under way.
+ * Invariants: launches held back are enqueued before any other command. A list that is enqueued equals its
+ * launches in every argument, and uses only blocks that exist: freeing a block removes fixed lists that use
+ * it. They are freed when no command is unfinished.
  */
 #include "base/alloc.h"
 #include "device/gpu/lists/kept.h"

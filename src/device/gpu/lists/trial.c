@@ -23,8 +23,8 @@ static int changed_in(int turn)
     return NUMBERS - 7 * turn;
 }
 
-/* Steps that are alike, each with fewer numbers than the one before, which is not done then: x becomes x + 3.
- */
+/* Stretches of the same kernels with ever fewer numbers, enqueued while the earlier ones are unfinished: x
+   becomes x + 3. */
 static tr_status follow(tr_device *device, float *x, float *y, float *one, float *two)
 {
     for (int turn = 0; turn < CHANGES; turn++) {
