@@ -21,6 +21,9 @@
 struct tr_source_parts {
     int32_t count, images;
     struct tr_named_shape part[TR_SOURCE_PARTS];
+    /* Of a text beside them, whose tokens read() gives in the place of all their numbers: its name. All parts
+       are vectors then, which read_parts() gives. "": there is none. */
+    char text[TR_NAMED_SHAPE_NAME];
 };
 
 /* The sum of the numbers of all vectors. */
@@ -73,7 +76,8 @@ struct tr_source {
        otherwise. */
     const int32_t *stream;
     int64_t window, stride;
-    /* Of joined sources, whose examples are floats; NULL otherwise. Lives as long as the source. */
+    /* Of joined sources, whose examples are floats, or tokens where one is a text; NULL otherwise. Lives as
+       long as the source. */
     const struct tr_source_parts *parts;
     /* Set by tr_source_open_config(), or where the data are known already; else empty. */
     struct tr_source_files files; /* that it was read from, stamped before they were read */

@@ -196,6 +196,7 @@ static const struct rule {
     {"average_pool", true, NULL},
     {"batch_norm", true, list_batch_norm},
     {"bidirectional", false, list_bidirectional},
+    {"columns", false, NULL},
     {"concat", true, NULL},
     {"conv", true, list_conv},
     {"conv1d", false, list_conv1d},

@@ -379,6 +379,13 @@ tr_status tr_trace_create(const struct tr_model *model, const float *parameters,
                           const struct tr_intake *intake, struct tr_trace **out)
 {
     *out = NULL;
+    for (int i = 0; i < model->part_layers; i++)
+        if (model->layers[i].fed)
+            return tr_fail(
+                TR_EUNSUPPORTED,
+                "the network takes numbers beside a text (\"%s\"), which no format but ours can say "
+                "yet; use the checkpoint, or export parameters as numbers",
+                model->text_part);
     struct tr_trace *trace = tr_alloc_zero(1, sizeof *trace);
     if (!trace) return TR_ENOMEM;
     trace->model = model;

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "nn/adapters.h"
+#include "nn/layers/columns.h"
 #include "nn/model.h"
 #include "nn/options.h"
 #include "nn/read.h"
@@ -32,7 +33,9 @@ int64_t tr_builder_vocabulary(const struct tr_builder *builder)
 
 const char *tr_builder_input(const struct tr_builder *builder, const struct tr_layer *layer, int k)
 {
-    return layer->input[k] < 0 ? TR_LAYER_NETWORK_INPUT : builder->model->layers[layer->input[k]].name;
+    const struct tr_model *model = builder->model;
+    if (layer->input[k] >= 0) return model->layers[layer->input[k]].name;
+    return model->text_part[0] ? model->text_part : TR_LAYER_NETWORK_INPUT;
 }
 
 void tr_layer_buffer(struct tr_layer *layer, struct tr_buffer buffer)
@@ -323,17 +326,46 @@ static tr_status check_use(const struct tr_model *model)
 }
 
 /* A layer that gives a named input, or a step on the way to it. */
-static tr_status build_part_layer(struct tr_builder *builder, char *text)
+static tr_status build_part_layer_of(struct tr_builder *builder, const struct tr_registry *layers, char *text)
 {
     struct tr_layer *layer;
     if (!text) return TR_ENOMEM;
-    tr_status status = tr_layer_read_part(builder->model, text, &layer);
+    tr_status status = tr_layer_read_part(builder->model, layers, text, &layer);
     tr_free(text);
     if (status == TR_OK) status = call_class(builder, layer);
     return status == TR_OK ? TR_OK : tr_fail_in(status, "input");
 }
 
-/* A named input is a slice of the network's input vector, reshaped if it is an image. */
+static tr_status build_part_layer(struct tr_builder *builder, char *text)
+{
+    return build_part_layer_of(builder, &tr_layer_classes, text);
+}
+
+#define COLUMNS                                                                                              \
+    "input_columns" /* the layer that has all numbers beside a text, where they have several names */
+
+/* Vectors beside a text: one layer for all, which comes from outside, and slices of it. */
+static tr_status build_columns(struct tr_builder *builder, const struct tr_model_input *input)
+{
+    struct tr_model *model = builder->model;
+    int64_t all = 0, begin = 0;
+    snprintf(model->text_part, sizeof model->text_part, "%s", input->text_part);
+    for (int i = 0; i < input->part_count; i++) all += tr_shape_count(&input->part[i].shape);
+    TR_TRY(build_part_layer_of(builder, &tr_layer_columns,
+                               tr_format("{columns: {name: \"%s\", from: input, size: %" PRId64 "}}",
+                                         input->part_count == 1 ? input->part[0].name : COLUMNS, all)));
+    for (int i = 0; i < input->part_count && input->part_count > 1; i++) {
+        const int64_t size = tr_shape_count(&input->part[i].shape);
+        TR_TRY(build_part_layer(builder, tr_format("{slice: {name: \"%s\", from: " COLUMNS ", begin: %" PRId64
+                                                   ", size: %" PRId64 "}}",
+                                                   input->part[i].name, begin, size)));
+        begin += size;
+    }
+    model->part_layers = model->layer_count;
+    return TR_OK;
+}
+
+/* An input with a name is a part of the vector that the network takes; of an image under its shape. */
 static tr_status build_parts(struct tr_builder *builder, const struct tr_model_input *input)
 {
     struct tr_model *model = builder->model;
@@ -341,6 +373,8 @@ static tr_status build_parts(struct tr_builder *builder, const struct tr_model_i
     if (input->part_count > TR_MODEL_PARTS)
         return tr_fail(TR_EINVAL, "%d inputs have names, at most %d can have", input->part_count,
                        TR_MODEL_PARTS);
+    if (input->part_count > 0 && input->text_part && input->text_part[0])
+        return build_columns(builder, input);
     for (int i = 0; i < input->part_count; i++) {
         const struct tr_named_shape *part = &input->part[i];
         bool image = part->shape.rank == 3;

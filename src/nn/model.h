@@ -20,11 +20,13 @@
 
 struct tr_model {
     struct tr_shape input;
-    int64_t vocabulary;   /* for token input, else 0 */
-    int64_t image_tokens; /* most tokens of an example, where layers turn an image into a sequence; else 0 */
-    int entry_layers;     /* number of first layers that are not in the file: they make a sequence, or an
-                             image, from the numbers of the input */
-    int part_layers;      /* number of first layers that are not in the file: each gives one named input */
+    int64_t vocabulary;   /* of token input, else 0 */
+    int64_t image_tokens; /* the most of an example, where layers make sequences of an image; else 0 */
+    int entry_layers; /* the first so many layers are none of the file: they make a sequence, or an image, of
+                         the numbers of the input */
+    char text_part[TR_NAME_SIZE]; /* of a text with numbers beside it: its name, which stands for the input;
+                                     else "" */
+    int part_layers; /* the first so many layers are none of the file: each gives an input that has a name */
     int layer_count;
     struct tr_layer *layers;
     int parameter_count;
@@ -58,6 +60,8 @@ struct tr_model_input {
        that of one vector with all numbers, in this order. At most TR_MODEL_PARTS, borrowed. */
     int part_count;
     const struct tr_named_shape *part;
+    /* Not NULL and not "": the input is a text, with this name, and the parts are vectors beside it. */
+    const char *text_part;
     bool whole; /* the base of adapters is in the arena, with all other parameters */
 };
 

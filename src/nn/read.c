@@ -57,13 +57,15 @@ static void pace_layer(struct tr_layer *layer, const tr_config *node)
 static tr_status find_input(const struct tr_model *model, int number, const char *name, const tr_config *item,
                             int *out)
 {
-    bool whole = strcmp(name, TR_LAYER_NETWORK_INPUT) == 0 && model->part_layers == 0;
+    const bool text = model->text_part[0] && strcmp(name, model->text_part) == 0,
+               whole = strcmp(name, TR_LAYER_NETWORK_INPUT) == 0 && model->part_layers == 0;
     *out = find_layer(model, number, name);
-    if (*out >= 0 || whole) return TR_OK;
+    if (*out >= 0 || whole || text) return TR_OK;
     const char *names[LAYER_LIMIT + PART_LAYERS + 1];
     for (int i = 0; i < number; i++) names[i] = model->layers[i].name;
-    names[number] = TR_LAYER_NETWORK_INPUT;
-    const char *nearest = tr_text_nearest(name, names, number + (model->part_layers == 0));
+    names[number] = model->text_part[0] ? model->text_part : TR_LAYER_NETWORK_INPUT;
+    const char *nearest =
+        tr_text_nearest(name, names, number + (model->part_layers == 0 || model->text_part[0]));
     return tr_config_fail(TR_EINVAL, item,
                           "there is no layer \"%s\" before this one; name an earlier layer%s%s%s%s", name,
                           model->part_layers > 0 ? ", or a source of the data" : "",
@@ -135,11 +137,12 @@ tr_status tr_layers_begin(struct tr_model *model, const tr_config *root, const t
     return model->layers ? TR_OK : TR_ENOMEM;
 }
 
-tr_status tr_layer_read_part(struct tr_model *model, const char *text, struct tr_layer **out)
+tr_status tr_layer_read_part(struct tr_model *model, const struct tr_registry *layers, const char *text,
+                             struct tr_layer **out)
 {
     tr_config *item;
     TR_TRY(tr_config_parse(text, strlen(text), "data", &item));
-    tr_status status = tr_layer_read(model, &tr_layer_classes, item, out);
+    tr_status status = tr_layer_read(model, layers, item, out);
     snprintf((*out)->where, sizeof(*out)->where, "data");
     tr_config_destroy(&item);
     return status;
@@ -183,7 +186,7 @@ static tr_status add_part_name(struct tr_model *model, const char *name)
     struct tr_layer *layer;
     char *text = tr_format("{slice: {name: \"%s\", from: input, begin: 0, size: 1}}", name);
     if (!text) return TR_ENOMEM;
-    tr_status status = tr_layer_read_part(model, text, &layer);
+    tr_status status = tr_layer_read_part(model, &tr_layer_classes, text, &layer);
     tr_free(text);
     return status;
 }
@@ -194,6 +197,7 @@ static tr_status check_layers(struct tr_model *model, const tr_config *root,
     const tr_config *list;
     TR_TRY(tr_layers_begin(model, root, &list));
     for (int i = 0; i < input->part_count; i++) TR_TRY(add_part_name(model, input->part[i].name));
+    if (input->text_part) snprintf(model->text_part, sizeof model->text_part, "%s", input->text_part);
     model->part_layers = model->layer_count;
     for (int32_t i = 0; i < tr_config_count(list); i++) {
         struct tr_layer *layer;

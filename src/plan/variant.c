@@ -42,6 +42,18 @@ static tr_status blank_read(const tr_source *source, int64_t index, void *featur
     return TR_OK;
 }
 
+/* Numbers beside a text, and joined images: zeros. */
+static tr_status blank_read_parts(const tr_source *source, int64_t index,
+                                  uint8_t *const image[TR_SOURCE_PARTS], float *floats, void *label)
+{
+    const struct tr_source_parts *parts = source->parts;
+    int64_t length;
+    for (int32_t i = 0; i < parts->images; i++)
+        memset(image[i], 0, (size_t)tr_shape_count(&parts->part[i].shape));
+    memset(floats, 0, (size_t)tr_source_parts_floats(parts) * sizeof *floats);
+    return label ? blank_read(source, index, NULL, &length, label) : TR_OK;
+}
+
 static void blank_destroy(tr_source *source)
 {
     tr_free(source);
@@ -50,6 +62,7 @@ static void blank_destroy(tr_source *source)
 static const struct tr_source_class blank_class = {.name = "blank",
                                                    .version = TR_SOURCE_VERSION,
                                                    .read = blank_read,
+                                                   .read_parts = blank_read_parts,
                                                    .labelled = blank_length,
                                                    .destroy = blank_destroy};
 
@@ -79,6 +92,7 @@ static tr_status make_blank(const tr_source *source, int64_t batch, tr_source **
     *out = &blank->head;
     blank->head.class = &blank_class;
     blank->head.info = source->info;
+    blank->head.parts = source->parts;
     blank->head.info.class_names = NULL;
     blank->head.info.slow = false;
     blank->head.info.count = batch * EPOCH;

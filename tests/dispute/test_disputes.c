@@ -338,6 +338,22 @@ static const char triples[] = "name: triples\n"
                               "loss: {kind: triplet, margin: 2, squared: false}\n"
                               "optimizer: {rule: momentum, rate: 1e-2}\n"
                               "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
+/* Numbers as words, and beside them. */
+static const char beside[] =
+    "name: beside\n"
+    "seed: 4\n"
+    "data:\n"
+    "  train: {join: {sources: {words: {text: {path: columns.csv, layout: table, header: true, "
+    "text_columns: [a, b], label_column: yes}}, facts: {csv: {path: columns.csv, label: none, "
+    "skip_columns: [kind, rough, fine, yes, no]}}}}}\n"
+    "layers:\n"
+    "  - embedding: {width: 3, from: words}\n"
+    "  - global_average_pool: {name: mean}\n"
+    "  - dense: {units: 3, activation: tanh, from: facts, name: known}\n"
+    "  - concat: {from: [mean, known]}\n"
+    "  - dense: 2\n"
+    "optimizer: {rule: momentum, rate: 1e-1}\n"
+    "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
 static const struct own_family {
     struct family family;
     const char *model;
@@ -346,7 +362,8 @@ static const struct own_family {
     {{"columns", NULL, {NULL}, {NULL}}, columns},     {{"counts", NULL, {NULL}, {NULL}}, counts},
     {{"light", NULL, {NULL}, {NULL}}, light},         {{"pixels", NULL, {NULL}, {NULL}}, pixels},
     {{"mixed", NULL, {NULL}, {NULL}}, mixed},         {{"turned", NULL, {NULL}, {NULL}}, turned},
-    {{"pairs", NULL, {NULL}, {NULL}}, pairs},         {{"triples", NULL, {NULL}, {NULL}}, triples}};
+    {{"pairs", NULL, {NULL}, {NULL}}, pairs},         {{"triples", NULL, {NULL}, {NULL}}, triples},
+    {{"beside", NULL, {NULL}, {NULL}}, beside}};
 #define OWN_FAMILIES ((int)(sizeof own_families / sizeof own_families[0]))
 
 /* No step has these, or no number of theirs goes on. */

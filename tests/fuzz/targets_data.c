@@ -136,6 +136,8 @@ void fuzz_join(const uint8_t *data, size_t size)
         "{join: {sources: {left: {csv: {path: %s, missing: mean, standardize: true}}, right: {csv: {path: "
         "%s, "
         "label_columns: [0], skip_columns: [1]}}}, labels: left}}",
+        "{join: {sources: {words: {text: {path: %s, layout: table, labels: false}}, facts: {csv: {path: "
+        "%s}}}}}",
     };
     struct fuzz_input input = {data, size};
     unsigned way = fuzz_choice(&input, LENGTH(formats) + 1);
@@ -158,6 +160,7 @@ void fuzz_text(const uint8_t *data, size_t size)
         "{text: {path: %s, tags: true, on_bad_record: skip, max_bad: 1, max_tokens: 3}}",
         "{text: {path: %s, layout: table, header: true, unit: characters}}",
         "{text: {path: %s, layout: table, separator: tab, on_bad_record: skip, max_bad: 1, labels: false}}",
+        "{text: {path: %s, layout: json, text_columns: text, label_column: label}}",
     };
     read_one(formats, LENGTH(formats), data, size);
 }

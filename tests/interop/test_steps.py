@@ -346,6 +346,42 @@ def light():
     judge("light", Light, "npy: {features: light.npy, labels: kind.npy}", layers, "softmax_cross_entropy", [x], label, F.cross_entropy)
 
 
+class Beside(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(9, 5)
+        self.known = nn.Linear(3, 4)
+        self.dense2 = nn.Linear(9, 2)
+
+    def forward(self, words, facts):
+        there = (words >= 0).to(facts.dtype)[:, :, None]
+        mean = (self.words(words.clamp(min=0)) * there).sum(1) / there.sum(1)
+        return self.dense2(torch.cat([mean, torch.tanh(self.known(facts))], 1))
+
+
+def beside():
+    """Texts of 1 to 6 words, and columns of the same rows; the shorter ones end with -1."""
+    facts = random.normal(size=(COUNT, 3)).astype(np.float32)
+    words, label = np.full((COUNT, 6), -1), random.integers(0, 2, COUNT)
+    with open(place("beside.csv"), "w") as file:
+        print("text,a,b,c,label", file=file)
+        for i in range(COUNT):
+            length = random.integers(1, 7)
+            words[i, :length] = random.integers(0, 9, length)
+            print(" ".join(map(str, words[i, :length])), *map(repr, map(float, facts[i])), label[i], sep=",", file=file)
+    layers = """
+- embedding: {width: 5, from: review, name: words}
+- global_average_pool: {name: mean}
+- dense: {units: 4, activation: tanh, from: facts, name: known}
+- concat: {from: [mean, known]}
+- dense: {units: 2, name: dense2}
+"""
+    data = ("join: {sources: {review: {text: {path: beside.csv, layout: table, header: true, unit: ids, ids: 9, text_columns: text}}, "
+            "facts: {csv: {path: beside.csv, label: none, skip_columns: [text, label]}}}}")
+    judge("beside", Beside, data, layers, "softmax_cross_entropy", [torch.tensor(words), torch.tensor(facts)], torch.tensor(label), F.cross_entropy)
+
+
+beside()
 light()
 losses()
 heads()

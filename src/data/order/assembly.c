@@ -12,6 +12,12 @@ static bool by_parts(const tr_source *source)
     return source->parts && source->parts->images > 0;
 }
 
+/* Whether an example is a text with numbers beside it. */
+static bool beside_text(const tr_source *source)
+{
+    return source->parts && source->parts->text[0];
+}
+
 /* The number of floats of an example in a batch. */
 static int32_t floats_of(const tr_source *source)
 {
@@ -48,6 +54,8 @@ tr_status tr_assembly_alloc(const struct tr_assembly *assembly, struct tr_batch 
     case TR_FEATURE_TOKENS:
         wanted = wanted && (batch->tokens = tr_alloc_aligned((size_t)assembly->tokens, sizeof(int32_t)));
         wanted = wanted && (batch->offset = tr_alloc_aligned(rows + 1, sizeof(int32_t)));
+        if (beside_text(assembly->source))
+            wanted = wanted && (batch->floats = tr_alloc_aligned(rows, (size_t)info->floats * sizeof(float)));
         break;
     }
     if (info->labels == TR_LABEL_CLASS) {
@@ -105,6 +113,13 @@ static tr_status read_parts(const tr_source *source, const struct tr_batch *batc
     return source->class->read_parts(source, index, image, batch->floats + row * floats_of(source), label);
 }
 
+static tr_status read_beside(const tr_source *source, const struct tr_batch *batch, int64_t row,
+                             int64_t index)
+{
+    uint8_t *const none[TR_SOURCE_PARTS] = {NULL};
+    return source->class->read_parts(source, index, none, batch->floats + row * source->info.floats, NULL);
+}
+
 void tr_assembly_begin(struct tr_assembly *assembly, int64_t step, struct tr_batch *batch)
 {
     const struct tr_loader_options *options = &assembly->options;
@@ -127,8 +142,8 @@ static tr_status read_rows(const struct tr_assembly *assembly, int64_t row, int6
     const struct tr_source_info *info = &source->info;
     const int64_t index = batch->index[row];
     void *features = batch->images   ? (void *)(batch->images + row * tr_source_capacity(source))
-                     : batch->floats ? (void *)(batch->floats + row * info->floats)
                      : batch->tokens ? (void *)(batch->tokens + batch->offset[row])
+                     : batch->floats ? (void *)(batch->floats + row * info->floats)
                                      : NULL;
     const int64_t place = info->labels == TR_LABEL_TOKENS   ? batch->offset[row]
                           : info->labels == TR_LABEL_PIXELS ? row * tr_source_pixels(info)
@@ -141,7 +156,7 @@ static tr_status read_rows(const struct tr_assembly *assembly, int64_t row, int6
     if (count > 1) return source->class->read_run(source, index, count, features, label);
     TR_TRY(source->class->read(source, index, features, &length, label));
     if (batch->offset) batch->offset[row + 1] = batch->offset[row] + (int32_t)length;
-    return TR_OK;
+    return beside_text(source) ? read_beside(source, batch, row, index) : TR_OK;
 }
 
 /* How many examples from `row` on are consecutive in the source, where reading them together helps. */

@@ -21,7 +21,8 @@ struct tr_batch {
     uint8_t *images;       /* [rows][height][width][channels]; NULL when the source is resident (where it is
                               filed: and options.in_place): take source->resident and index */
     uint8_t *part[TR_SOURCE_PARTS]; /* of a source with parts: [rows] of each image; NULL for vectors */
-    float *floats;   /* [rows][floats]; of a source with image parts those of the vectors alone */
+    float *floats;   /* [rows][floats]; of a source with image parts those of the vectors alone; of a text
+                        with numbers beside it these */
     int32_t *tokens; /* [offset[rows]], examples one after another */
     int32_t *offset; /* [rows + 1] */
     int32_t *labels; /* [rows], or of tokens [offset[rows]], or of pixels [rows][height][width] */

@@ -52,9 +52,11 @@ tr_status tr_csv_split(const struct tr_lines *lines, char separator, struct tr_c
         const char *start = at, *stop;
         if (at < end && *at == '"') {
             start = ++at;
-            stop = memchr(at, '"', (size_t)(end - at));
-            if (!stop) return tr_lines_fail(lines, start - 1, "a quote that is not closed on its line");
-            at = stop + 1;
+            do {
+                stop = memchr(at, '"', (size_t)(end - at));
+                if (!stop) return tr_lines_fail(lines, start - 1, "a quote that is not closed on its line");
+                at = stop + 1;
+            } while (at < end && *at == '"' && ++at);
             while (at < end && is_space(*at) && *at != separator) at++;
             if (at < end && *at != separator) return tr_lines_fail(lines, at, "text after a closed quote");
         } else {

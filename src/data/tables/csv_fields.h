@@ -16,7 +16,7 @@ char tr_csv_guess(const char *line, size_t length);
 /* Whether a field is digits, a comma and digits: a number with a decimal comma. */
 bool tr_csv_has_decimal_comma(struct tr_csv_field field);
 
-/* Splits the current line. Quotes may enclose a whole field; two quotes inside do not stand for one.
+/* Splits the current line. Quotes may enclose a whole field; two quotes inside do not end it, and stay two.
    Blanks around a field are ignored; where the separator is a blank, several blanks count as one. *count
    becomes the number of fields, of which the first `room` are written. TR_EFORMAT for an open quote or
    text after one. */

@@ -444,6 +444,7 @@ tr_status tr_csv_table_open(const char *path, const struct tr_csv_options *optio
     TR_TRY(read_first_line(table));
     TR_TRY(find_labels(table));
     TR_TRY(find_skipped(table));
+    table->json.skipped = table->is_skipped;
     TR_TRY(find_categories(table));
     if (options->json) table->header = false;
     return TR_OK;

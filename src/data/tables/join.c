@@ -19,9 +19,9 @@ static const struct tr_option join_options[] = {
      .type = TR_OPTION_NODE,
      FIELD(sources),
      .fallback = NULL,
-     .help =
-         "two to four sources, each `NAME: {FORMAT: ...}`, with as many examples each; layers take them by "
-         "these names, `from: NAME`"},
+     .help = "two to four sources, one of them perhaps a text, each `NAME: {FORMAT: ...}`, with as many "
+             "examples each; layers take them by "
+             "these names, `from: NAME`"},
     {.key = "labels",
      .type = TR_OPTION_STRING,
      FIELD(labels),
@@ -110,6 +110,22 @@ tr_status tr_join_names(const tr_config *node, struct tr_source_parts *parts)
 
 /* ---- opening ---- */
 
+/* Source `k` is a text. */
+static tr_status take_text(struct join_source *join, int32_t k)
+{
+    if (join->source[k]->stream)
+        return tr_fail(TR_EUNSUPPORTED,
+                       "source \"%s\" is running text, which has no examples to join; take the format text, "
+                       "or the corpus alone",
+                       join->name[k]);
+    if (join->text >= 0)
+        return tr_fail(TR_EUNSUPPORTED,
+                       "sources \"%s\" and \"%s\" are both texts; one can be joined with numbers",
+                       join->name[join->text], join->name[k]);
+    join->text = k;
+    return TR_OK;
+}
+
 static tr_status open_one(struct join_source *join, int32_t k, const tr_config *node, const char *directory,
                           const char *state, tr_store *store, int slot)
 {
@@ -120,9 +136,7 @@ static tr_status open_one(struct join_source *join, int32_t k, const tr_config *
     tr_free(own);
     if (status != TR_OK) return tr_fail_in(status, "source \"%s\"", join->name[k]);
     const struct tr_source_info *info = &join->source[k]->info;
-    if (info->features == TR_FEATURE_TOKENS)
-        return tr_fail(TR_EINVAL, "source \"%s\" has texts; images and numbers can be joined, texts cannot",
-                       join->name[k]);
+    if (info->features == TR_FEATURE_TOKENS) TR_TRY(take_text(join, k));
     if (info->skipped > 0)
         return tr_fail(TR_EFORMAT,
                        "source \"%s\" has left out %" PRId64
@@ -177,7 +191,7 @@ static void order_parts(struct join_source *join)
         for (int32_t k = 0; k < join->count; k++) {
             const struct tr_source_info *info = &join->source[k]->info;
             bool image = info->features == TR_FEATURE_IMAGE;
-            if (image == vectors || (!image && info->floats == 0)) continue;
+            if (k == join->text || image == vectors || (!image && info->floats == 0)) continue;
             struct tr_named_shape *part = &parts->part[parts->count];
             snprintf(part->name, sizeof part->name, "%s", join->name[k]);
             part->shape = image ? (struct tr_shape){3, {info->height, info->width, info->channels}, false}
@@ -188,12 +202,33 @@ static void order_parts(struct join_source *join)
     }
 }
 
+/* The text of an example takes the place of its features, with the numbers of the others beside it. */
+static tr_status describe_text(struct join_source *join)
+{
+    struct tr_source_info *info = &join->base.info;
+    const struct tr_source_info *text = &join->source[join->text]->info;
+    if (join->parts.images > 0)
+        return tr_fail(TR_EUNSUPPORTED,
+                       "source \"%s\" has texts and source \"%s\" images; a text can be joined with numbers",
+                       join->name[join->text], join->parts.part[0].name);
+    snprintf(join->parts.text, sizeof join->parts.text, "%s", join->name[join->text]);
+    info->features = TR_FEATURE_TOKENS;
+    info->vocabulary = text->vocabulary;
+    info->max_tokens = text->max_tokens;
+    return TR_OK;
+}
+
 static tr_status describe(struct join_source *join)
 {
     struct tr_source_info *info = &join->base.info;
     int64_t floats = 0;
     order_parts(join);
     for (int32_t i = 0; i < join->parts.count; i++) floats += tr_shape_count(&join->parts.part[i].shape);
+    if (floats < 1 && join->text >= 0)
+        return tr_fail(TR_EINVAL,
+                       "beside the text \"%s\" there are no numbers; take the text alone, whose format reads "
+                       "labels of tables",
+                       join->name[join->text]);
     if (floats < 1 || floats > INT32_MAX)
         return tr_fail(TR_EINVAL,
                        "an example of the joined sources has %" PRId64 " numbers; 1 to %d are taken", floats,
@@ -201,6 +236,7 @@ static tr_status describe(struct join_source *join)
     info->count = join->source[0]->info.count;
     info->features = TR_FEATURE_FLOATS;
     info->floats = (int32_t)floats;
+    if (join->text >= 0) TR_TRY(describe_text(join));
     for (int32_t k = 0; k < join->count; k++) {
         info->slow |= join->source[k]->info.slow;
         join->base.unpacked += join->source[k]->unpacked;
@@ -236,6 +272,7 @@ static tr_status join_open_through(const void *options, const char *directory, c
     struct join_source *join = tr_alloc_zero(1, sizeof *join);
     if (!join) return TR_ENOMEM;
     join->base.class = &join_class;
+    join->text = -1;
     join->base.parts = &join->parts;
     tr_status status = fill(join, options, directory, state, store, slot);
     if (status != TR_OK) {
@@ -276,7 +313,8 @@ static bool join_unpacks(const void *options, const struct tr_source_files *file
 
 const struct tr_source_format tr_source_format_join = {
     .name = "join",
-    .help = "several sources, joined example by example: images and columns of a table, for instance",
+    .help =
+        "several sources, joined example by example: images or a text, and columns of a table, for instance",
     .options = join_options,
     .option_count = TR_OPTION_COUNT(join_options),
     .options_size = sizeof(struct join_options),

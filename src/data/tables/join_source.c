@@ -50,6 +50,11 @@ static tr_status join_read(const tr_source *base, int64_t index, void *features,
     const struct join_source *join = (const struct join_source *)base;
     float *to = features;
     int64_t ignored;
+    if (join->text >= 0) {
+        const tr_source *text = join->source[join->text];
+        TR_TRY(text->class->read(text, index, features, length, NULL));
+        return read_label(join, index, label);
+    }
     *length = base->info.floats;
     for (int32_t i = 0; to && i < join->parts.count; i++) {
         const tr_source *source = join->source[join->of_part[i]];
@@ -58,6 +63,13 @@ static tr_status join_read(const tr_source *base, int64_t index, void *features,
         to += tr_source_capacity(source);
     }
     return read_label(join, index, label);
+}
+
+static int64_t join_labelled(const tr_source *base, int64_t index)
+{
+    const struct join_source *join = (const struct join_source *)base;
+    const tr_source *source = join->source[join->labels];
+    return source->class->labelled(source, index);
 }
 
 static void join_fetch(const tr_source *base, int64_t index)
@@ -92,8 +104,13 @@ static tr_status join_show(const tr_source *base, int64_t index, struct tr_text 
         else
             TR_TRY(tr_source_add_floats(join->source[join->of_part[i]], index, text));
     }
-    tr_text_add(text, "\n");
-    return TR_OK;
+    if (join->text < 0) {
+        tr_text_add(text, "\n");
+        return TR_OK;
+    }
+    const tr_source *source = join->source[join->text];
+    tr_text_addf(text, ", %s ", join->name[join->text]);
+    return source->class->show(source, index, text);
 }
 
 /* ---- state ---- */
@@ -167,6 +184,7 @@ const struct tr_source_class join_class = {
     .read = join_read,
     .read_parts = join_read_parts,
     .fetch = join_fetch,
+    .labelled = join_labelled,
     .digest = join_digest,
     .state_name = "sources.txt",
     .state = join_state,

@@ -58,6 +58,10 @@ static tr_status add_field(struct walk *walk, const char *name, const char *text
     TR_TRY(find_column(walk, name, &column));
     walk->next = column + 1;
     if (walk->learns) return TR_OK;
+    const bool may = walk->row->line_feeds || (walk->row->skipped && walk->row->skipped[column]);
+    if (!may && text[strcspn(text, "\n")])
+        return tr_lines_fail(walk->lines, walk->lines->line, "\"%.60s\" has a line feed, which no name has",
+                             name);
     if (walk->begin[column] >= 0) /* "a.b" is both a member and "b" within an object "a" */
         return tr_lines_fail(walk->lines, walk->lines->line, "two values are called \"%.60s\"", name);
     walk->begin[column] = (int64_t)walk->text.length;
@@ -81,9 +85,6 @@ static tr_status add_value(struct walk *walk, const char *name, const struct tr_
     case TR_JSON_REAL:
         return add_field(walk, name, tr_text_from_double(value->real, number));
     case TR_JSON_TEXT:
-        if (value->text[strcspn(value->text, "\n")])
-            return tr_lines_fail(walk->lines, walk->lines->line,
-                                 "\"%.60s\" has a line feed, which no name has", name);
         return add_field(walk, name, value->text);
     case TR_JSON_ARRAY:
     case TR_JSON_OBJECT:

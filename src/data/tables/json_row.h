@@ -14,6 +14,10 @@ struct tr_json_row {
     char **name; /* [columns] */
     int32_t columns, room;
     char *text; /* of the current line's fields */
+    /* Texts may have line feeds: all, or those of the columns [columns] that are skipped (NULL: of none).
+       Else they are names. Set by the owner after the beginning. */
+    bool line_feeds;
+    const bool *skipped;
 };
 
 /* Learns the columns from the current line. TR_EFORMAT with line, TR_ENOMEM. Release also after a failure. */

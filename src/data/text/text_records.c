@@ -95,8 +95,17 @@ static tr_status split_row(struct tr_text_records *records, int32_t *count)
     return bad;
 }
 
+static bool is_json(const struct tr_text_records *records)
+{
+    return records->form->layout == TR_TEXT_JSON;
+}
+
 static const char *field_at(const struct tr_text_records *records, int32_t column, size_t *length)
 {
+    if (is_json(records)) {
+        *length = records->json[column].length;
+        return records->json[column].at ? records->json[column].at : "";
+    }
     *length = records->field[column + 1] - records->field[column] - 1;
     return records->made.bytes + records->field[column];
 }
@@ -105,10 +114,13 @@ static const char *field_at(const struct tr_text_records *records, int32_t colum
 static tr_status find_column(const struct tr_text_records *records, const char *name, int32_t *column)
 {
     const char *wanted = name;
+    const bool named = is_json(records) || records->form->header;
     int64_t number;
-    for (*column = 0; records->form->header && *column < records->columns; ++*column) {
+    for (*column = 0; named && *column < records->columns; ++*column) {
         size_t length;
-        const char *field = field_at(records, *column, &length);
+        const char *field =
+            is_json(records) ? records->row.name[*column] : field_at(records, *column, &length);
+        if (is_json(records)) length = strlen(field);
         if (strlen(name) == length && memcmp(field, name, length) == 0) return TR_OK;
     }
     if (!tr_text_int64(name, &number) && number >= 0 && number < records->columns) {
@@ -118,7 +130,9 @@ static tr_status find_column(const struct tr_text_records *records, const char *
     return tr_lines_fail(&records->lines, records->lines.line,
                          "there is no column \"%.64s\"; the table has %" PRId32 " columns%s", wanted,
                          records->columns,
-                         records->form->header ? ", named here" : "; a header would name them");
+                         is_json(records)        ? ", the members here"
+                         : records->form->header ? ", named here"
+                                                 : "; a header would name them");
 }
 
 static tr_status settle_columns(struct tr_text_records *records)
@@ -156,14 +170,34 @@ static tr_status begin_table(struct tr_text_records *records)
     return TR_OK;
 }
 
-static tr_status read_row(struct tr_text_records *records, struct tr_text_record *record)
+/* The members of the first object are the columns. */
+static tr_status begin_json(struct tr_text_records *records)
+{
+    struct tr_lines before = records->lines;
+    if (!next_line_with_text(&records->lines)) return TR_OK;
+    TR_TRY(tr_json_row_begin(&records->row, &records->lines));
+    records->columns = records->row.columns;
+    records->row.line_feeds = true;
+    records->json = tr_alloc_zero((size_t)records->columns, sizeof *records->json);
+    if (!records->json) return TR_ENOMEM;
+    TR_TRY(settle_columns(records));
+    records->lines = before;
+    return TR_OK;
+}
+
+static tr_status split_current(struct tr_text_records *records)
 {
     int32_t count;
+    if (is_json(records)) return tr_json_row_read(&records->row, &records->lines, records->json);
     TR_TRY(split_row(records, &count));
-    if (count != records->columns)
-        return tr_lines_fail(&records->lines, records->lines.line,
-                             "a row of %" PRId32 " fields; the first one has %" PRId32, count,
-                             records->columns);
+    if (count == records->columns) return TR_OK;
+    return tr_lines_fail(&records->lines, records->lines.line,
+                         "a row of %" PRId32 " fields; the first one has %" PRId32, count, records->columns);
+}
+
+static tr_status read_row(struct tr_text_records *records, struct tr_text_record *record)
+{
+    TR_TRY(split_current(records));
     records->joined.length = 0;
     for (int32_t i = 0; i < records->text_count; i++) {
         size_t length;
@@ -185,7 +219,9 @@ tr_status tr_text_records_begin(const struct tr_text_form *form, const char *pat
                                 size_t size, struct tr_text_records *records)
 {
     *records = (struct tr_text_records){.lines = tr_lines_of(path, text, size), .form = form};
-    return form->layout == TR_TEXT_TABLE ? begin_table(records) : TR_OK;
+    return form->layout == TR_TEXT_TABLE  ? begin_table(records)
+           : form->layout == TR_TEXT_JSON ? begin_json(records)
+                                          : TR_OK;
 }
 
 void tr_text_records_release(struct tr_text_records *records)
@@ -193,13 +229,15 @@ void tr_text_records_release(struct tr_text_records *records)
     tr_free(records->field);
     tr_free(records->text);
     tr_text_release(&records->made);
+    tr_json_row_release(&records->row);
+    tr_free(records->json);
     tr_text_release(&records->joined);
 }
 
 tr_status tr_text_records_next(struct tr_text_records *records, bool *more, struct tr_text_record *record)
 {
     struct tr_lines *lines = &records->lines;
-    bool table = records->form->layout == TR_TEXT_TABLE;
+    bool table = records->form->layout != TR_TEXT_LINES;
     *more = table ? next_line_with_text(lines) : tr_lines_next(lines);
     if (!*more) return TR_OK;
     return table ? read_row(records, record) : split_line(lines, records->form->labels, record);

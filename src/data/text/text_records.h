@@ -1,16 +1,18 @@
-/* The records of a file of texts: lines `text TAB label`, or rows of a table with quoted fields (RFC 4180).
+/* The records of a file of texts: lines `text TAB label`, rows of a table with quoted fields (RFC 4180), or
+ * lines that are JSON objects (data/tables/json_row.h).
  */
 #ifndef TR_DATA_TEXT_RECORDS_H
 #define TR_DATA_TEXT_RECORDS_H
 
 #include "base/text/text.h"
 #include "data/files/lines.h"
+#include "data/tables/json_row.h"
 
-enum tr_text_layout { TR_TEXT_LINES, TR_TEXT_TABLE };
+enum tr_text_layout { TR_TEXT_LINES, TR_TEXT_TABLE, TR_TEXT_JSON };
 
 /* The layout of a file; members after `labels` are those of tables. */
 struct tr_text_form {
-    int layout; /* enum tr_text_layout */
+    int layout; /* enum tr_text_layout; objects have columns as tables do, by name */
     bool labels;
     int separator; /* a character */
     bool header;
@@ -35,6 +37,8 @@ struct tr_text_records {
     int32_t text_count;
     int32_t *text; /* [text_count] */
     struct tr_text joined;
+    struct tr_json_row row; /* of objects, and their fields in the current line [columns] */
+    struct tr_csv_field *json;
 };
 
 /* Starts before the first record; for a table also reads its first row and determines its columns. All

@@ -21,6 +21,7 @@ struct text_options {
 static const struct tr_choice layouts[] = {
     {"lines", TR_TEXT_LINES, "a text on each line, then a tab and the label"},
     {"table", TR_TEXT_TABLE, "rows of fields, which may be quoted (RFC 4180)"},
+    {"json", TR_TEXT_JSON, "a JSON object on each line, whose members are the columns of a table"},
     {NULL, 0},
 };
 static const struct tr_choice separators[] = {

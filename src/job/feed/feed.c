@@ -304,7 +304,18 @@ static tr_status feed_tokens(tr_feed *feed, tr_pass *pass, const struct tr_batch
                                count * sizeof *batch->tokens);
 }
 
-/* Tolerance for the sum of probabilities, since rows are often written with two digits. */
+/* The numbers beside a text. They come with the batch also where its tokens are kept. */
+static tr_status feed_columns(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
+                              int64_t rows)
+{
+    const int64_t width = tr_source_parts_floats(&feed->parts);
+    float *to = tr_pass_columns(pass);
+    if (!to) return TR_OK;
+    return tr_device_to_device(feed->device, to, batch->floats + begin * width,
+                               (size_t)(rows * width) * sizeof *to);
+}
+
+/* How far probabilities may be from a sum of 1: rows are often written with two digits. */
 #define SUM_OFF 0.02
 
 static tr_status check_probabilities(const struct tr_loss_class *class, const float *target, int64_t values,
@@ -387,7 +398,10 @@ static tr_status feed_floats(tr_feed *feed, tr_pass *pass, const struct tr_batch
 static tr_status feed_features(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
                                int64_t rows, uint64_t seed, const struct tr_step_scalars *scalars)
 {
-    if (feed->job->features == TR_FEATURE_TOKENS) return feed_tokens(feed, pass, batch, begin, rows);
+    if (feed->job->features == TR_FEATURE_TOKENS) {
+        TR_TRY(feed_tokens(feed, pass, batch, begin, rows));
+        return feed_columns(feed, pass, batch, begin, rows);
+    }
     if (!tr_pass_input(pass)) return TR_OK;
     if (feed->job->features == TR_FEATURE_IMAGE)
         return feed_images(feed, pass, batch, begin, rows, seed, scalars);

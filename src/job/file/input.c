@@ -66,20 +66,23 @@ static tr_status set_image(struct tr_job *job, const struct tr_source_info *info
     return tr_config_put_texts(job->root, "input", "image", 3, text);
 }
 
-/* The parts of joined data, each as "photo 28x28x3". */
+#define TEXT_SHAPE " tokens" /* behind the name of a text */
+
+/* The parts of joined data, each as "photo 28x28x3", a text as "review tokens" in front. */
 static tr_status set_sources(struct tr_job *job, const struct tr_source_parts *parts)
 {
     struct tr_string_list *sources = &job->input.sources;
-    sources->item = tr_alloc_zero(TR_SOURCE_PARTS, sizeof *sources->item);
+    sources->item = tr_alloc_zero(TR_SOURCE_PARTS + 1, sizeof *sources->item);
     if (!sources->item) return TR_ENOMEM;
-    for (; sources->count < parts->count; sources->count++) {
-        const struct tr_named_shape *part = &parts->part[sources->count];
+    for (int32_t i = parts->text[0] ? -1 : 0; i < parts->count; i++) {
         char shape[TR_SHAPE_TEXT];
-        char *text = tr_format("%s %s", part->name, tr_shape_text(&part->shape, shape));
+        char *text =
+            i < 0 ? tr_format("%s" TEXT_SHAPE, parts->text)
+                  : tr_format("%s %s", parts->part[i].name, tr_shape_text(&parts->part[i].shape, shape));
         if (!text) return TR_ENOMEM;
-        sources->item[sources->count] = text;
+        sources->item[sources->count++] = text;
     }
-    return tr_config_put_texts(job->root, "input", "sources", parts->count,
+    return tr_config_put_texts(job->root, "input", "sources", sources->count,
                                (const char *const *)sources->item);
 }
 
@@ -101,23 +104,34 @@ static tr_status read_source(const char *text, struct tr_named_shape *part)
     return tr_shape_check(&part->shape, part->name);
 }
 
+/* The name of a text, which comes first; false: it is none. */
+static bool read_text_source(const char *text, char name[TR_NAMED_SHAPE_NAME])
+{
+    const char *blank = strchr(text, ' ');
+    if (!blank || strcmp(blank, TEXT_SHAPE) != 0 || blank == text || blank - text >= TR_NAMED_SHAPE_NAME)
+        return false;
+    snprintf(name, TR_NAMED_SHAPE_NAME, "%.*s", (int)(blank - text), text);
+    return !name[strcspn(name, "./\t\n\"")];
+}
+
 static tr_status read_sources(const struct tr_job *job, struct tr_source_parts *parts)
 {
     const struct tr_string_list *sources = &job->input.sources;
     const tr_config *node = job->file.input ? job->file.input : job->root;
     *parts = (struct tr_source_parts){0};
+    const int32_t first = sources->count > 0 && read_text_source(sources->item[0], parts->text);
     if (sources->count > TR_SOURCE_PARTS)
         return tr_config_fail(TR_EINVAL, node, "there are %d sources, at most %d can be", (int)sources->count,
                               TR_SOURCE_PARTS);
-    for (; parts->count < sources->count; parts->count++) {
+    for (; first + parts->count < sources->count; parts->count++) {
         struct tr_named_shape *part = &parts->part[parts->count];
-        bool image = false, read = read_source(sources->item[parts->count], part) == TR_OK;
+        bool image = false, read = read_source(sources->item[first + parts->count], part) == TR_OK;
         if (read) image = part->shape.rank == 3;
-        if (!read || (image && parts->images < parts->count))
+        if (!read || (image && (first || parts->images < parts->count)))
             return tr_config_fail(TR_EINVAL, node,
                                   "sources: \"%s\" is no name with a shape, images first, as \"photo "
                                   "28x28x3\"; leave `sources` out, and the data say it",
-                                  sources->item[parts->count]);
+                                  sources->item[first + parts->count]);
         parts->images += image;
     }
     return TR_OK;
@@ -253,6 +267,16 @@ static tr_status check_image_of_numbers(const struct tr_job *job, const tr_confi
                                          : "crop");
 }
 
+/* Several sources and tokens: one of them is a text. */
+static tr_status check_beside_text(const struct tr_job *job, const tr_config *node)
+{
+    if (job->input.sources.count == 0 || (job->parts.text[0] && job->parts.count > 0)) return TR_OK;
+    return tr_config_fail(
+        TR_EINVAL, node,
+        "there is a vocabulary, and of the sources none is a text with numbers beside it, as "
+        "[review tokens, facts 4]; leave `sources` out, and the data say it");
+}
+
 tr_status tr_job_input_read(struct tr_job *job)
 {
     const struct tr_input_options *input = &job->input;
@@ -263,7 +287,8 @@ tr_status tr_job_input_read(struct tr_job *job)
                                   "give either a shape (images, numbers) or a vocabulary (text)");
         job->features = TR_FEATURE_TOKENS;
         job->stored = (struct tr_shape){0, {0}, true};
-        return TR_OK;
+        TR_TRY(read_sources(job, &job->parts));
+        return check_beside_text(job, node);
     }
     int32_t rank = input->shape.count;
     if (rank < 1 || rank > 3)
@@ -279,6 +304,12 @@ tr_status tr_job_input_read(struct tr_job *job)
     TR_TRY(check_steps(job, node));
     TR_TRY(check_image_of_numbers(job, node));
     TR_TRY(read_sources(job, &job->parts));
+    if (job->parts.text[0])
+        return tr_config_fail(
+            TR_EINVAL, node,
+            "\"%s\" is a text, and there is no vocabulary; leave `sources` out, and the data "
+            "say it",
+            job->parts.text);
     if (job->features == TR_FEATURE_FLOATS || job->parts.count > 0) return check_parts(job);
     return check_image(job, &job->stored);
 }
@@ -301,6 +332,7 @@ struct tr_shape tr_job_input_shape(const struct tr_job *job)
     struct tr_shape shape = job->stored;
     struct tr_source_parts parts;
     if (job->features == TR_FEATURE_IMAGE) return crop(job, shape);
+    if (job->features == TR_FEATURE_TOKENS) return shape;
     tr_job_input_parts(job, &parts);
     if (parts.count > 0) shape.size[0] = 0;
     for (int32_t i = 0; i < parts.count; i++) shape.size[0] += tr_shape_count(&parts.part[i].shape);
@@ -315,13 +347,14 @@ static bool same_parts(const struct tr_source_parts *a, const struct tr_source_p
         if (strcmp(a->part[i].name, b->part[i].name) != 0 ||
             !tr_shape_equal(&a->part[i].shape, &b->part[i].shape))
             return false;
-    return a->count == b->count;
+    return a->count == b->count && strcmp(a->text, b->text) == 0;
 }
 
 static void add_parts(const struct tr_source_parts *parts, struct tr_text *text)
 {
     char shape[TR_SHAPE_TEXT];
     if (parts->count == 0) tr_text_add(text, "none");
+    if (parts->text[0]) tr_text_addf(text, "%s" TEXT_SHAPE ", ", parts->text);
     for (int32_t i = 0; i < parts->count; i++)
         tr_text_addf(text, "%s%s %s", i ? ", " : "", parts->part[i].name,
                      tr_shape_text(&parts->part[i].shape, shape));

@@ -226,7 +226,8 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
     if (again)
         claim_again(pass, plan, i);
     else if (!pass_is_within(pass, i))
-        claim(plan, &pass->layer[i].output, pass_output_bytes(limits, layer), i, last_use(pass, i));
+        claim(plan, &pass->layer[i].output, pass_output_bytes(limits, layer), layer->fed ? -1 : i,
+              last_use(pass, i));
     for (int k = 0; k < layer->buffer_count; k++) {
         const struct tr_buffer *buffer = &layer->buffer[k];
         if (buffer->backward_only && !(limits->training && pass->layer[i].wants)) continue;

@@ -45,6 +45,9 @@ tr_status tr_pass_recomputed(const tr_device *device, const struct tr_model *mod
 float *tr_pass_input(tr_pass *pass);
 int32_t *tr_pass_token(tr_pass *pass);
 int32_t *tr_pass_offset(tr_pass *pass);
+/* Where the numbers beside a text go, floats [examples][columns]; NULL where there are none, and with a range
+   that begins behind them. */
+float *tr_pass_columns(tr_pass *pass);
 /* Where labels [examples], of tokens [tokens] where the output is a sequence, or targets [examples][output]
    go; NULL unless the range ends with the network. */
 int32_t *tr_pass_label(tr_pass *pass);

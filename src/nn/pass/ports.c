@@ -8,6 +8,13 @@ float *tr_pass_input(tr_pass *pass)
     return pass->input;
 }
 
+float *tr_pass_columns(tr_pass *pass)
+{
+    for (int i = 0; i < pass->model->part_layers; i++)
+        if (pass->model->layers[i].fed && pass_has(pass, i)) return pass->layer[i].output;
+    return NULL;
+}
+
 int32_t *tr_pass_token(tr_pass *pass)
 {
     return pass->token;

@@ -83,8 +83,8 @@ void pass_recompute_named(struct tr_pass *pass)
 {
     for (int i = 0; i < pass->model->layer_count; i++)
         pass->layer[i].again = pass->limits.training && pass_has(pass, i) &&
-                               pass->model->layers[i].recompute && i != pass->exit &&
-                               (!pass_is_last(pass) || i + 1 < pass->model->layer_count);
+                               pass->model->layers[i].recompute && !pass->model->layers[i].fed &&
+                               i != pass->exit && (!pass_is_last(pass) || i + 1 < pass->model->layer_count);
     keep_split_fusions(pass);
     form_groups(pass);
 }
@@ -116,13 +116,14 @@ int64_t pass_recompute_in_pieces(struct tr_pass *pass, const int *cut, int cuts,
         all += weight_of(pass, i);
         if (!ends || bytes < least) continue;
         const int kept = tr_model_source(model, i);
-        for (int k = begin; k <= i; k++) pass->layer[k].again = k != kept && k != pass->exit;
+        for (int k = begin; k <= i; k++)
+            pass->layer[k].again = k != kept && k != pass->exit && !model->layers[k].fed;
         begin = i + 1;
         bytes = 0;
     }
     /* The last group is needed at once where the network ends here; in a pipeline it waits. */
     for (int k = begin; k < pass->limits.end_layer && !pass_is_last(pass); k++)
-        pass->layer[k].again = k != pass->exit;
+        pass->layer[k].again = k != pass->exit && !model->layers[k].fed;
     keep_split_fusions(pass);
     form_groups(pass);
     return all;

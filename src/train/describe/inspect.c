@@ -60,9 +60,14 @@ static void add_sources(const struct tr_job *job, struct tr_text *text)
 {
     struct tr_source_parts parts;
     tr_job_input_parts(job, &parts);
+    const bool beside = parts.text[0];
+    char number[TR_TEXT_NUMBER_SIZE];
+    if (beside)
+        add_fact(text, "input", "%s tokens of %s kinds", parts.text,
+                 tr_text_from_count(job->model->vocabulary, number));
     for (int32_t i = 0; i < parts.count; i++) {
         char shape[TR_SHAPE_TEXT];
-        add_fact(text, i ? "" : "input", "%s %s", parts.part[i].name,
+        add_fact(text, i || beside ? "" : "input", "%s %s", parts.part[i].name,
                  tr_shape_text(&parts.part[i].shape, shape));
     }
 }
@@ -101,7 +106,8 @@ static void add_head(const struct tr_summary *summary, const char *path, struct 
 
 static const char *input_name(const struct tr_model *model, const struct tr_layer *layer, int k)
 {
-    return layer->input[k] < 0 ? TR_LAYER_NETWORK_INPUT : model->layers[layer->input[k]].name;
+    if (layer->input[k] >= 0) return model->layers[layer->input[k]].name;
+    return model->text_part[0] ? model->text_part : TR_LAYER_NETWORK_INPUT;
 }
 
 /* Special facts of a layer: work for each token, inputs other than the layer before, its algorithm.

@@ -43,7 +43,7 @@ static tr_status open_job(struct tr_summary *summary, const struct tr_inspect_se
 static void summarize_layer(const struct tr_model *model, const struct tr_layer *layer,
                             struct tr_layer_summary *out)
 {
-    out->per_token = layer->in[0].sequence;
+    out->per_token = layer->in[0].sequence && !layer->fed;
     out->operations = layer->flops;
     out->parameters = tr_model_learned(model, (int)(layer - model->layers));
     if (layer->alias) return;

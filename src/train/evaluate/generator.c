@@ -43,6 +43,9 @@ static tr_status check(const struct tr_job *job)
     if (job->features != TR_FEATURE_TOKENS)
         return tr_fail(TR_EUNSUPPORTED,
                        "the network takes no text; text comes from one that was trained on a corpus");
+    if (job->parts.count > 0)
+        return tr_fail(TR_EUNSUPPORTED, "the network takes numbers beside its text; text comes from one that "
+                                        "was trained on a corpus");
     if (!tr_job_takes_classes(job) || tr_shape_count(&model->output) < model->vocabulary ||
         !(job->state && tr_job_is_of_tokens(job)))
         return tr_fail(

@@ -291,6 +291,11 @@ tr_status tr_predictor_view_inputs(tr_predictor *predictor, const struct tr_name
         return tr_fail(TR_EINVAL,
                        "the network of \"%s\" takes one input, which has no name; take tr_predictor_view()",
                        predictor->path);
+    if (predictor->job->parts.text[0])
+        return tr_fail(TR_EUNSUPPORTED,
+                       "the network of \"%s\" takes a text with numbers beside it; give them as a data set, "
+                       "described by `join`",
+                       predictor->path);
     if (count > wanted)
         return tr_fail(TR_EINVAL, "%d inputs are given, the network of \"%s\" takes %d", count,
                        predictor->path, (int)wanted);

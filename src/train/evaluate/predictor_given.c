@@ -81,11 +81,6 @@ static tr_status begin_floats(struct run *run, const float *values)
 {
     tr_predictor *predictor = run->predictor;
     const int64_t floats = tr_shape_count(&predictor->job->stored), columns = predictor->columns.count;
-    if (predictor->job->parts.count > 0)
-        return tr_fail(TR_EUNSUPPORTED,
-                       "the network of \"%s\" takes examples of several sources; give them as a data set, "
-                       "described by `join`",
-                       predictor->path);
     const size_t numbers = (size_t)(run->count * columns);
     float *given = tr_alloc(numbers, sizeof *given);
     if (!given) return TR_ENOMEM;
@@ -210,6 +205,11 @@ static tr_status begin(struct run *run, const struct tr_examples *examples)
     TR_TRY(tr_predictor_check_features(predictor, examples->images   ? TR_FEATURE_IMAGE
                                                   : examples->floats ? TR_FEATURE_FLOATS
                                                                      : TR_FEATURE_TOKENS));
+    if (predictor->job->parts.count > 0)
+        return tr_fail(TR_EUNSUPPORTED,
+                       "the network of \"%s\" takes examples of several sources; give them as a data set, "
+                       "described by `join`",
+                       predictor->path);
     if (examples->floats) TR_TRY(begin_floats(run, examples->floats));
     if (examples->texts) TR_TRY(begin_texts(run));
     if (examples->tokens) TR_TRY(begin_tokens(run, examples));

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "data/tables/join.h"
 
 #include <string.h>
 
@@ -12,7 +13,13 @@ tr_status tr_predictor_open_vocabulary(tr_predictor *predictor)
     if (predictor->vocabulary) return TR_OK;
     if (!predictor->job->state)
         return tr_fail(TR_EFORMAT, "checkpoint \"%s\" keeps no vocabulary", predictor->path);
-    return tr_vocabulary_read(predictor->job->state, &predictor->vocabulary, &classes);
+    const char *name = predictor->job->parts.text;
+    if (!name[0]) return tr_vocabulary_read(predictor->job->state, &predictor->vocabulary, &classes);
+    char *own;
+    TR_TRY(tr_join_state_of(predictor->job->state, name, &own));
+    tr_status status = tr_vocabulary_read(own ? own : "", &predictor->vocabulary, &classes);
+    tr_free(own);
+    return status;
 }
 
 /* Subwords are contiguous. */

@@ -338,6 +338,29 @@ static void test_tables(void **unused)
     tr_source_close(&source);
 }
 
+static void test_objects(void **unused)
+{
+    (void)unused;
+    write_text("a.jsonl",
+               "{\"id\": 1, \"review\": {\"title\": \"A b\", \"text\": \"so, good\\nvery\"}, \"stars\": 1}\n"
+               "{\"stars\": 0, \"review\": {\"text\": \"bad\"}, \"id\": 2}\n");
+    tr_source *source = must_open("{text: {path: a.jsonl, layout: json, text_columns: [review.title, "
+                                  "review.text], label_column: stars}}");
+    char *shown;
+    assert_int_equal(tr_source_info(source)->classes, 2);
+    assert_int_equal(tr_source_show(source, 0, 2, 80, &shown), TR_OK);
+    assert_string_equal(shown, "[0] 1: A b so, good very\n[1] 0: bad\n");
+    tr_text_free(shown);
+    tr_source_close(&source);
+    expect_refusal("{text: {path: a.jsonl, layout: json, text_columns: body}}", TR_EFORMAT,
+                   "a.jsonl:1:1: there is no column \"body\"; the table has 4 columns, the members here");
+    write_text("b.jsonl",
+               "{\"text\": \"so\", \"label\": 1}\n{\"text\": \"so\", \"label\": 1, \"other\": 2}\n");
+    expect_refusal("{text: {path: b.jsonl, layout: json}}", TR_EFORMAT, "\"other\" is not in the first line");
+    write_text("c.jsonl", "{\"text\": \"so\", \"label\": 1}\nso\n");
+    expect_refusal("{text: {path: c.jsonl, layout: json}}", TR_EFORMAT, "c.jsonl:2:1: is no JSON object");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,7 +368,7 @@ int main(void)
         cmocka_unit_test(test_ids),        cmocka_unit_test(test_parts_of_a_file),
         cmocka_unit_test(test_refusals),   cmocka_unit_test(test_there_and_back),
         cmocka_unit_test(test_bad_states), cmocka_unit_test(test_tags),
-        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_tables),     cmocka_unit_test(test_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,10 @@
+/* What model files do not name: the numbers that come beside a text. */
+#ifndef TR_NN_LAYERS_COLUMNS_H
+#define TR_NN_LAYERS_COLUMNS_H
+
+#include "nn/layers/table.h"
+
+/* Its one entry is `columns: SIZE`, a vector of so many numbers for each example (layer->fed). */
+extern const struct tr_registry tr_layer_columns;
+
+#endif
