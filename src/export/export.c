@@ -55,7 +55,7 @@ static tr_status merge(tr_exporter *exporter)
     return TR_OK;
 }
 
-/* Adapters apart are tensors of their own; formats that hold the computation take the network as one. */
+/* Separate adapters are separate tensors; formats that hold the computation take the merged network. */
 static tr_status check_adapters(const struct tr_export *what, const char *format)
 {
     const bool tensors = strcmp(format, "safetensors") == 0 || strcmp(format, "npz") == 0;

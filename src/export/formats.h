@@ -9,16 +9,16 @@
 #include "job/feed/intake.h"
 #include "trireme/export.h"
 
-/* What is written down. Read-only; borrowed for the call. */
+/* What is exported. Read-only; borrowed for the call. */
 struct tr_export {
     const struct tr_job *job;
     const struct tr_checkpoint_facts *facts; /* of the checkpoint */
     /* On the host, an arena of the model's parameters; moving averages where `averages`. */
     const float *parameters;
     bool averages;
-    const struct tr_intake *intake; /* how examples enter */
+    const struct tr_intake *intake; /* how examples enter the network */
     enum tr_layout layout;
-    const char *name; /* of what is written; the job's where none was given */
+    const char *name; /* of the exported network; the job's where none was given */
     bool half;        /* numbers of 16 bits, in formats that have them */
 };
 

@@ -1,5 +1,5 @@
-/* Import of parameters from a safetensors file: a trainer is made as for training, and given the numbers of
- * the file in place of the initial ones. So the checkpoint is one that training could have written.
+/* Import of parameters from a safetensors file: a trainer is made as for training, and given the numbers
+ * of the file in place of the initial ones. So the checkpoint could have come from training.
  */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -19,7 +19,8 @@
 
 /* ---- reading ---- */
 
-/* A checkpoint refuses what is not finite; so does this, which knows what the file calls it. */
+/* A checkpoint refuses numbers that are not finite; so does this function, which knows their name in the
+   file. */
 static tr_status check_finite(const struct tr_matching *import, const struct tr_safetensors_entry *entry,
                               const float *values)
 {
@@ -31,7 +32,7 @@ static tr_status check_finite(const struct tr_matching *import, const struct tr_
     return TR_OK;
 }
 
-/* Rows and columns of a matrix [rows][columns] exchanged, from `values` to `other`. */
+/* Exchanges rows and columns of a matrix [rows][columns], from `values` to `other`. */
 static void exchange(int64_t rows, int64_t columns, const float *values, float *other)
 {
     for (int64_t i = 0; i < rows; i++)
@@ -120,7 +121,7 @@ static tr_status check_settings(const struct tr_import_settings *settings)
     return TR_OK;
 }
 
-/* Whether the directory may have what an earlier run left there. */
+/* Whether the directory may hold files of an earlier run. */
 static tr_status check_directory(const struct tr_import_settings *settings)
 {
     int64_t step;
@@ -134,7 +135,7 @@ static tr_status check_directory(const struct tr_import_settings *settings)
                    settings->out, step);
 }
 
-/* What an earlier run left, its journal included, of which this is no part. */
+/* Removes the files of an earlier run, its journal included, which does not belong to this one. */
 static tr_status clear(const char *directory)
 {
     char *journal = tr_path_join(directory, TR_JOURNAL_FILE);
@@ -144,7 +145,7 @@ static tr_status clear(const char *directory)
     return status;
 }
 
-/* The directory is made last, so that a refusal leaves nothing behind. */
+/* The directory is made last, so that a refusal leaves nothing on disk. */
 static tr_status save(const struct tr_import_settings *settings, tr_trainer *trainer, char **path)
 {
     TR_TRY(trainer_set_directory(trainer, settings->out));
@@ -152,7 +153,7 @@ static tr_status save(const struct tr_import_settings *settings, tr_trainer *tra
     return tr_trainer_save(trainer, path);
 }
 
-/* A trainer of the network with the numbers of the file, which has written nothing. */
+/* A trainer of the network with the numbers of the file, which has not written anything. */
 static tr_status take(const struct tr_import_settings *settings, tr_trainer **out)
 {
     struct tr_matching import = {.settings = settings, .name = settings->file ? settings->file : "(memory)"};
@@ -185,7 +186,7 @@ static tr_status settings_take(const struct tr_import_settings *given, struct tr
     return check_settings(out);
 }
 
-/* What a directory says, as settings with a model file and tensors in memory. */
+/* The contents of a directory, as settings with a model file and tensors in memory. */
 struct hub {
     char *model, *text;
     void *bytes;
@@ -198,7 +199,7 @@ static void hub_release(struct hub *hub)
     tr_free(hub->model);
 }
 
-/* Without a text to train on, config.json stands for one: it is there, and is a text. */
+/* Without a text to train on, config.json stands for one: it exists, and is a text. */
 static tr_status hub_take(struct hub *hub, struct tr_import_settings *settings)
 {
     const char *directory = settings->file;
@@ -233,7 +234,7 @@ static tr_status hub_take(struct hub *hub, struct tr_import_settings *settings)
     return status;
 }
 
-/* The same of a directory of PEFT. */
+/* The same for a directory of PEFT. */
 static tr_status peft_take(struct hub *hub, struct tr_import_settings *settings)
 {
     TR_TRY(tr_peft_read(settings->file, settings->base, &hub->model, &hub->bytes, &settings->bytes_size));

@@ -69,12 +69,12 @@ struct tr_stored_tensor tr_layout_stored(const struct tr_layout_tensor *tensor, 
 
 /* ---- numbers ---- */
 
-/* Where in the parameter the elements of a file lie, one after the other. */
+/* Walks, in the order of the file, over the places of its elements in the parameter. */
 struct walk {
     int64_t index[TR_LAYOUT_AXES], at;
 };
 
-/* Takes a step. */
+/* Advances by one element. */
 static inline void step(const struct tr_layout_tensor *tensor, struct walk *walk)
 {
     for (int i = tensor->axes - 1; i >= 0; i--) {
@@ -85,7 +85,7 @@ static inline void step(const struct tr_layout_tensor *tensor, struct walk *walk
     }
 }
 
-/* Whether the file has the numbers as they lie in the parameter. */
+/* Whether the numbers lie in the file in the same order as in the parameter. */
 static bool is_plain(const struct tr_layout_tensor *tensor)
 {
     return tensor->role == TR_LAYOUT_VALUES && tensor->axes == 1 && tensor->stride[0] == 1;
@@ -96,7 +96,7 @@ static tr_status fill(const struct tr_model *model, const float *arena, int64_t 
                       struct tr_layout_packed *out)
 {
     const struct tr_layout_list *list = &out->list;
-    /* The numbers of steps first, so that they are aligned. */
+    /* The numbers of steps come first, so that they are aligned. */
     int64_t floats = 2 * (int64_t)list->count;
     for (int i = 0; i < list->count; i++)
         if (!is_plain(&list->tensor[i])) floats += model->parameters[list->tensor[i].parameter].count;
@@ -112,7 +112,7 @@ static tr_status fill(const struct tr_model *model, const float *arena, int64_t 
         if (tensor->role == TR_LAYOUT_STEPS) {
             count[i] = steps;
             out->tensor[i] = tr_layout_stored(tensor, &count[i]);
-        } else if (is_plain(tensor)) { /* whoever writes only reads it */
+        } else if (is_plain(tensor)) { /* writers only read it */
             out->tensor[i] = tr_layout_stored(tensor, (float *)values);
         } else {
             out->tensor[i] = tr_layout_stored(tensor, next);

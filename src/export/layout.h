@@ -14,8 +14,8 @@
  *     group_norm  weight, bias
  *     rms_norm    weight
  *
- * There images are channels first, here channels last. So wherever an image becomes a vector, the numbers of
- * that vector stand in another order there, and every parameter that meets them is permuted accordingly.
+ * PyTorch has images channels first, Trireme channels last. So where an image becomes a vector, its
+ * numbers have another order in PyTorch, and every parameter that meets them is permuted accordingly.
  */
 #ifndef TR_EXPORT_LAYOUT_H
 #define TR_EXPORT_LAYOUT_H
@@ -26,7 +26,7 @@
 
 enum tr_layout_role {
     TR_LAYOUT_VALUES, /* the numbers of a parameter, each once */
-    TR_LAYOUT_ADDEND, /* zeros when written; when read, added to a parameter that stands before it */
+    TR_LAYOUT_ADDEND, /* zeros when written; when read, added to a parameter listed earlier */
     TR_LAYOUT_STEPS   /* a single int64, the number of steps; may be missing when read, and is not used */
 };
 
@@ -34,7 +34,7 @@ enum tr_layout_role {
 
 struct tr_layout_tensor {
     enum tr_layout_role role;
-    int parameter; /* its number in the model */
+    int parameter; /* the parameter's index in the model */
     char name[2 * TR_NAME_SIZE + 24];
     enum tr_dtype dtype;
     int rank; /* in the file */
@@ -50,7 +50,7 @@ struct tr_layout_list {
     int count;
 };
 
-/* "trireme" or "torch": what a file's header says under TR_LAYOUT_KEY. Static storage. */
+/* "trireme" or "torch": the value of TR_LAYOUT_KEY in a file's header. Static storage. */
 const char *tr_layout_name(enum tr_layout layout);
 #define TR_LAYOUT_KEY "layout"
 
@@ -71,8 +71,8 @@ struct tr_layout_packed {
     void *memory;
 };
 /* Lists and fills them from `arena`, an arena of the model on the host, borrowed for as long as they are
-   used; `steps` is what TR_LAYOUT_STEPS shows. TR_EUNSUPPORTED as tr_layout_list_make(). Returned, free with
-   tr_layout_packed_free(). */
+   used; `steps` is the value of TR_LAYOUT_STEPS. TR_EUNSUPPORTED as tr_layout_list_make(). Returned, free
+   with tr_layout_packed_free(). */
 tr_status tr_layout_pack(const struct tr_model *model, enum tr_layout layout, const float *arena,
                          int64_t steps, struct tr_layout_packed *out);
 /* Accepts an empty one; empties it. */
@@ -82,9 +82,9 @@ void tr_layout_packed_free(struct tr_layout_packed *packed);
 void tr_layout_unpack(const struct tr_layout_tensor *tensor, const struct tr_model *model,
                       const float *values, float *arena);
 
-/* order[i]: the height, width and channels that the output of layer i has, as an image or as a vector made of
-   one; rank 0 where the order of its numbers has nothing to do with an image, or is the same channels first.
-   [layer_count] TR_EUNSUPPORTED where a layer adds outputs of different orders. */
+/* order[i]: the height, width and channels that the output of layer i has, as an image or as a vector made
+   of one; rank 0 where the order of its numbers does not come from an image, or is the same channels
+   first. [layer_count] TR_EUNSUPPORTED where a layer adds outputs of different orders. */
 tr_status tr_layout_orders(const struct tr_model *model, struct tr_shape *order);
 
 #endif

@@ -27,8 +27,9 @@ static void set_shape(struct tr_layout_tensor *tensor, int rank, const int64_t *
     memcpy(tensor->shape, shape, (size_t)rank * sizeof *shape);
 }
 
-/* [in][out], where a step of one input is `out` numbers, to [out][in]; inputs that were an image channels
- * first. */
+/* From [in][out], where the step of one input is `out` numbers, to [out][in]; inputs that were an image
+ * channels first.
+ */
 static void add_matrix(struct layout_lister *lister, int parameter, const char *name)
 {
     struct tr_layout_tensor *tensor = layout_add(lister, parameter, name);
@@ -277,7 +278,7 @@ tr_status tr_layout_orders(const struct tr_model *model, struct tr_shape *order)
         bool joins = strcmp(layer->class->name, "concat") == 0;
         for (int k = 0; k < layer->input_count && layer->input_count > 1; k++) {
             struct tr_shape other = order_of_input(layer, k, order);
-            /* A flattened image within a longer vector has an order of its own there, and factors of channels
+            /* A flattened image within a longer vector has its own order there, and factors of channels
                are in the order of these. */
             const bool image = layer->out.rank == 3, factors = image && layer->in[k].rank == 1;
             if (image && !factors) continue;
@@ -304,7 +305,7 @@ tr_status layout_list_torch(struct layout_lister *lister)
     struct tr_shape *order = tr_alloc((size_t)model->layer_count, sizeof *order);
     tr_status status = order ? tr_layout_orders(model, order) : TR_ENOMEM;
     for (int i = 0; i < model->layer_count && status == TR_OK; i++) {
-        const struct rule *rule = find_rule(&model->layers[i]); /* the orders have made sure of it */
+        const struct rule *rule = find_rule(&model->layers[i]); /* exists: the orders have checked it */
         lister->layer = &model->layers[i];
         lister->order = order_of_input(lister->layer, 0, order);
         if (rule->list && lister->layer->sharer_of == 0) rule->list(lister);

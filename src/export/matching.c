@@ -29,7 +29,7 @@ static tr_status check_renames(const struct tr_matching *matching)
     return status;
 }
 
-/* A tensor as the file has it where rows and columns are exchanged there; what is no matrix stays. */
+/* A tensor as in a file with rows and columns exchanged; only matrices change. */
 static struct tr_stored_tensor exchanged(struct tr_stored_tensor tensor, bool transposed)
 {
     if (!transposed || tensor.rank != 2) return tensor;
@@ -65,7 +65,7 @@ static const char *without_prefix(const struct tr_matching *matching, const char
 
 /* ---- matching ---- */
 
-/* "; it has "transformer.x": set `prefix` to transformer.", where something stands in front of the name. */
+/* Adds "; it has "transformer.x": set `prefix` to transformer.", if all names have a prefix. */
 static bool hint_prefix(const struct tr_matching *matching, const char *name, char *text, size_t size)
 {
     const size_t length = strlen(name);
@@ -81,7 +81,7 @@ static bool hint_prefix(const struct tr_matching *matching, const char *name, ch
     return false;
 }
 
-/* "; it has "x", F32[3,4]", the nearest name that the file has, or nothing. */
+/* Adds "; it has "x", F32[3,4]", the nearest name in the file, or nothing. */
 static void hint(const struct tr_matching *matching, const char *name, char *text, size_t size)
 {
     int64_t count = tr_safetensors_count(matching->file);
@@ -171,7 +171,7 @@ static tr_status layout_of_file(const struct tr_matching *matching, enum tr_layo
                    matching->name, named);
 }
 
-/* Of a partial import: how much of the network the file has. */
+/* For a partial import: how much of the network the file has. */
 static tr_status tell_others(const struct tr_matching *matching)
 {
     const char *path = matching->name, *others = matching->others.bytes;

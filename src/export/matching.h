@@ -1,5 +1,6 @@
-/* Which tensor of a safetensors file belongs to which parameter of a network: by names, which may be told
- * otherwise, and shapes, before anything is read. */
+/* Which tensor of a safetensors file belongs to which parameter of a network, by names, which settings can
+ * change, and shapes. Nothing is read first.
+ */
 #ifndef TR_EXPORT_MATCHING_H
 #define TR_EXPORT_MATCHING_H
 
@@ -8,7 +9,7 @@
 #include "io/safetensors.h"
 #include "trireme/export.h"
 
-/* A file that is being matched with a network; who begins it gives the first four members. */
+/* A file that is being matched with a network; the caller sets the first four members. */
 struct tr_matching {
     const struct tr_import_settings *settings;
     const char *name; /* of the file, for messages */
@@ -21,11 +22,11 @@ struct tr_matching {
     int other_count;
 };
 
-/* Finds all of the list. TR_EMISMATCH names what is missing, too many or of another shape; where the settings
-   allow a part, something must match, and the log names the rest. TR_EUNSUPPORTED, TR_EINVAL for renames,
-   TR_ENOMEM. */
+/* Finds all tensors of the list. TR_EMISMATCH names tensors that are missing, too many or of another
+   shape. Where the settings allow a partial import, at least one must match, and the log names the rest.
+   TR_EUNSUPPORTED, TR_EINVAL for renames, TR_ENOMEM. */
 tr_status tr_matching_find(struct tr_matching *matching);
-/* Closes the file, too. */
+/* Also closes the file. */
 void tr_matching_release(struct tr_matching *matching);
 
 #endif

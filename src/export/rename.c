@@ -43,8 +43,8 @@ static bool read_rename(const char *text, struct rename *out)
     return stars <= 1 && (out->ours.length == 0 || stars_of(out->ours) == stars);
 }
 
-/* Whether a name is what a pattern says; `number` becomes what its star stands for, empty where it has none.
- */
+/* Whether a name matches a pattern; `number` becomes the text that its star stands for, empty if it has
+   none. */
 static bool fits(struct piece pattern, struct piece name, struct piece *number)
 {
     const char *star = memchr(pattern.at, '*', pattern.length);
@@ -60,7 +60,7 @@ static bool fits(struct piece pattern, struct piece name, struct piece *number)
     return true;
 }
 
-/* Whether a rename is about a tensor of ours; `rest` is what it leaves of the name. */
+/* Whether a rename concerns one of our tensors; `rest` is the rest of the name. */
 static bool is_about(const struct rename *rename, const char *name, struct piece *number, struct piece *rest)
 {
     const char *point = strchr(name, '.');

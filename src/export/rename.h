@@ -1,8 +1,7 @@
-/* What a file calls the tensors of a network: "THEIRS=OURS".
+/* The names of a network's tensors in a file: "THEIRS=OURS".
  *
  * OURS is a layer, all of whose tensors have THEIRS in place of its name, or a tensor as the layout names
- * it
- * ("attention1.in_proj_weight"), or nothing: the tensor of the file is passed over. A `*` on both sides
+ * it ("attention1.in_proj_weight"), or nothing: the tensor of the file is skipped. A `*` on both sides
  * stands for a number, the same on both: "h.*.ln_1=first_norm*". THEIRS may end with "^T": matrices lie in
  * the file with rows and columns exchanged.
  */
@@ -13,13 +12,13 @@
 
 #include <stdbool.h>
 
-/* Whether each of them says something about one of `count` tensors, `name` of which the network has, or says
-   that a tensor of the file is passed over. TR_EINVAL. */
+/* Whether each rename concerns one of `count` tensors, `name` of the network, or skips a tensor of the
+   file. TR_EINVAL. */
 tr_status tr_rename_check(const char *const *rename, int renames, const char *const *name, int count);
-/* What the file calls the tensor `name`, by the first of them that says so; `name` itself if none does.
-   Returned, free with tr_free(); NULL when memory fails. `transposed`: whether "^T" stood there. */
+/* The file's name for the tensor `name`, by the first rename that concerns it; `name` itself if none does.
+   Returned, free with tr_free(); NULL when memory fails. `transposed`: whether the rename had "^T". */
 char *tr_rename_find(const char *const *rename, int renames, const char *name, bool *transposed);
-/* Whether one of them says that the file's tensor `name` is passed over. */
+/* Whether a rename skips the file's tensor `name`. */
 bool tr_rename_passes(const char *const *rename, int renames, const char *name);
 
 #endif

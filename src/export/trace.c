@@ -44,7 +44,7 @@ static tr_status record(tr_device *device, enum tr_traced_kind kind, const void 
 TR_DEVICE_OPS(RECORD)
 #undef RECORD
 
-/* Layers allocate, copy and wait for nothing, so those slots stay empty. */
+/* Layers do not allocate, copy or wait, so those slots stay empty. */
 static const struct tr_device_class recorder_class = {.name = "trace",
                                                       .version = TR_DEVICE_VERSION,
 #define SLOT(op) .op = record_##op,
@@ -195,7 +195,7 @@ static tr_status make_addresses(struct tr_trace *trace)
     return trace->address ? TR_OK : TR_ENOMEM;
 }
 
-/* The layer that stands for source `i` of joined ones: the slice of its numbers, which may be reshaped. */
+/* The layer for source `i` of joined ones: the slice of its numbers, which may be reshaped. */
 static int layer_of_source(const struct tr_model *model, int i)
 {
     int layer = 0;
@@ -323,7 +323,7 @@ static tr_status trace_layer(struct recorder *recorder, int i)
     return layer->class->forward(&call);
 }
 
-/* A copy (dropout, outside of training) is another name of what it copies. */
+/* A copy (dropout, outside of training) is another name of its source. */
 static void drop_copies(struct tr_trace *trace)
 {
     int kept = 0;
@@ -339,7 +339,7 @@ static void drop_copies(struct tr_trace *trace)
     trace->count = kept;
 }
 
-/* Operations of tokens read nothing of whole examples, so that they can all come first. */
+/* Operations on tokens read nothing of whole examples, so that they can all come first. */
 static tr_status put_tokens_first(struct tr_trace *trace)
 {
     struct tr_traced *sorted = tr_alloc((size_t)trace->count + 1, sizeof *sorted);
@@ -366,7 +366,7 @@ static tr_status run(struct tr_trace *trace, const struct tr_intake *intake)
             "the network takes texts and also makes sequences of images; exports know one or the other");
     TR_TRY(make_values(trace, intake));
     TR_TRY(trace_intake(&recorder, intake));
-    /* What stands for joined sources has been done. */
+    /* The operations of joined sources have been added. */
     for (int i = intake && intake->count > 0 ? model->part_layers : 0; i < model->layer_count; i++)
         if (!model->layers[i].alias) TR_TRY(trace_layer(&recorder, i));
     drop_copies(trace);

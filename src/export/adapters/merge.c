@@ -30,7 +30,7 @@ static const struct tr_parameter *find(const struct tr_model *model, const char 
     return NULL;
 }
 
-/* The parameters that a layer of both networks has in common, and then what its adapters add. */
+/* Parameters that a layer has in both networks are copied; then the products of its adapters are added. */
 static tr_status fill_layer(const struct tr_model *from, const float *arena, int number,
                             const struct tr_model *to, float *merged)
 {

@@ -1,4 +1,4 @@
-/* Which module of transformers is which part of a layer of ours. */
+/* Which module of transformers corresponds to which part of our layers. */
 #include "export/adapters/peft.h"
 
 #include <inttypes.h>
@@ -32,7 +32,8 @@ static const struct pair llama_pairs[] = {
     {0},
 };
 
-/* Whether `text` is `pattern` with a number instead of its star; *number is that, -1 without a star. */
+/* Whether `text` matches `pattern`, whose star stands for a number; *number is that number, -1 without a
+   star. */
 static bool fits(const char *pattern, const char *text, int64_t *number)
 {
     const char *star = strchr(pattern, '*');

@@ -1,4 +1,4 @@
-/* Adapters in from PEFT. */
+/* Import of adapters from PEFT. */
 #include "export/adapters/peft.h"
 
 #include "base/alloc.h"
@@ -16,7 +16,7 @@
 #define PREFIX     "base_model.model."
 #define ITEM_SIZE  (TR_NAME_SIZE + 16)
 
-/* A tensor of ours. */
+/* One of our tensors. */
 struct made {
     char name[2 * TR_NAME_SIZE];
     float *values;
@@ -44,7 +44,7 @@ bool tr_peft_is_directory(const char *path)
 
 /* ---- adapter_config.json ---- */
 
-/* Whether a member says nothing: missing, null, false, empty, or `usual`. */
+/* Whether a member changes nothing: it is missing, null, false, empty, or `usual`. */
 static bool is_nothing(const struct tr_json_value *value, const char *usual)
 {
     switch (value->kind) {
@@ -62,7 +62,8 @@ static bool is_nothing(const struct tr_json_value *value, const char *usual)
     }
 }
 
-/* What would be computed otherwise. Members of a kind that is not known yet mostly begin with "use_". */
+/* Refuses options that would be computed otherwise. Members for unknown kinds of adapters mostly begin
+   with "use_". */
 static tr_status check_member(const struct reading *reading, const struct tr_json_value *member)
 {
     static const char *const others[] = {"bias",
@@ -162,7 +163,7 @@ static tr_status add_item(struct reading *reading, const struct peft_module *mod
     return TR_OK;
 }
 
-/* theirs [rows][columns] as ours [columns][rows]. */
+/* Transposes a PEFT tensor [rows][columns] to ours, [columns][rows]. */
 static tr_status take_tensor(struct reading *reading, const struct tr_safetensors_entry *entry)
 {
     struct peft_module module;
@@ -239,7 +240,7 @@ static tr_status put_adapters(const struct reading *reading, const char *base, t
     return status;
 }
 
-/* The model file of the base with a section more. */
+/* The model file of the base with an added section. */
 static tr_status make_model(const struct reading *reading, const char *name, const tr_checkpoint *base,
                             char **model)
 {
@@ -257,7 +258,7 @@ static tr_status make_model(const struct reading *reading, const char *name, con
                          "the base \"%s\" has adapters itself; give the network beside which "
                          "those of PEFT were trained",
                          path);
-    /* What sources share is read from them again. */
+    /* Shared tensors are read again for each of ours that takes them. */
     if (status == TR_OK && input && tr_config_get(input, "state"))
         status = tr_config_put_text(root, "input", "state", "");
     if (status == TR_OK) status = tr_config_put_text(root, NULL, "name", name);

@@ -1,4 +1,4 @@
-/* Adapters out to PEFT. */
+/* Export of adapters to PEFT. */
 #include "export/adapters/peft.h"
 
 #include "base/alloc.h"
@@ -142,7 +142,7 @@ static tr_status write_config(const struct writing *writing, const char *directo
     return status;
 }
 
-/* The configuration comes last: without it a directory is none of PEFT. */
+/* The configuration is written last: without it the directory is not one of PEFT. */
 tr_status tr_export_peft(const struct tr_export *what, const char *path)
 {
     struct writing writing = {.what = what};

@@ -11,7 +11,7 @@
 
 /* ---- names ---- */
 
-/* The value that a pointer stands for, where it lies. */
+/* The value that a pointer stands for, at its place. */
 static int value_of(const struct tr_c_network *network, const void *pointer)
 {
     int value = tr_trace_value(network->trace, pointer);
@@ -130,7 +130,7 @@ static tr_status write_activation(struct tr_c_network *network, const struct tr_
     return TR_OK;
 }
 
-/* What follows the sums of a dense or convolution layer, in place. */
+/* Operations in place after the sums of a dense or convolution layer. */
 static tr_status finish_affine(struct tr_c_network *network, const struct tr_traced *traced, int64_t rows,
                                int64_t width, const float *bias, enum tr_activation activation, float slope,
                                const char *y)
@@ -153,7 +153,7 @@ static tr_status write_dense(struct tr_c_network *network, const struct tr_trace
     return finish_affine(network, traced, 1, op->out, op->b, op->activation, op->slope, y.text);
 }
 
-/* The geometry is a constant in front of the call; its name is the layer's. */
+/* The geometry is a constant before the call; its name is the layer's. */
 static void write_window(struct tr_c_network *network, const struct tr_traced *traced,
                          const struct tr_sliding_window *window)
 {
@@ -399,7 +399,7 @@ void tr_c_write_doubles(struct tr_text *text, const char *name, int64_t count, c
     tr_text_add(text, "\n    };\n");
 }
 
-/* A name, as far as it can stand in a comment. */
+/* A name with the characters that a comment can hold. */
 static void add_name(struct tr_text *text, const char *name)
 {
     for (; *name; name++) {
@@ -409,7 +409,7 @@ static void add_name(struct tr_text *text, const char *name)
     }
 }
 
-/* The numbers that stand for names, as a comment, and how many each column has. */
+/* A comment with the numbers that stand for names, and the count of them for each column. */
 static void write_names(struct tr_text *text, const struct tr_op_standardize *op)
 {
     for (int32_t c = 0; op->categories && c < op->columns; c++) {
@@ -433,14 +433,14 @@ static void write_fill(struct tr_text *text, const struct tr_op_standardize *op)
 {
     tr_text_addf(text, "    static const float fill[%" PRId64 "] = {", op->columns);
     for (int64_t c = 0; c < op->columns; c++) {
-        char number[TR_C_CONSTANT] = "-1.0f"; /* a name that is missing is none of them */
+        char number[TR_C_CONSTANT] = "-1.0f"; /* a missing name is none of them */
         if (op->fill && !isnan(op->fill[c])) tr_c_constant(op->fill[c], number);
         tr_text_addf(text, "%s%s,", c % 4 ? " " : "\n        ", number);
     }
     tr_text_add(text, "\n    };\n");
 }
 
-/* Where nothing is filled in, a number that is missing stays so. */
+/* Where nothing is filled in, a missing number stays missing. */
 static tr_status write_prepare(struct tr_c_network *network, const struct tr_traced *traced)
 {
     const struct tr_op_standardize *op = &traced->as.standardize;

@@ -41,7 +41,7 @@ static tr_status write_operation(struct tr_c_network *network, const struct tr_t
     return status;
 }
 
-/* Where layers take sequences of several lengths, `length` becomes that of the next operations. */
+/* Where layers take sequences of several lengths, sets `length` to that of the next operations. */
 static void set_length(struct tr_c_network *network, int64_t tokens, int64_t *length)
 {
     if (tokens == 0 || tokens == *length) return;
@@ -58,7 +58,7 @@ static bool has_lengths(const struct tr_model *model)
     return false;
 }
 
-/* The operations of every token, or those of the whole example; or all. */
+/* The operations for every token, those for the whole example, or all. */
 static tr_status write_operations(struct tr_c_network *network, bool per_token)
 {
     const struct tr_trace *trace = network->trace;
@@ -76,7 +76,7 @@ static tr_status write_operations(struct tr_c_network *network, bool per_token)
     return TR_OK;
 }
 
-/* Where the output is not made in its place. */
+/* Where the output is not computed in its place. */
 static void write_copy(struct tr_c_network *network, const char *count)
 {
     const struct tr_trace *trace = network->trace;
@@ -105,7 +105,7 @@ static void write_limit(struct tr_c_network *network)
                      network->upper);
 }
 
-/* A function that takes one token, and one that takes all of them through it. */
+/* A function that takes one token, and one that takes all tokens and calls it for each. */
 static tr_status write_next(struct tr_c_network *network)
 {
     struct tr_text *body = &network->body;

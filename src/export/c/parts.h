@@ -1,4 +1,4 @@
-/* The functions that files of the C export are made of: one text in export/c/ for each.
+/* The functions that the C export puts into its files: one text in export/c/ for each.
  *
  * In a text, @name@ stands for the prefix of the file's identifiers, @NAME@ for the same in capitals and
  * @file@ for the name of the file.
@@ -8,7 +8,7 @@
 
 #include "base/text/text.h"
 
-/* In the order in which a file has them: what a part uses comes before it. */
+/* In the order in which a file has them: parts come after the parts that they use. */
 #define TR_C_PARTS(X)                                                                                        \
     X(zero)                                                                                                  \
     X(copy)                                                                                                  \
@@ -79,14 +79,14 @@
 enum tr_c_part { TR_C_PARTS(TR_C_PART) TR_C_PART_COUNT };
 #undef TR_C_PART
 
-/* Which parts a file needs. Start with zeros. */
+/* Which parts a file needs. Initialize with zeros. */
 struct tr_c_parts {
     bool used[TR_C_PART_COUNT];
 };
 
-/* Takes a part, and what it uses. */
+/* Takes a part, and the parts it uses. */
 void tr_c_parts_use(struct tr_c_parts *parts, enum tr_c_part part);
-/* What marks in texts stand for. Borrowed for the call. */
+/* The replacements of marks in texts. Borrowed for the call. */
 struct tr_c_names {
     const char *name, *upper; /* @name@, @NAME@ */
     const char *file;         /* @file@: the name of the file that is written */

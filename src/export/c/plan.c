@@ -1,4 +1,4 @@
-/* Names and places: which identifier each layer gets, and where in the workspace each value lies. */
+/* Names and places: the identifier of each layer, and the place of each value in the workspace. */
 #include "export/c/network.h"
 
 #include "base/alloc.h"
@@ -18,8 +18,8 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* `name` with '_' for what C does not allow, and `fallback` before it where it does not begin with a letter.
- */
+/* `name` with '_' for characters that C does not allow, and `fallback` before it where it does not begin
+   with a letter. */
 static void make_identifier(const char *name, const char *fallback, char identifier[TR_C_IDENTIFIER])
 {
     snprintf(identifier, TR_C_IDENTIFIER, "%s%.70s", is_letter(*name) ? "" : fallback, name);
@@ -57,18 +57,19 @@ static void name_network(struct tr_c_network *network)
 
 /* ---- sizes ---- */
 
-#define TOKENS_MOST 512 /* where nothing in the network says how many it takes */
+#define TOKENS_MOST 512 /* where nothing in the network limits the number of tokens */
 
-/* Whether a token sees those after it, or the operation takes them all in another way. */
+/* Whether a token sees later ones, or the operation takes all tokens for another reason. */
 static bool looks_ahead(const struct tr_traced *traced)
 {
     if (traced->kind == TR_TRACED_attention_forward) return !traced->as.attention_forward.at.causal;
     return traced->kind != TR_TRACED_sequence_last_forward && tr_c_is_of_all(traced);
 }
 
-/* Attention keeps all tokens, as everything does where tokens see those after them. Texts may be longer than
- * a table of positions, whose last vector all further ones get; the shortest table, or what attention is
- * meant for where that is no more than there is room for, says how far texts that are written look back. */
+/* Attention keeps all tokens, and so does every operation where tokens see later ones. Texts may be longer
+ * than a table of positions; all further tokens get its last vector. Written texts look back as far as the
+ * shortest table, or as far as attention is meant for, if there is room for no more.
+ */
 static void count_tokens(struct tr_c_network *network)
 {
     const struct tr_trace *trace = network->trace;
@@ -90,14 +91,14 @@ static void count_tokens(struct tr_c_network *network)
     if (image_tokens > 0) network->most_tokens = image_tokens;
 }
 
-/* What attention keeps of the tokens before, or the scores of all. */
+/* Memory of attention: the earlier tokens, or the scores of all. */
 static bool is_of_attention(const struct tr_c_network *network, const struct tr_traced *traced, int value)
 {
     return traced->kind == TR_TRACED_attention_forward &&
            value == tr_trace_value(network->trace, traced->as.attention_forward.at.shift);
 }
 
-/* What an operation writes of an example or token; private memory of a layer has no shape. */
+/* The size of an operation's output for an example or token; private memory of a layer has no shape. */
 static int64_t written_floats(const struct tr_c_network *network, const struct tr_traced *traced, int value)
 {
     const struct tr_trace *trace = network->trace;
@@ -109,7 +110,7 @@ static int64_t written_floats(const struct tr_c_network *network, const struct t
     }
     case TR_TRACED_dense_forward:
         return traced->as.dense_forward.out;
-    case TR_TRACED_gru_forward: /* and what the recurrence adds to its gates */
+    case TR_TRACED_gru_forward: /* and the additions of the recurrence to its gates */
         return traced->as.gru_forward.hidden *
                (value == tr_trace_value(trace, traced->as.gru_forward.inner) ? 3 : 1);
     case TR_TRACED_join_columns: {
@@ -131,7 +132,7 @@ static int64_t written_floats(const struct tr_c_network *network, const struct t
     }
 }
 
-/* Whether what an operation writes is there once, though it is called for each token. */
+/* Whether an operation's output exists once, though the operation is called for each token. */
 static bool is_single(const struct tr_c_network *network, const struct tr_traced *traced, int value)
 {
     const struct tr_trace *trace = network->trace;
@@ -148,8 +149,7 @@ static bool is_single(const struct tr_c_network *network, const struct tr_traced
     }
 }
 
-/* Of tokens that see those after them, and of attention in any case, there is as much as there are tokens.
- */
+/* Tokens that see later ones take memory for each token, and attention always does. */
 static void size_value(struct tr_c_network *network, const struct tr_traced *traced, int value)
 {
     struct tr_c_value *at = &network->value[value];
@@ -255,7 +255,7 @@ static void find_lives(struct tr_c_network *network, struct tr_interval *life)
         bool attends = traced->kind == TR_TRACED_attention_forward;
         bool recurs = traced->kind == TR_TRACED_lstm_forward || traced->kind == TR_TRACED_gru_forward;
         if (network->whole) continue;
-        /* What goes from token to token lives as long as there are tokens. */
+        /* Values that pass from token to token live for all tokens. */
         for (int k = attends ? 1 : 0; k < 2 && (attends || recurs); k++) {
             extend(&life[ports.write[k]], 0);
             extend(&life[ports.write[k]], tokens_end - 1);
@@ -263,8 +263,7 @@ static void find_lives(struct tr_c_network *network, struct tr_interval *life)
     }
 }
 
-/* The vector of the last token is what lies in its place when the tokens have ended; zeros if there were
- * none. */
+/* The vector of the last token lies in its place after the last token; zeros if there were no tokens. */
 static void follow_last(struct tr_c_network *network, struct tr_interval *life)
 {
     const struct tr_trace *trace = network->trace;
@@ -280,7 +279,8 @@ static void follow_last(struct tr_c_network *network, struct tr_interval *life)
     }
 }
 
-/* Whether the output is made in its place. What goes from token to token would not be there any more. */
+/* Whether the output is computed in its place. A value that passes from token to token would be
+   overwritten. */
 static bool makes_output(const struct tr_c_network *network)
 {
     const struct tr_trace *trace = network->trace;
@@ -292,8 +292,7 @@ static bool makes_output(const struct tr_c_network *network)
            traced->kind != TR_TRACED_gru_forward;
 }
 
-/* The rows of what is a sequence by name alone: numbers of the data, or an image, which a layer takes as
- * tokens. */
+/* The rows of a sequence in name only: numbers of the data, or an image, which a layer takes as tokens. */
 static void note_rows(struct tr_c_network *network)
 {
     const struct tr_trace *trace = network->trace;
@@ -325,9 +324,9 @@ static void store_given(struct tr_c_network *network)
     note_rows(network);
 }
 
-#define UNIT 64 /* what the planner rounds offsets to: a float counts as so many bytes */
+#define UNIT 64 /* the planner rounds offsets to multiples of this: a float counts as so many bytes */
 
-/* Gives room to the values that have a part that grows with the tokens, or to the others. */
+/* Places the values that grow with the tokens, or the others. */
 static tr_status plan_storage(struct tr_c_network *network, struct tr_interval *life, bool each,
                               int64_t *floats)
 {

@@ -1,4 +1,4 @@
-/* The functions of a C file that go on with texts: drawing tokens, and texts as tokens and back. */
+/* The functions of a C file that continue texts: drawing tokens, and converting texts to tokens and back. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text/ascii.h"
@@ -28,7 +28,7 @@ int64_t tr_c_floats_of_texts(const struct tr_c_network *network)
     return tr_shape_count(&network->trace->model->output) + network->context;
 }
 
-/* Whether texts go on from the last tokens only. */
+/* Whether texts continue from the last tokens only. */
 static bool ends(const struct tr_c_network *network)
 {
     return network->context > 0 || network->most_tokens > 0;
@@ -39,7 +39,7 @@ static bool has_unknown(const struct tr_c_network *network)
     return tr_vocabulary_has_unknown(network->settings->vocabulary);
 }
 
-/* The bytes that the text of a token has at most. */
+/* The greatest length of a token's text in bytes. */
 static size_t longest_text(const tr_vocabulary *vocabulary)
 {
     size_t longest = 4, length;
@@ -53,7 +53,7 @@ static size_t longest_text(const tr_vocabulary *vocabulary)
         length = strlen(tr_vocabulary_word(vocabulary, i));
         if (length > longest) longest = length;
     }
-    return longest + 1; /* a blank in front of a word */
+    return longest + 1; /* a blank before a word */
 }
 
 void tr_c_declare_texts(const struct tr_c_network *network, struct tr_text *text)
@@ -166,7 +166,7 @@ static int by_pair(const void *a_, const void *b_)
     const struct merge *a = a_, *b = b_;
     if (a->left != b->left) return a->left < b->left ? -1 : 1;
     if (a->right != b->right) return a->right < b->right ? -1 : 1;
-    return (a->rank < b->rank) - (a->rank > b->rank); /* of equal ones the last comes first */
+    return (a->rank < b->rank) - (a->rank > b->rank); /* among equal ones the last comes first */
 }
 
 static tr_status add_merges(const tr_bpe *bpe, const char *name, struct tr_text *text)
@@ -200,8 +200,8 @@ static int by_bytes(const void *a_, const void *b_, void *bpe)
     return order ? order : (a_length > b_length) - (a_length < b_length);
 }
 
-/* Tokens in the order of their bytes, where pieces are looked up as a whole; the added ones; those of single
-   bytes; where the text of each begins. `number` has room for all. */
+/* Tokens in the order of their bytes, for looking up whole pieces; the added tokens; those of single
+   bytes; and where the text of each begins. `number` has room for all. */
 static void add_tokens(const tr_bpe *bpe, const char *name, struct tr_text *text, int64_t *number)
 {
     const int32_t size = tr_bpe_size(bpe);

@@ -1,6 +1,6 @@
-/* Operations over tokens as calls of parts. Tokens come one at a time, and what goes from one to the next
- * lies in the workspace; or, where a token sees those after it, all of them are taken through an operation
- * before the next one (`whole`).
+/* Operations over tokens as calls of parts. Tokens come one at a time, and values that pass to the next
+ * token lie in the workspace. Where a token sees later ones, each operation is run for all tokens before
+ * the next operation (`whole`).
  */
 #include "export/c/network.h"
 
@@ -54,7 +54,7 @@ static tr_status write_rotary(struct tr_c_network *network, const struct tr_trac
     return TR_OK;
 }
 
-/* What the token before gave: in the same place, or in front of it. */
+/* The output for the token before: in the same place, or before it. */
 static struct tr_c_name before(const struct tr_c_network *network, const float *h, int64_t hidden)
 {
     struct tr_c_name name = tr_c_all_name(network, h);
@@ -126,7 +126,7 @@ static tr_status write_order(struct tr_c_network *network, const struct tr_trace
     return TR_OK;
 }
 
-/* Zeros where an example has no tokens. */
+/* Writes zeros where an example has no tokens. */
 static void write_or_zero(struct tr_c_network *network, const struct tr_traced *traced, int64_t width,
                           const void *y)
 {
@@ -148,7 +148,7 @@ static tr_status write_pool(struct tr_c_network *network, const struct tr_traced
     return TR_OK;
 }
 
-/* Of tokens that come one at a time it is a matter of places, see c/plan.c. */
+/* For tokens that come one at a time only places matter, see c/plan.c. */
 static tr_status write_last(struct tr_c_network *network, const struct tr_traced *traced)
 {
     const struct tr_op_sequence_last_forward *op = &traced->as.sequence_last_forward;

@@ -1,4 +1,4 @@
-/* The C export: a network as one C99 file that needs nothing but the C library. */
+/* The C export: a network as one C99 file that needs only the C library. */
 #include "export/c/network.h"
 #include "export/formats.h"
 #include "export/origin.h"
@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Texts that are no parts. */
+/* Texts that are not parts. */
 extern const char tr_c_text_head[], tr_c_text_guards[];
 
-/* Text from outside for a comment, which it must not end. Returned, free with tr_free(). */
+/* Text from outside, changed so that it cannot end a comment. Returned, free with tr_free(). */
 static char *comment_text(const char *string)
 {
     char *copy = tr_strdup(string);
@@ -59,7 +59,7 @@ static void add_input(const struct tr_c_network *network, struct tr_text *text)
     tr_text_add(text, ".\n");
 }
 
-/* The number of tokens of the workspace, which may be changed when the file is compiled. */
+/* The number of tokens in the workspace, which can be changed when the file is compiled. */
 static void add_tokens(const struct tr_c_network *network, struct tr_text *text)
 {
     if (!network->tokens || network->most_tokens == 0) return;
@@ -170,8 +170,8 @@ tr_status tr_c_write(const struct tr_trace *trace, const struct tr_c_settings *s
     return status;
 }
 
-/* The vocabulary of a network that goes on with texts, which the labels of a corpus make one; else NULL.
-   Returned, destroy with tr_vocabulary_destroy(). */
+/* The vocabulary of a network that continues texts, made of the labels of a corpus; else NULL. Returned,
+   destroy with tr_vocabulary_destroy(). */
 static tr_status open_vocabulary(const struct tr_job *job, tr_vocabulary **out)
 {
     int32_t classes;

@@ -31,7 +31,7 @@ static bool is_null(const struct tr_json_value *value)
     return !value || value->kind == TR_JSON_NULL;
 }
 
-/* A size; where it is missing or null, `otherwise`, and with that 0 an error. */
+/* A size. `otherwise` if it is missing or null, or an error if `otherwise` is 0. */
 static tr_status size_of(const struct reading *reading, const char *key, int64_t otherwise, int64_t *out)
 {
     *out = otherwise;
@@ -39,7 +39,7 @@ static tr_status size_of(const struct reading *reading, const char *key, int64_t
     return tr_json_get_integer(reading->root, reading->path, key, 1, SIZE_MAX_OF_A_NETWORK, out);
 }
 
-/* A number above 0; `otherwise` where it is missing. */
+/* A number above 0; `otherwise` if it is missing. */
 static tr_status number_of(const struct reading *reading, const struct tr_json_value *object, const char *key,
                            double otherwise, double *out)
 {
@@ -54,7 +54,7 @@ static bool truth_of(const struct reading *reading, const char *key, bool otherw
     return value && value->kind == TR_JSON_BOOL ? value->truth : otherwise;
 }
 
-/* An option that must have one value, or be missing. */
+/* An option that must have this value, or be missing. */
 static tr_status must_be(const struct reading *reading, const char *key, const char *wanted)
 {
     const struct tr_json_value *value = tr_json_find(reading->root, key);
@@ -142,7 +142,7 @@ static tr_status read_llama(const struct reading *reading, struct tr_hub_config 
 
 /* ---- BERT and its kin ---- */
 
-/* A member of `id2label` for each class; a configuration without it has two. */
+/* `id2label` has a member for each class; a configuration without it has two classes. */
 static tr_status read_classes(const struct reading *reading, struct tr_hub_config *out)
 {
     const struct tr_json_value *names = tr_json_find(reading->root, "id2label");
@@ -156,7 +156,7 @@ static tr_status read_classes(const struct reading *reading, struct tr_hub_confi
                   "a network that gives values is another one");
 }
 
-/* What the network makes of the vectors of tokens. Without it the classes begin anew. */
+/* The head of the network, on the vectors of tokens. Without it the classes start untrained. */
 static tr_status read_task(const struct reading *reading, struct tr_hub_config *out)
 {
     static const char *const begins[] = {"Model", "ForMaskedLM", "ForPreTraining"};
@@ -209,7 +209,7 @@ static tr_status read_bert(const struct reading *reading, struct tr_hub_config *
     return read_gelu(reading, "hidden_act", out);
 }
 
-/* RoBERTa counts places from the number of the token that pads, and leaves that one out. */
+/* RoBERTa counts places from the number of the padding token, and skips that one. */
 static tr_status read_places(const struct reading *reading, struct tr_hub_config *out)
 {
     if (out->kind != TR_HUB_ROBERTA) return TR_OK;

@@ -20,7 +20,7 @@ struct tr_hub_files {
     int64_t count;
 };
 
-/* The shard of a name; its count where there is none yet. */
+/* The shard of this name; the count of shards if there is none. */
 static int64_t shard_of(const struct tr_hub_files *files, const char *name)
 {
     int64_t i = 0;

@@ -21,7 +21,7 @@ void tr_hub_files_close(struct tr_hub_files **files);
 /* A tensor and its file, both borrowed; NULL for none. */
 const struct tr_safetensors_entry *tr_hub_files_find(const struct tr_hub_files *files, const char *name,
                                                      tr_safetensors **file);
-/* What messages call the whole: the path of the file, or of the index. */
+/* The name of the whole for messages: the path of the file, or of the index. */
 const char *tr_hub_files_name(const struct tr_hub_files *files);
 
 #endif

@@ -5,10 +5,10 @@
  * values tensors:  text name  u32 axes  u64 size of each, the fastest first  u32 type  u64 offset of its data
  *     padding to 32 bytes, then the data of each tensor, each padded to 32
  *
- * Names and entries are those that llama.cpp gives the architectures "gpt2", "llama" (Llama and Mistral) and
- * "qwen2". For "llama" it turns neighbours by their place, where Hugging Face turns numbers half a head
- * apart: rows of queries and keys are put in its order. Matrices of 16 bits where wanted; vectors are always
- * of 32.
+ * Names and entries are those that llama.cpp gives the architectures "gpt2", "llama" (Llama and Mistral)
+ * and "qwen2". For "llama" it rotates neighbouring numbers, whereas Hugging Face rotates numbers half a
+ * head apart; so rows of queries and keys are put in llama.cpp's order. Matrices have 16 bits if wanted;
+ * vectors always have 32.
  */
 #include "base/alloc.h"
 #include "base/files/file.h"
@@ -31,7 +31,7 @@ struct writing {
     bool half;
     struct tr_text text;
     uint64_t entries;
-    float *turns; /* [turn_count] by which angles are divided; NULL: none */
+    float *turns; /* [turn_count] divisors of the angles; NULL: none */
     int64_t turn_count;
 };
 
@@ -106,7 +106,7 @@ static void begin_array(struct writing *writing, const char *key, enum type type
 static void add_network(struct writing *writing)
 {
     const struct tr_hub_config *config = writing->config;
-    /* Beyond its window a network like Mistral's would see more than it does here. */
+    /* Beyond its window a network like Mistral's would see more in llama.cpp than here. */
     const bool narrow = config->window > 0 && config->window < config->context;
     entry_text(writing, "general.architecture", writing->architecture);
     entry_text(writing, "general.name", writing->out->what->name);
@@ -136,7 +136,7 @@ static void add_network(struct writing *writing)
 
 /* ---- the tokenizer ---- */
 
-/* The name under which llama.cpp cuts texts alike. */
+/* The name of the tokenizer of llama.cpp that cuts texts alike. */
 static const char *pattern_of(const tr_bpe *bpe)
 {
     switch (tr_bpe_pattern_of(bpe)) {
@@ -144,7 +144,7 @@ static const char *pattern_of(const tr_bpe *bpe)
         return "gpt-2";
     case TR_BPE_QWEN2:
         return "qwen2";
-    default: /* one takes pieces that are tokens whole, the other does not */
+    default: /* one takes pieces that are whole tokens, the other does not */
         return tr_bpe_ignores_merges(bpe) ? "llama-bpe" : "dbrx";
     }
 }
@@ -273,7 +273,7 @@ static void add_tensors(struct writing *writing)
         add_tensor(&writing->text, "rope_freqs.weight", 1, writing->turn_count, 1, false, &offset);
 }
 
-/* Neighbours are what lay half a head apart: row 2i + j of a head is row i + j * half of before. */
+/* Pairs half a head apart become neighbours: row 2i + j of a head is row i + j * half of the original. */
 static tr_status interleave(const struct writing *writing, const struct tr_hub_piece *piece, size_t row)
 {
     const size_t head = (size_t)writing->config->head_size, half = head / 2;

@@ -27,7 +27,7 @@ static bool truth_of(const struct tr_layer *layer, const char *key)
     return *(const bool *)tr_layer_option(layer, key);
 }
 
-/* The shortest decimals of a float, as a double: what a file says again. */
+/* The shortest decimals of a float, as a double, as a file shows them. */
 static double decimals_of(const struct tr_layer *layer, const char *key)
 {
     char text[TR_TEXT_NUMBER_SIZE];
@@ -36,7 +36,7 @@ static double decimals_of(const struct tr_layer *layer, const char *key)
     return value;
 }
 
-/* The first layer of a class from `from` on, or NULL. */
+/* The first layer of a class at or after `from`, or NULL. */
 static const struct tr_layer *first_of(const struct tr_model *model, const char *class, int from)
 {
     for (int i = from; i < model->layer_count; i++)
@@ -44,7 +44,7 @@ static const struct tr_layer *first_of(const struct tr_model *model, const char 
     return NULL;
 }
 
-/* Of GPT-2 all else follows from the heads. */
+/* In a GPT-2 everything else follows from the heads. */
 static tr_status read_gpt2(const struct tr_layer *layer, struct tr_hub_config *out)
 {
     out->kv_heads = out->heads;
@@ -129,7 +129,7 @@ static tr_status read_model(const struct tr_model *model, int64_t window, struct
 
 /* ---- comparing ---- */
 
-/* The network that the configuration makes. */
+/* Builds the network of the configuration. */
 static tr_status build_like(struct tr_hub_match *match)
 {
     const struct tr_model_input input = {.shape = match->model->input,
@@ -144,7 +144,7 @@ static tr_status build_like(struct tr_hub_match *match)
     return status;
 }
 
-/* Left out when a network is used: what it stands on is what it gives. */
+/* Layers that are left out when a network is used: their input is their output. */
 static bool passes(const struct tr_layer *layer)
 {
     return is(layer, "dropout") || is(layer, "stochastic_depth");
@@ -156,7 +156,7 @@ static int source_of(const struct tr_model *model, int layer)
     return layer;
 }
 
-/* Whether an option changes what the network gives. */
+/* Whether an option changes the outputs of the network. */
 static bool counts(const struct tr_option *option)
 {
     static const char *const free[] = {"dropout", "slope", "context"};
@@ -191,7 +191,7 @@ static tr_status compare_options(const struct tr_hub_match *match, const struct 
         const void *a = tr_layer_option(ours, option->key), *b = tr_layer_option(like, option->key);
         if (!counts(option) || is_equal(option, a, b)) continue;
         if (lacks && option->type == TR_OPTION_BOOL && *(const bool *)b) {
-            if (strstr(option->key, "bias")) continue; /* zeros there */
+            if (strstr(option->key, "bias")) continue; /* these biases are zeros there */
         }
         return tr_fail(TR_EUNSUPPORTED, "%s: layer \"%s\": `%s` is not that of the %s in a network like %s",
                        ours->where, ours->name, option->key, like->class->name,
@@ -262,7 +262,7 @@ void tr_hub_match_release(struct tr_hub_match *match)
 
 /* ---- numbers ---- */
 
-/* Which parameter of its layer it is; those of `attention` come in this order. */
+/* The role of a parameter in its layer; those of `attention` come in this order. */
 static int number_of(const char *part)
 {
     static const char *const parts[] = {"in_proj_weight", "out_proj.weight", "in_proj_bias", "out_proj.bias"};

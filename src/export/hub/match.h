@@ -1,9 +1,8 @@
-/* Whether a network is one that a directory can hold, and which of its
- * layers is which.
+/* Whether a directory can hold a network, and which of its layers is which.
  *
- * What config.json would say of it is read from its layers. That makes a model file (tr_hub_model()), whose
- * network is compared with it layer by layer: so nothing that changes numbers is overlooked. Names,
- * initializers, rates, dropout do not count; biases that are missing in a GPT-2 are zeros there.
+ * The contents of config.json are read from its layers and give a model file (tr_hub_model()). The network
+ * of that file is compared with this one layer by layer, so nothing that changes numbers is overlooked.
+ * Names, initializers, rates, dropout do not count; biases that are missing in a GPT-2 are zeros there.
  */
 #ifndef TR_EXPORT_HUB_MATCH_H
 #define TR_EXPORT_HUB_MATCH_H
@@ -14,12 +13,12 @@
 struct tr_hub_match {
     struct tr_hub_config config;
     const struct tr_model *model; /* ours, borrowed */
-    struct tr_model *like;        /* of the model file that the configuration makes */
-    int *layer;                   /* of `model`, for each layer of `like` */
+    struct tr_model *like;        /* of the model file for the configuration */
+    int *layer;                   /* in `model`, for each layer of `like` */
 };
 
-/* `window`: tokens of a text where the layers do not limit it. TR_EUNSUPPORTED with the layer that is another
-   one. Returned, free with tr_hub_match_release(), also after a failure. */
+/* `window`: tokens of a text if the layers do not limit it. TR_EUNSUPPORTED names the layer that differs.
+   Returned, free with tr_hub_match_release(), also after a failure. */
 tr_status tr_hub_match(const struct tr_model *model, int64_t window, struct tr_hub_match *out);
 /* Accepts an empty one; empties it. */
 void tr_hub_match_release(struct tr_hub_match *match);

@@ -1,4 +1,4 @@
-/* The model file of such a network. */
+/* The model file of a network of Hugging Face. */
 #include "export/hub/hub.h"
 
 #include <inttypes.h>
@@ -43,7 +43,7 @@ static void add_attention(const struct tr_hub_config *config, int64_t i, struct 
     tr_text_addf(text, ", name: attention%" PRId64 "}\n", i);
 }
 
-/* `before` is the layer whose output the block goes on from. */
+/* `before` is the layer whose output the block takes. */
 static void add_block(const struct tr_hub_config *config, int64_t i, const char *norm, struct tr_text *text)
 {
     const bool gated = config->kind != TR_HUB_GPT2;
@@ -74,8 +74,9 @@ static void add_block(const struct tr_hub_config *config, int64_t i, const char 
     tr_text_addf(text, "- add: {with: attended%" PRId64 ", name: block%" PRId64 "}\n", i, i);
 }
 
-/* A text is numbers of tokens, as the tokenizer of the directory gives them. Kinds of texts are of those with
- * two parts; here all are of the first kind, whose vector is part of the places. */
+/* A text is a sequence of token numbers from the tokenizer of the directory. Kinds of texts are for those
+ * with two parts; here all texts are of the first kind, whose vector is part of the places.
+ */
 static void add_encoder(const struct tr_hub_config *config, const char *name, const char *file,
                         struct tr_text *text)
 {

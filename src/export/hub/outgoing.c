@@ -17,7 +17,7 @@ static tr_status add_piece(void *user, const struct tr_hub_piece *piece)
     return TR_OK;
 }
 
-/* Texts of tokens that published tokenizers end texts with, the first that there is. */
+/* Tokens with which published tokenizers end texts; the first that exists is taken. */
 static int32_t find_end(const tr_bpe *bpe)
 {
     static const char *const ends[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<|im_end|>",
@@ -28,8 +28,8 @@ static int32_t find_end(const tr_bpe *bpe)
     return end;
 }
 
-/* Tokens of the texts to train on, where the file says how many; a length that published models have,
-   otherwise. */
+/* Tokens of the texts to train on, if the file states how many; otherwise a length common to published
+   models. */
 static int64_t window_of(const struct tr_job *job)
 {
     static const char *const path[] = {"data", "train", "corpus", "window"};
@@ -82,7 +82,8 @@ tr_status tr_hub_numbers(struct tr_hub_outgoing *out, const struct tr_hub_piece 
             return tr_fail(TR_EUNSUPPORTED,
                            "\"%s\" has %g, which is beyond what 16 bits hold (65504); write 32 bits",
                            piece->theirs, (double)value);
-        memcpy((uint16_t *)(void *)out->numbers + i, &narrow, sizeof narrow); /* after what was read */
+        memcpy((uint16_t *)(void *)out->numbers + i, &narrow, sizeof narrow); /* after the numbers that
+                                                                                 were read */
     }
     return TR_OK;
 }

@@ -1,4 +1,4 @@
-/* What a directory and a GGUF file have in common when they are written: the network as one of theirs, its
+/* What a directory and a GGUF file share when they are written: the network as one of Hugging Face's, its
  * pieces, its tokenizer.
  */
 #ifndef TR_EXPORT_HUB_OUTGOING_H
@@ -14,8 +14,8 @@ struct tr_hub_outgoing {
     struct tr_hub_piece *piece; /* [count] */
     int64_t count;
     tr_vocabulary *vocabulary;
-    const tr_bpe *bpe; /* of the vocabulary; NULL where it has no tokenizer of bytes */
-    int32_t end;       /* the token that ends a text, where the tokenizer has one of a known name; or -1 */
+    const tr_bpe *bpe; /* of the vocabulary; NULL without a tokenizer of bytes */
+    int32_t end;       /* the token that ends a text, if the tokenizer has one of a known name; else -1 */
     float *numbers;    /* room for the largest piece */
 };
 

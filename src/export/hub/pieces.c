@@ -1,11 +1,11 @@
-/* Which tensor of a directory, and of a GGUF file, is which rows of which parameter. */
+/* Which tensor of a directory, and of a GGUF file, corresponds to which rows of which parameter. */
 #include "export/hub/pieces.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Sizes by what config.json says. */
+/* Sizes from config.json. */
 enum extent { ONE, WIDTH, INNER, VOCABULARY, CONTEXT, OWN, SHARED, QKV, CLASSES };
 
 struct row {
@@ -206,7 +206,7 @@ static void set_name(const char *name, int64_t block, char *out, size_t size)
         snprintf(out, size, "%s", name ? name : "");
 }
 
-/* Tensors of an encoder have its name in front, instead of the @. */
+/* Tensors of an encoder have its name as prefix, in place of the @. */
 static void set_their_name(const struct tr_hub_config *config, const char *name, int64_t block, char *out,
                            size_t size)
 {
@@ -218,7 +218,7 @@ static void set_their_name(const struct tr_hub_config *config, const char *name,
         snprintf(out, size, "%s", own);
 }
 
-/* Of encoders: places in front of the first token's, and the vector of the first kind of texts. */
+/* For encoders: places before the first token's, and the vector of the first kind of texts. */
 static void place_encoder(const struct tr_hub_config *config, struct tr_hub_piece *piece)
 {
     piece->may_lack =
@@ -231,7 +231,7 @@ static void place_encoder(const struct tr_hub_config *config, struct tr_hub_piec
                        sizeof piece->added);
 }
 
-/* Which rows of their parameter the roles are, and how many that has. */
+/* The rows of their parameter that the roles take, and how many rows it has. */
 static void place(const struct tr_hub_config *config, struct tr_hub_piece *piece)
 {
     const int64_t own = extent_of(config, OWN), shared = extent_of(config, SHARED);

@@ -1,5 +1,5 @@
-/* The tensors of such a network as its library names them, and what they are here: rows of a parameter in the
- * layout of PyTorch, [out][in], where queries, keys and values are one matrix.
+/* The tensors of such a network as its library names them, and their counterparts here: rows of a
+ * parameter in the layout of PyTorch, [out][in], where queries, keys and values are one matrix.
  */
 #ifndef TR_EXPORT_HUB_PIECES_H
 #define TR_EXPORT_HUB_PIECES_H
@@ -9,7 +9,7 @@
 
 enum tr_hub_role {
     TR_HUB_WHOLE, /* a vector, or a matrix that lies [in][out] in an arena */
-    TR_HUB_TABLE, /* a matrix that lies as it is: vectors of tokens or places */
+    TR_HUB_TABLE, /* a matrix that is not transposed: vectors of tokens or places */
     TR_HUB_QUERIES,
     TR_HUB_KEYS,
     TR_HUB_VALUES /* the last three: rows of one matrix, or numbers of one vector */
@@ -22,18 +22,18 @@ struct tr_hub_piece {
     char gguf[48];    /* "blk.3.ffn_up.weight" */
     int rank;         /* 1: columns is 1 */
     int64_t rows, columns;
-    int64_t first, total; /* its rows are those from `first` on, of `total` */
-    bool across;          /* rows and columns are exchanged in their file */
+    int64_t first, total; /* its rows begin at row `first`, of `total` */
+    bool across;          /* rows and columns are exchanged in the file */
     enum tr_hub_role role;
-    int64_t skipped;    /* rows of theirs in front of them */
+    int64_t skipped;    /* rows of the file's tensor before them */
     char added[96];     /* the first row of this tensor is added to each row; "": none */
     int64_t added_rows; /* of that tensor */
-    bool may_lack;      /* a file of a network without classes */
+    bool may_lack;      /* a file of a network without classes may lack it */
 };
 
 /* `piece` is borrowed for the call; a failure ends the walk. */
 typedef tr_status (*tr_hub_visit)(void *user, const struct tr_hub_piece *piece);
-/* Visits all of a network; those of one parameter follow each other, in the order of their rows. */
+/* Visits all pieces of a network; those of one parameter follow each other, in the order of their rows. */
 tr_status tr_hub_each_piece(const struct tr_hub_config *config, tr_hub_visit visit, void *user);
 
 #endif

@@ -1,7 +1,7 @@
-/* The weights of a directory as tensors of our names, in float32.
+/* The weights of a directory as tensors with our names, in float32.
  *
- * Ours are those of PyTorch's modules of the same network: the projections to queries, keys and values are
- * one matrix, whose rows are theirs one after the other. GPT-2 has its matrices [in][out].
+ * Our tensors are those of PyTorch's modules of the same network: the projections to queries, keys and
+ * values are one matrix, with the rows of the three one after the other. GPT-2 has its matrices [in][out].
  */
 #include "base/alloc.h"
 #include "base/numbers/half.h"
@@ -26,7 +26,7 @@ struct work {
 
 /* ---- reading ---- */
 
-/* The names that save_pretrained() writes, and those of the network without its scores. */
+/* The names that save_pretrained() writes, and those of the network without its head. */
 static const struct tr_safetensors_entry *find(const struct work *work, const char *name,
                                                tr_safetensors **file)
 {
@@ -38,7 +38,7 @@ static const struct tr_safetensors_entry *find(const struct work *work, const ch
     return entry;
 }
 
-/* `count` numbers in place of what was read into their memory, from the last to the first. */
+/* Widens `count` numbers in place, from the last to the first. */
 static void widen(enum tr_dtype dtype, int64_t count, float *values)
 {
     const uint16_t *from = (const uint16_t *)(const void *)values;
@@ -83,7 +83,7 @@ static float *read_values(tr_safetensors *file, const struct tr_safetensors_entr
     return values;
 }
 
-/* Rows and columns exchanged, on the way to `to`. */
+/* Copies to `to` with rows and columns exchanged. */
 static tr_status read_across(tr_safetensors *file, const struct tr_safetensors_entry *entry, int64_t rows,
                              int64_t columns, float *to)
 {
@@ -95,7 +95,7 @@ static tr_status read_across(tr_safetensors *file, const struct tr_safetensors_e
     return status;
 }
 
-/* Begins a tensor of ours with the first of its pieces. */
+/* Begins one of our tensors with the first of its pieces. */
 static tr_status begin(struct work *work, const struct tr_hub_piece *piece)
 {
     if (!tr_grow(&work->made, work->count, sizeof *work->made)) return TR_ENOMEM;
@@ -106,7 +106,7 @@ static tr_status begin(struct work *work, const struct tr_hub_piece *piece)
     return TR_OK;
 }
 
-/* The rows of a tensor after those that are skipped. */
+/* The rows of a tensor after the skipped ones. */
 static tr_status read_rest(tr_safetensors *file, const struct tr_safetensors_entry *entry,
                            const struct tr_hub_piece *piece, float *to)
 {
@@ -132,7 +132,7 @@ static tr_status add_row(const struct work *work, const struct tr_hub_piece *pie
     return status;
 }
 
-/* Whether the file may do without a tensor that it lacks. */
+/* Whether the file may lack a tensor. */
 static tr_status check_lack(const struct work *work, const struct tr_hub_piece *piece, bool *lacks)
 {
     tr_safetensors *file = NULL;
@@ -157,7 +157,7 @@ static tr_status take(void *user, const struct tr_hub_piece *piece)
     const struct tr_safetensors_entry *entry = find(work, piece->theirs, &file);
     TR_TRY(check_entry(work, piece->theirs, entry, piece->rank,
                        piece->across ? columns : rows + piece->skipped, piece->across ? rows : columns));
-    /* Memory only where a tensor of theirs fits: sizes of config.json alone are no reason for it. */
+    /* Memory is allocated only once a tensor of the file fits: sizes in config.json alone do not suffice. */
     if (!tensor->data) tensor->data = tr_alloc((size_t)piece->total * (size_t)columns, sizeof(float));
     if (!tensor->data) return TR_ENOMEM;
     float *to = (float *)tensor->data + piece->first * columns;

@@ -1,7 +1,7 @@
 /* Export to a directory that Hugging Face's from_pretrained() loads: config.json, model.safetensors, and
  * where the network's texts have a tokenizer of bytes, tokenizer.json and tokenizer_config.json.
  *
- * Invariant: config.json is removed first and written last, so that what a failure leaves is no such
+ * Invariant: config.json is removed first and written last, so that a failure does not leave such a
  * directory.
  */
 #include "base/alloc.h"
@@ -16,7 +16,7 @@ static const char *const names[] = {"config.json", "model.safetensors", "tokeniz
                                     "tokenizer_config.json"};
 enum { CONFIG, WEIGHTS, TOKENIZER, TOKENIZER_CONFIG, FILES };
 
-/* A directory with files of others is none to write to: weights in several files would stay beside ours. */
+/* A directory with other files is refused: weights in several files would stay beside ours. */
 static tr_status check_directory(const char *path)
 {
     struct tr_file_names found;
@@ -97,7 +97,7 @@ static tr_status write_text(const char *path, tr_status status, char *text)
     return status;
 }
 
-/* Without a tokenizer there is none to be found, also of an earlier export. */
+/* Without a tokenizer, remove that of an earlier export. */
 static tr_status write_tokenizer(const struct tr_hub_outgoing *out, char *const *path)
 {
     char *text = NULL;

@@ -37,7 +37,7 @@ static struct tr_onnx_name silu(struct tr_onnx_graph *graph, struct tr_onnx_name
     return tr_onnx_emit(graph, "Mul", 2, x.text, gate.text);
 }
 
-/* Operator set 13 has the gate alone. */
+/* Operator set 13 has only the gate. */
 static struct tr_onnx_name hard_swish(struct tr_onnx_graph *graph, struct tr_onnx_name x)
 {
     struct tr_onnx_name gate = tr_onnx_emit(graph, "HardSigmoid", 1, x.text);

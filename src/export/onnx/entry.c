@@ -74,7 +74,8 @@ tr_status tr_onnx_translate_pixels(struct tr_onnx_graph *graph, const struct tr_
     return TR_OK;
 }
 
-/* A constant [1, width] for each column; what a float cannot hold of the values goes to `rest`, if wanted. */
+/* A constant [1, width] for each column; the rests of values that a float does not hold go to `rest`, if
+   wanted. */
 static struct tr_onnx_name per_column(struct tr_onnx_graph *graph, const char *what, int64_t width,
                                       const double *values, bool rest)
 {
@@ -85,8 +86,7 @@ static struct tr_onnx_name per_column(struct tr_onnx_graph *graph, const char *w
     return name;
 }
 
-/* Names become numbers: each column as often as it has numbers, compared with theirs where they are of names.
- */
+/* Names become numbers: each column is repeated for each of its names, and compared with their numbers. */
 static struct tr_onnx_name spread(struct tr_onnx_graph *graph, const struct tr_op_standardize *op,
                                   const char *x)
 {
@@ -116,7 +116,7 @@ static struct tr_onnx_name spread(struct tr_onnx_graph *graph, const struct tr_o
     return tr_onnx_emit(graph, "Where", 3, is_named.text, own.text, all.text);
 }
 
-/* What is missing is filled in; a name that is missing is none of them. */
+/* Missing values are filled in; a missing name is none of them. */
 static struct tr_onnx_name fill_in(struct tr_onnx_graph *graph, const struct tr_op_standardize *op,
                                    const char *x)
 {
@@ -127,8 +127,8 @@ static struct tr_onnx_name fill_in(struct tr_onnx_graph *graph, const struct tr_
     return tr_onnx_emit(graph, "Where", 3, missing.text, fill.text, x);
 }
 
-/* Runtimes compute in floats, and some in nothing else: a column that is far from 0 for its width keeps its
-   digits, since the mean is taken away in two parts. */
+/* Runtimes compute in floats, some in nothing else. A column that is far from 0 for its width keeps its
+   digits, since the mean is subtracted in two parts. */
 tr_status tr_onnx_translate_standardize(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_op_standardize *op = &traced->as.standardize;

@@ -125,7 +125,7 @@ struct tr_onnx_value tr_onnx_as_rows(struct tr_onnx_graph *graph, const struct t
 
 /* ---- parameters ---- */
 
-/* Where layers share parameters, each has constants of its own, in the form that it wants. */
+/* Layers that share parameters have separate constants, each in the form that it needs. */
 const char *tr_onnx_parameter_name(struct tr_onnx_graph *graph, const float *pointer)
 {
     const struct tr_parameter *parameter = tr_trace_parameter(graph->trace, pointer);

@@ -1,9 +1,9 @@
-/* What the parts of the ONNX export share: a graph that grows operation by operation.
+/* Shared by the parts of the ONNX export: a graph that grows operation by operation.
  *
- * Values are kept in the form that ONNX's operations want: images channels first, sequences time first. A
- * vector that was an image (after a flatten) stays an image until an operation needs it as a vector, so that
- * a convolutional network is exported without a single transposition: the parameters of what follows change
- * places instead.
+ * Values are kept in the form of ONNX's operations: images channels first, sequences time first. A vector
+ * that was an image (after a flatten) stays an image until an operation needs it as a vector. So a
+ * convolutional network is exported without a single transposition: the parameters of the following layer
+ * are permuted instead.
  */
 #ifndef TR_EXPORT_ONNX_GRAPH_H
 #define TR_EXPORT_ONNX_GRAPH_H
@@ -13,17 +13,17 @@
 
 /* ---- the export ---- */
 
-/* What the file says about itself and its network. All borrowed for the call. */
+/* What the file states about itself and its network. All borrowed for the call. */
 struct tr_onnx_settings {
     const char *name;   /* of the graph */
     const char *origin; /* a line for people: which network this is */
 };
 
-/* Makes the graph of a network. Its inputs are `input` [batch, channels, height, width] or [batch, width], or
-   `tokens` [batch, time] and `lengths` [batch]; its output is `output`, or `logits` of a
-   classification, [batch, time, classes] where every token is scored, and `probabilities` where the loss
-   makes some of it. Returned, destroy with tr_onnx_destroy(). TR_EUNSUPPORTED for an operation without
-   counterpart, naming the layer; TR_ENOMEM. */
+/* Makes the graph of a network. Its inputs are `input` [batch, channels, height, width] or [batch, width],
+   or `tokens` [batch, time] and `lengths` [batch]. Its output is `output`, or `logits` for a
+   classification, [batch, time, classes] where every token is scored, and `probabilities` if the loss has
+   any. Returned, destroy with tr_onnx_destroy(). TR_EUNSUPPORTED for an operation without counterpart,
+   naming the layer; TR_ENOMEM. */
 tr_status tr_onnx_make(const struct tr_trace *trace, const struct tr_onnx_settings *settings, tr_onnx **out);
 
 /* ---- for the files of the export ---- */
@@ -39,39 +39,38 @@ struct tr_onnx_name {
 };
 
 struct tr_onnx_value {
-    struct tr_onnx_name name; /* "" where nothing reads it but through `ending` */
+    struct tr_onnx_name name; /* "" where it is read only through `ending` */
     enum tr_onnx_form form;
-    int64_t width;   /* ROWS, SEQUENCE */
-    int64_t size[3]; /* IMAGE: height, width, channels */
-    int64_t taps, before,
-        dilation;               /* SEQUENCE that stands for tokens with their neighbours (unfold); else 0 */
+    int64_t width;                  /* ROWS, SEQUENCE */
+    int64_t size[3];                /* IMAGE: height, width, channels */
+    int64_t taps, before, dilation; /* a SEQUENCE of tokens with their neighbours (unfold); else 0 */
     struct tr_onnx_name ending; /* of a recurrent layer's output: its last vectors [batch, width]; else "" */
 };
 
-#define TR_ONNX_LOCALS 128 /* the most operations and constants that a layer becomes */
+#define TR_ONNX_LOCALS 128 /* the greatest number of operations and constants of a layer */
 
 struct tr_onnx_graph {
     const struct tr_trace *trace;
     tr_onnx *onnx;
     struct tr_onnx_value *value;       /* [values of the trace] */
     const char *part;                  /* whose operations are being added: "conv1", "input" */
-    const char *local[TR_ONNX_LOCALS]; /* what has been named in this part */
+    const char *local[TR_ONNX_LOCALS]; /* names given in this part */
     int local_count;
-    /* Once there are such values: the lengths as int32, the places of tokens [time], and which of them are
+    /* Once such values exist: the lengths as int32, the places of tokens [time], and which of them are
        inside of their example [time, batch, 1]. */
     struct tr_onnx_name lengths, times, inside;
     struct tr_onnx_name shared; /* of a parameter that a layer shares */
-    int64_t tokens;             /* of which `times` are the places, where all examples have as many */
+    int64_t tokens;             /* of which `times` are the places, if all examples have the same length */
 };
 
-/* From now on operations belong to `part`, borrowed. */
+/* The next operations belong to `part`, borrowed. */
 void tr_onnx_begin_part(struct tr_onnx_graph *graph, const char *part);
-/* Adds a node whose name, which is returned and that of its output too, is made of part and operation:
-   "conv1/Conv". `inputs` texts follow. */
+/* Adds a node and returns its name, made of part and operation: "conv1/Conv". Its output has the same
+   name. `inputs` texts follow. */
 struct tr_onnx_name tr_onnx_emit(struct tr_onnx_graph *graph, const char *operation, int inputs, ...);
 /* A new name in this part: "conv1/axes", or "conv1/axes_2". `what` is static. */
 struct tr_onnx_name tr_onnx_local(struct tr_onnx_graph *graph, const char *what);
-/* Adds a constant of integers, one integer, or one number, under such a name. */
+/* Adds a constant of integers, one integer, or one number, with such a name. */
 struct tr_onnx_name tr_onnx_local_integers(struct tr_onnx_graph *graph, const char *what, int64_t count,
                                            const int64_t *values);
 struct tr_onnx_name tr_onnx_local_integer(struct tr_onnx_graph *graph, const char *what, int64_t value);
@@ -83,20 +82,20 @@ struct tr_onnx_name tr_onnx_slice(struct tr_onnx_graph *graph, const char *x, in
 
 /* The value behind a pointer in an operation's arguments. */
 const struct tr_onnx_value *tr_onnx_value_of(const struct tr_onnx_graph *graph, const void *pointer);
-/* Notes `made` as the value behind a pointer, and tells readers its shape. */
+/* Notes `made` as the value behind a pointer, and its shape. */
 void tr_onnx_define(struct tr_onnx_graph *graph, const void *pointer, const struct tr_onnx_value *made);
-/* The same value as rows, elements in the order that devices have them: height, width, channels. */
+/* The same value as rows, with elements in the order of devices: height, width, channels. */
 struct tr_onnx_value tr_onnx_as_rows(struct tr_onnx_graph *graph, const struct tr_onnx_value *value);
 /* A value of the same shape as another. */
 struct tr_onnx_value tr_onnx_alike(const struct tr_onnx_value *value, struct tr_onnx_name name);
-/* How a value is described under `name` (borrowed). */
+/* The description of a value under `name` (borrowed). */
 struct tr_onnx_info tr_onnx_describe(const struct tr_onnx_value *value, const char *name);
 
 /* Adds the parameter behind a pointer as a constant of another shape; returns its name. */
 struct tr_onnx_name tr_onnx_parameter(struct tr_onnx_graph *graph, const float *pointer, int rank,
                                       const int64_t *size);
-/* The same where the parameter has `item` floats for each element of an image [height][width][channels] and
-   the constant for each of [channels][height][width]. */
+/* The same where the parameter has `item` floats for each element of an image [height][width][channels]
+   and the constant for each of [channels][height][width]. */
 struct tr_onnx_name tr_onnx_parameter_of_image(struct tr_onnx_graph *graph, const float *pointer,
                                                const int64_t image[3], int64_t item, int rank,
                                                const int64_t *size);
@@ -107,13 +106,13 @@ const char *tr_onnx_parameter_name(struct tr_onnx_graph *graph, const float *poi
 
 /* The places of tokens [time], counted from 0, as integers; `x` is any sequence. */
 const char *tr_onnx_times(struct tr_onnx_graph *graph, const char *x);
-/* Which tokens are inside of their example [time, batch, 1], of networks on tokens; NULL of others, which
-   have nothing else. */
+/* Which tokens are inside of their example [time, batch, 1], for networks on tokens; NULL for others,
+   whose examples are all full. */
 const char *tr_onnx_inside(struct tr_onnx_graph *graph, const char *x);
 /* x, with `other` for the numbers of tokens after the end of their example. */
 struct tr_onnx_name tr_onnx_mask(struct tr_onnx_graph *graph, const char *x, float other);
 
-/* What an activation makes of a value. */
+/* Applies an activation to a value. */
 tr_status tr_onnx_activate(struct tr_onnx_graph *graph, const struct tr_traced *traced,
                            enum tr_activation activation, float slope, struct tr_onnx_name *name);
 
@@ -140,10 +139,10 @@ tr_status tr_onnx_translate_last(struct tr_onnx_graph *graph, const struct tr_tr
 tr_status tr_onnx_translate_gru(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_copy(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_unfold(struct tr_onnx_graph *graph, const struct tr_traced *traced);
-/* Of what tr_onnx_translate_unfold() made. */
+/* For values of tr_onnx_translate_unfold(). */
 tr_status tr_onnx_translate_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_grouped_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced);
-/* Of tokens, as an image of one column. */
+/* For tokens, as an image of one column. */
 tr_status tr_onnx_translate_strided_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced,
                                            const struct tr_op_conv_forward *op, int64_t groups);
 tr_status tr_onnx_translate_position(struct tr_onnx_graph *graph, const struct tr_traced *traced);

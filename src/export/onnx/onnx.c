@@ -37,7 +37,7 @@ static void add_tokens(struct tr_onnx_graph *graph)
     tr_onnx_input(graph->onnx, &lengths);
 }
 
-/* Of joined data there is one for each source, under its name. */
+/* Joined data has one for each source, with its name. */
 static void add_input(struct tr_onnx_graph *graph, int number)
 {
     const struct tr_trace *trace = graph->trace;
@@ -45,7 +45,7 @@ static void add_input(struct tr_onnx_graph *graph, int number)
     struct tr_onnx_value *input = &graph->value[TR_VALUE_GIVEN + number];
     const char *name = tr_trace_given_name(trace, number);
     const bool taken = strcmp(name, "output") == 0 || strcmp(name, "logits") == 0 ||
-                       strcmp(name, "probabilities") == 0; /* by what leaves */
+                       strcmp(name, "probabilities") == 0; /* by the dimension that leaves */
     snprintf(input->name.text, sizeof input->name.text, "%s%s", name[0] ? name : "input",
              taken ? "_input" : "");
     input->form = shape->rank == 3 ? TR_ONNX_IMAGE : TR_ONNX_ROWS;
@@ -58,7 +58,7 @@ static void add_input(struct tr_onnx_graph *graph, int number)
 
 /* ---- what leaves ---- */
 
-/* The network's output as a value of its own, which may be renamed. */
+/* The network's output as a separate value, which may be renamed. */
 static struct tr_onnx_value take_output(struct tr_onnx_graph *graph, bool classification)
 {
     const struct tr_trace *trace = graph->trace;
@@ -72,7 +72,8 @@ static struct tr_onnx_value take_output(struct tr_onnx_graph *graph, bool classi
         output.name = tr_onnx_emit(graph, "Transpose", 1, output.name.text);
         tr_onnx_attribute_integers(graph->onnx, "perm", 3, batch_first);
     }
-    /* What nothing computes has the name of an input. The last vectors of an LSTM have one of their own. */
+    /* A value that no node computes has the name of an input. The last vectors of an LSTM have their own
+       name. */
     for (int i = 0; i < trace->given; i++)
         if (strcmp(output.name.text, graph->value[TR_VALUE_GIVEN + i].name.text) == 0)
             return (struct tr_onnx_value){.form = output.form,
@@ -81,7 +82,7 @@ static struct tr_onnx_value take_output(struct tr_onnx_graph *graph, bool classi
     return output;
 }
 
-/* What people get of scores: each part of them by itself, as `predict` has it. */
+/* The output for people, from scores: each part separately, as in `predict`. */
 static void add_probabilities(struct tr_onnx_graph *graph, const char *scores, struct tr_onnx_info *info)
 {
     static const char *const operation[] = {
@@ -96,8 +97,8 @@ static void add_probabilities(struct tr_onnx_graph *graph, const char *scores, s
     const char *from[TR_LOSS_HEADS] = {scores};
     const int64_t width = tr_loss_width(&model->loss, tr_shape_count(&model->output));
     const int32_t parts = tr_loss_parts(&model->loss, width, part);
-    const int64_t axis = model->loss.pixels > 0 ? 1 : -1; /* of images channels come first */
-    if (!tr_loss_has_probabilities(&model->loss)) return;
+    const int64_t axis = model->loss.pixels > 0 ? 1 : -1; /* for images channels come first */
+    if (!tr_loss_answers(&model->loss)) return;
     for (int64_t i = 0, first = 0; parts > 1 && i < parts; first += part[i++].outputs) {
         made[i] = tr_onnx_slice(graph, scores, -1, first, first + part[i].outputs);
         if (part[i].kind != TR_ANSWER_VALUES)
@@ -121,7 +122,7 @@ static void add_outputs(struct tr_onnx_graph *graph)
     struct tr_onnx_value output = take_output(graph, classification);
     const char *name = classification ? "logits" : "output";
     struct tr_onnx_info info = tr_onnx_describe(&output, name);
-    if (output.form == TR_ONNX_SEQUENCE) { /* of which the batch comes first outside */
+    if (output.form == TR_ONNX_SEQUENCE) { /* outside, the batch comes first */
         const struct tr_onnx_size time = info.size[0];
         info.size[0] = info.size[1];
         info.size[1] = time;

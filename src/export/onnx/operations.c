@@ -14,7 +14,7 @@ struct tr_onnx_value tr_onnx_alike(const struct tr_onnx_value *value, struct tr_
     return made;
 }
 
-/* The same elements as a vector, channels first: what follows must have its parameters in that order. */
+/* The same elements as a vector, channels first: the next layer needs its parameters in that order. */
 static struct tr_onnx_name flattened(struct tr_onnx_graph *graph, const struct tr_onnx_value *value)
 {
     if (value->form != TR_ONNX_IMAGE) return value->name;
@@ -39,7 +39,7 @@ static tr_status translate_add(struct tr_onnx_graph *graph, const struct tr_trac
 {
     const struct tr_op_add *op = &traced->as.add;
     struct tr_onnx_value a = *tr_onnx_value_of(graph, op->a), b = *tr_onnx_value_of(graph, op->b);
-    /* A vector that was an image, and one that was none or another image. */
+    /* A vector that was an image, and one that was not, or was another image. */
     if (a.form != b.form || (a.form == TR_ONNX_IMAGE && memcmp(a.size, b.size, sizeof a.size) != 0)) {
         a = tr_onnx_as_rows(graph, &a);
         b = tr_onnx_as_rows(graph, &b);
@@ -75,7 +75,7 @@ static tr_status translate_multiply(struct tr_onnx_graph *graph, const struct tr
     return TR_OK;
 }
 
-/* Two of them: images along their channels where the operation does so, anything else as rows. */
+/* Two values: images along their channels if the operation does so, anything else as rows. */
 static struct tr_onnx_value join(struct tr_onnx_graph *graph, bool channels, struct tr_onnx_value a,
                                  struct tr_onnx_value b)
 {
@@ -92,7 +92,7 @@ static struct tr_onnx_value join(struct tr_onnx_graph *graph, bool channels, str
     return y;
 }
 
-/* How often each row and each column comes, where that is what a layer does; else NULL. */
+/* The repetitions of rows and of columns, if that is what the layer computes; else NULL. */
 static const int32_t *repeats_of(const struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_layer *layer = &graph->trace->model->layers[traced->layer];
@@ -131,7 +131,7 @@ static tr_status translate_concat(struct tr_onnx_graph *graph, const struct tr_t
     return TR_OK;
 }
 
-/* Of images. */
+/* For images. */
 static tr_status translate_pool_rows(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_op_pool_rows_forward *op = &traced->as.pool_rows_forward;
@@ -158,7 +158,7 @@ static tr_status translate_scale(struct tr_onnx_graph *graph, const struct tr_tr
 
 /* ---- sums of products ---- */
 
-/* Whether a value is what inputs add to the gates of a recurrent layer. */
+/* Whether a value is the inputs' part of the gates of a recurrent layer. */
 static bool is_of_gates(const struct tr_trace *trace, const float *pointer)
 {
     const int value = tr_trace_value(trace, pointer);
@@ -173,7 +173,7 @@ static bool is_of_gates(const struct tr_trace *trace, const float *pointer)
 static tr_status translate_dense(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_op_dense_forward *op = &traced->as.dense_forward;
-    if (is_of_gates(graph->trace, op->y)) return TR_OK; /* the recurrence that follows translates it */
+    if (is_of_gates(graph->trace, op->y)) return TR_OK; /* the recurrence after it translates it */
     const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
     if (x->taps > 0) return tr_onnx_translate_conv1d(graph, traced);
     const int64_t size[] = {op->in, op->out};
@@ -196,7 +196,7 @@ static tr_status translate_dense(struct tr_onnx_graph *graph, const struct tr_tr
 
 /* ---- what layers take in another form ---- */
 
-/* An image that a layer takes as tokens, or the other way round: from now on it is that for all readers. */
+/* An image that a layer takes as tokens, or the other way round: later operations see it in that form. */
 static void take_tokens(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     static const int64_t flat[] = {0, 0, -1}, time_first[] = {2, 0, 1}, time_second[] = {1, 0, 2},
@@ -235,7 +235,7 @@ static void take_tokens(struct tr_onnx_graph *graph, const struct tr_traced *tra
     }
 }
 
-/* Rows that a layer takes as an image (reshape): from now on they are one for all readers. */
+/* Rows that a layer takes as an image (reshape): later operations see them as one. */
 static void take_images(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     static const int64_t channels_first[] = {0, 3, 1, 2};

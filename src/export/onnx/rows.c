@@ -1,4 +1,4 @@
-/* What is computed over rows: softmax and normalizations. */
+/* Computations over rows: softmax and normalizations. */
 #include "export/onnx/graph.h"
 
 #include "base/fail.h"
@@ -14,7 +14,7 @@ tr_status tr_onnx_translate_softmax(struct tr_onnx_graph *graph, const struct tr
     return TR_OK;
 }
 
-/* What is reduced: the last axis, all of an image, or its channels. */
+/* The axes to reduce: the last axis, all of an image, or its channels. */
 enum extent { LAST, IMAGE, CHANNELS };
 
 static struct tr_onnx_name mean_of(struct tr_onnx_graph *graph, enum extent extent, const char *x)
@@ -60,7 +60,7 @@ tr_status tr_onnx_translate_rms_norm(struct tr_onnx_graph *graph, const struct t
     return TR_OK;
 }
 
-/* The operator set has no layer normalization of its own. */
+/* The operator set lacks layer normalization. */
 tr_status tr_onnx_translate_layer_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_op_layer_norm_forward *op = &traced->as.layer_norm_forward;
@@ -77,7 +77,7 @@ tr_status tr_onnx_translate_layer_norm(struct tr_onnx_graph *graph, const struct
     return TR_OK;
 }
 
-/* Groups lie on an axis of their own, so that what is left of it is normalized. */
+/* Groups get a separate axis, so that the rest of it is normalized. */
 tr_status tr_onnx_translate_group_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_op_group_norm_forward *op = &traced->as.group_norm_forward;

@@ -1,5 +1,6 @@
-/* Operations over tokens. Examples of a batch are padded to one length after their end, and `lengths` says
- * where that is; time comes first, as ONNX's recurrent operations have it. */
+/* Operations over tokens. Examples of a batch are padded to one length at their end, and `lengths` has
+ * their true lengths; time comes first, as in ONNX's recurrent operations.
+ */
 #include "export/onnx/graph.h"
 
 #include "base/fail.h"
@@ -29,13 +30,13 @@ tr_status tr_onnx_translate_embedding(struct tr_onnx_graph *graph, const struct 
 
 #define GATES_MOST 4
 
-/* What a recurrent layer is there: gates are i, f, g, o of an LSTM here, there i, o, f, g; and r, z, n of a
-   GRU here, there z, r, h. */
+/* A recurrent layer in ONNX: gates of an LSTM are i, f, g, o here, and i, o, f, g there; of a GRU r, z, n
+   here, and z, r, h there. */
 struct cell {
     const char *operation;
     int64_t gates;
     int64_t gate_of_theirs[GATES_MOST];
-    const float *w, *b, *b_hidden; /* b_hidden: NULL of an LSTM, whose bias becomes that of the inputs */
+    const float *w, *b, *b_hidden; /* b_hidden: NULL for an LSTM, whose bias becomes that of the inputs */
     int64_t hidden;
     float *h;
 };
@@ -69,7 +70,7 @@ static struct tr_onnx_name cell_bias(struct tr_onnx_graph *graph, const struct c
     return name;
 }
 
-/* Who reads the output of a recurrent layer: its last vector, all of them, or both. */
+/* The readers of a recurrent layer's output: of its last vector, of all vectors, or of both. */
 static void find_readers(const struct tr_trace *trace, int value, bool *last, bool *all)
 {
     *last = false;
@@ -92,7 +93,7 @@ static struct tr_onnx_name squeeze(struct tr_onnx_graph *graph, const char *what
     return tr_onnx_emit(graph, "Squeeze", 2, x, axes.text);
 }
 
-/* The lengths as these operations want them; "" where all examples are equally long. */
+/* The lengths in the form of these operations; "" if all examples have the same length. */
 static const char *short_lengths(struct tr_onnx_graph *graph)
 {
     if (!graph->trace->model->input.sequence) return "";
@@ -103,8 +104,9 @@ static const char *short_lengths(struct tr_onnx_graph *graph)
     return graph->lengths.text;
 }
 
-/* The node writes all vectors [time, 1, batch, hidden] and the last ones [1, batch, hidden], as far as they
- * are read. */
+/* The node writes all vectors [time, 1, batch, hidden] and the last ones [1, batch, hidden], if they are
+ * read.
+ */
 static void emit_cell(struct tr_onnx_graph *graph, const struct cell *cell,
                       const struct tr_op_dense_forward *input, struct tr_onnx_value *y)
 {
@@ -157,7 +159,7 @@ tr_status tr_onnx_translate_gru(struct tr_onnx_graph *graph, const struct tr_tra
 
 /* ---- other orders of tokens ---- */
 
-/* The tokens of each example from its end on; what is after the end stays there. */
+/* Reverses the tokens of each example; padding stays in place. */
 static struct tr_onnx_name reversed(struct tr_onnx_graph *graph, const char *x)
 {
     static const int64_t last = -1, before_all = INT64_MIN, time = 0;
@@ -174,7 +176,7 @@ static struct tr_onnx_name reversed(struct tr_onnx_graph *graph, const char *x)
     return tr_onnx_emit(graph, "Slice", 5, x, from.text, to.text, axis.text, step.text);
 }
 
-/* Parts of rows come one after the other. */
+/* Puts parts of rows one after the other. */
 tr_status tr_onnx_translate_copy(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_op_sequence_copy *op = &traced->as.sequence_copy;
@@ -226,14 +228,14 @@ struct neighbours {
     int64_t taps, before, dilation, stride;
 };
 
-/* Those of tokens that stand for themselves and their neighbours. */
+/* For tokens that stand for themselves and their neighbours. */
 static struct neighbours unfolded(const struct tr_onnx_graph *graph, const float *x)
 {
     const struct tr_onnx_value *value = tr_onnx_value_of(graph, x);
     return (struct neighbours){value->taps, value->before, value->dilation, 1};
 }
 
-/* Of rows with their neighbours, as a dense layer takes them. */
+/* For rows with their neighbours, as a dense layer takes them. */
 static tr_status add_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced,
                             const struct tr_op_dense_forward *op, const struct neighbours *seen,
                             int64_t groups)
@@ -267,7 +269,7 @@ tr_status tr_onnx_translate_conv1d(struct tr_onnx_graph *graph, const struct tr_
     return add_conv1d(graph, traced, op, &seen, 1);
 }
 
-/* What of a convolution a dense layer has, too. */
+/* The steps of a convolution that a dense layer has, too. */
 static struct tr_op_dense_forward as_dense(const struct tr_op_conv_forward *conv)
 {
     return (struct tr_op_dense_forward){.out = conv->out_c,

@@ -89,7 +89,7 @@ tr_status tr_onnx_translate_position(struct tr_onnx_graph *graph, const struct t
     return TR_OK;
 }
 
-/* The angles [time, 1, 1, half] by which pairs turn. */
+/* The angles [time, 1, 1, half] by which pairs are rotated. */
 static struct tr_onnx_name angles(struct tr_onnx_graph *graph, const struct tr_op_rotary *op, const char *x)
 {
     static const int64_t behind[] = {1, 2, 3};
@@ -115,7 +115,7 @@ static struct tr_onnx_name half_of(struct tr_onnx_graph *graph, const struct tr_
     return reshape(graph, one.text, 4, single);
 }
 
-/* The vectors again. */
+/* Joins the halves to vectors again. */
 static struct tr_onnx_name halves(struct tr_onnx_graph *graph, const struct tr_op_rotary *op,
                                   const char *first, const char *second)
 {
@@ -127,7 +127,7 @@ static struct tr_onnx_name halves(struct tr_onnx_graph *graph, const struct tr_o
     return reshape(graph, pairs.text, 4, vectors);
 }
 
-/* In place: from now on readers see what has been turned. */
+/* In place: later operations see the rotated vectors. */
 tr_status tr_onnx_translate_rotary(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_op_rotary *op = &traced->as.rotary;
@@ -156,8 +156,8 @@ tr_status tr_onnx_translate_rotary(struct tr_onnx_graph *graph, const struct tr_
 
 /* ---- attention ---- */
 
-/* Queries, keys or values [batch, heads, time, size] out of [time, batch, heads + 2 * kv_heads, size], each
-   head of keys as often as there are heads of queries that share it. */
+/* Queries, keys or values [batch, heads, time, size] from [time, batch, heads + 2 * kv_heads, size]. Each
+   head of keys is repeated for the heads of queries that share it. */
 static struct tr_onnx_name group(struct tr_onnx_graph *graph, const struct tr_attention *at, const char *x,
                                  int64_t which)
 {
@@ -176,7 +176,7 @@ static struct tr_onnx_name group(struct tr_onnx_graph *graph, const struct tr_at
     return y;
 }
 
-/* Queries, keys or values [batch, heads, time, size] out of [3, batch, heads, time, size]. */
+/* Queries, keys or values [batch, heads, time, size] from [3, batch, heads, time, size]. */
 static struct tr_onnx_name third(struct tr_onnx_graph *graph, const char *projected, int64_t which)
 {
     static const char *const names[] = {"queries", "keys", "values"};
@@ -186,7 +186,7 @@ static struct tr_onnx_name third(struct tr_onnx_graph *graph, const char *projec
     return y;
 }
 
-/* Which keys a query sees for its place: [queries, keys]. */
+/* Which keys a query sees by its place: [queries, keys]. */
 static struct tr_onnx_name in_sight(struct tr_onnx_graph *graph, const struct tr_attention *at, const char *x)
 {
     static const int64_t first = 0, second = 1;
@@ -206,9 +206,9 @@ static struct tr_onnx_name in_sight(struct tr_onnx_graph *graph, const struct tr
     return tr_onnx_emit(graph, "And", 2, seen.text, near.text);
 }
 
-/* Scores [batch, heads, queries, keys] of keys that a query does not see become -infinite. A causal query of
-   an example sees nothing after its end. A query after the end of its example sees all keys within its
-   window, as otherwise it might see none. */
+/* Scores [batch, heads, queries, keys] of keys that a query does not see become -infinite. A causal query
+   of an example never sees tokens after the example's end. A query after the end of its example sees all
+   keys within its window, as otherwise it might see none. */
 static struct tr_onnx_name hide(struct tr_onnx_graph *graph, const struct tr_attention *at, const char *x,
                                 const char *scores)
 {

@@ -53,7 +53,7 @@ static struct tr_onnx_name kernel_of(struct tr_onnx_graph *graph, const struct t
     return name;
 }
 
-/* Readers choose how they compute it; `op` is of either definition. */
+/* Devices choose how they compute it; `op` is of either definition. */
 static tr_status add_conv(struct tr_onnx_graph *graph, const struct tr_traced *traced,
                           const struct tr_op_conv_forward *op, int64_t groups)
 {
@@ -91,8 +91,8 @@ tr_status tr_onnx_translate_grouped_conv(struct tr_onnx_graph *graph, const stru
     return add_conv(graph, traced, &op->conv, op->groups);
 }
 
-/* The input gradient of a convolution; the image that comes out is that one's input. Where strides leave rows
-   without a tap at its end, they are added. */
+/* The input gradient of a convolution; the output image is that convolution's input. Where strides leave
+   rows without a tap at its end, they are added. */
 static tr_status add_conv_transpose(struct tr_onnx_graph *graph, const struct tr_op_conv_backward_data *op,
                                     int64_t groups)
 {

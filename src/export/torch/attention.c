@@ -1,6 +1,7 @@
-/* Attention as PyTorch source: nn.MultiheadAttention, or where the width is its own, heads share keys, a
- * window ends what is seen, a bias is missing or positions turn, which that module cannot do, a class with
- * tensors of the same names that the source brings along. */
+/* Attention as PyTorch source: nn.MultiheadAttention, or a class with tensors of the same names that the
+ * source includes. The class is needed for a separate width, heads that share keys, a window, a missing
+ * bias or rotary positions, which the module lacks.
+ */
 #include "export/torch/layers.h"
 
 #include <inttypes.h>
@@ -32,7 +33,7 @@ static bool is_multihead(const struct tr_layer *layer)
            layer->parameter_count != 3;
 }
 
-/* The angles are taken in float64, as here: late tokens turn far. */
+/* The angles are computed in float64, as here: late tokens have large ones. */
 static const char attention_class[] =
     "class Attention(nn.Module):\n"
     "    \"\"\"nn.MultiheadAttention of a token to others, with a width of its own for queries, keys and "
@@ -101,7 +102,7 @@ static void add_number(struct tr_text *text, const char *name, double value)
     tr_text_addf(text, ", %s=%s", name, tr_text_from_double(value, number));
 }
 
-/* What differs from the defaults of the class. */
+/* Options that differ from the defaults of the class. */
 static void add_options(const struct tr_layer *layer, struct tr_text *text)
 {
     const int64_t kv_heads = integer_of(layer, "kv_heads"), window = integer_of(layer, "window");
@@ -135,7 +136,7 @@ void tr_torch_make_attention(const struct tr_layer *layer, struct tr_text *text)
     tr_text_add(text, ")");
 }
 
-/* What is masked: tokens after the end of their example, and those to come. */
+/* The mask: tokens after the end of their example, and later tokens. */
 void tr_torch_call_attention(const struct tr_layer *layer, struct tr_text *text)
 {
     bool causal = *(const bool *)tr_layer_option(layer, "causal");

@@ -1,4 +1,4 @@
-/* How examples enter as PyTorch source: prepare(), which takes what data sets have. */
+/* How examples enter as PyTorch source: prepare(), which takes examples as data sets have them. */
 #include "export/torch/layers.h"
 
 #include <inttypes.h>
@@ -56,7 +56,7 @@ static void add_image(struct tr_text *text, const struct tr_intake_part *part,
     tr_text_add(text, "\n");
 }
 
-/* Sets the argument: what is missing is filled in, and a name that is missing is none of them. */
+/* Sets the argument: missing values are filled in, and a missing name is none of them. */
 static void add_fill(struct tr_text *text, const struct tr_intake_part *part, const char *argument)
 {
     char number[TR_TEXT_NUMBER_SIZE];
@@ -121,7 +121,7 @@ static void add_numbers(struct tr_text *text, const struct tr_intake_part *part,
                  argument);
 }
 
-/* What a source is called in the source text: its name, where that can be one. */
+/* The name of a source in the source text: its own, if that is an identifier. */
 struct argument {
     char name[TR_NAMED_SHAPE_NAME + 8];
 };

@@ -1,4 +1,4 @@
-/* How each class of layer is written in PyTorch: made in __init__(), called in forward(). */
+/* The PyTorch source of each class of layer: made in __init__(), called in forward(). */
 #include "export/torch/layers.h"
 
 #include <inttypes.h>
@@ -273,7 +273,7 @@ static void call_lstm(const struct tr_layer *layer, struct tr_text *text)
     tr_text_add(text, "[0]");
 }
 
-/* Where the tokens of the examples are. */
+/* Which tokens are inside of their example. */
 #define INSIDE "torch.arange(x.shape[1], device=x.device)[None, :, None] < lengths[:, None, None]"
 
 static void call_bidirectional(const struct tr_layer *layer, struct tr_text *text)
@@ -374,7 +374,7 @@ static void call_leaky_relu(const struct tr_layer *layer, struct tr_text *text)
     tr_text_add(text, ")");
 }
 
-/* Functions of torch that are called as they are. */
+/* Functions of torch with the same arguments. */
 static void call_function(const struct tr_layer *layer, struct tr_text *text)
 {
     static const char *const functions[][2] = {

@@ -1,4 +1,4 @@
-/* Layers as PyTorch source: what torch.c puts together. */
+/* Layers as PyTorch source, which torch.c puts together. */
 #ifndef TR_EXPORT_TORCH_LAYERS_H
 #define TR_EXPORT_TORCH_LAYERS_H
 
@@ -6,12 +6,11 @@
 #include "job/feed/intake.h"
 #include "nn/layer.h"
 
-/* How a class is written: an expression that makes the module in __init__() (NULL where there is none), and
-   one that calls it on `x` in forward(), where `lengths` has those of sequences. A class with several inputs
-   is written by `join` instead: what stands before, between and after their expressions, after what `call`
-   writes if there is one. `needs` (or NULL)
-   is the source of a class that PyTorch does not have and the layer takes (static storage, or NULL for none);
-   layers that need the same one return the same pointer. */
+/* The source of a class: an expression that makes the module in __init__() (NULL for none), and one that
+   calls it on `x` in forward(), where `lengths` has those of sequences. A class with several inputs is
+   written by `join` instead: the texts before, between and after their expressions, which follow the text
+   of `call` if there is one. `needs` (or NULL) is the source of a class that PyTorch does not have and the
+   layer takes (static storage, or NULL for none); layers that need the same one return the same pointer. */
 struct tr_torch_layer {
     const char *class;
     void (*make)(const struct tr_layer *layer, struct tr_text *text);
@@ -36,7 +35,7 @@ void tr_torch_close_activation(const struct tr_layer *layer, const char *end, st
 
 /* ---- intake.c ---- */
 
-/* Adds the method prepare(), from what data sets have to what forward() takes, where the two differ. */
+/* Adds the method prepare(), from examples of data sets to the arguments of forward(), if the two differ. */
 void tr_torch_add_prepare(const struct tr_intake *intake, const struct tr_input_options *input,
                           struct tr_text *text);
 
@@ -55,7 +54,7 @@ const char *tr_torch_cross_attention_class(const struct tr_layer *layer);
 /* ", groups=4" where a convolution has more than one. */
 void tr_torch_add_groups(const struct tr_layer *layer, struct tr_text *text);
 
-/* Rows and columns around the image, so that windows of this geometry meet nothing else. */
+/* Rows and columns around the image, so that windows of this geometry see only them. */
 struct tr_torch_margin {
     int64_t top, bottom, left, right;
     bool inside; /* torch's own `padding=` of top and left gives the same windows */

@@ -87,7 +87,7 @@ static void add_init(struct module *module)
     tr_text_add(text, "\n");
 }
 
-/* What people get of scores, as `predict` has it. */
+/* The output for people, from scores, as in `predict`. */
 static void add_probabilities(struct module *module)
 {
     static const char *const of[] = {
@@ -155,7 +155,7 @@ static void keep(const struct tr_model *model, int i, struct tr_text *text)
     tr_text_add(text, " = x\n");
 }
 
-/* What `x` is after layer `i`. */
+/* The shape of `x` after layer `i`. */
 static void add_layer(const struct tr_model *model, int i, struct tr_text *text)
 {
     /* The module is that of the layer whose parameters are shared. */
@@ -192,7 +192,7 @@ static void add_forward(struct module *module)
 {
     const struct tr_model *model = module->model;
     const int64_t *input = model->input.size;
-    int64_t tokens = 0; /* that `lengths` says of sequences that were made of images */
+    int64_t tokens = 0; /* the `lengths` of sequences that were made of images */
     struct tr_text *text = &module->text;
     if (model->input.sequence)
         tr_text_add(text, "    def forward(self, tokens, lengths):\n"
@@ -228,7 +228,7 @@ tr_status tr_export_torch(const struct tr_export *what, const char *path)
     struct module module = {what, what->job->model, TR_TEXT_INIT};
     struct tr_layout_list list;
     char *text;
-    /* Says which networks there are modules for. */
+    /* Names the networks that have modules. */
     TR_TRY(tr_layout_list_make(module.model, TR_LAYOUT_TORCH, &list));
     tr_layout_list_free(&list);
     if (module.model->input.sequence && module.model->image_tokens > 0)

@@ -1,4 +1,4 @@
-/* Layers that slide a window over an image as PyTorch source, and what it takes of margins around it. */
+/* Layers that slide a window over an image as PyTorch source, with the margins around it that they need. */
 #include "export/torch/layers.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@ static struct tr_torch_margin margin_of(const struct tr_sliding_window *w, bool 
     };
     margin.inside = (w->in_h + 2 * margin.top - extent_h) / w->stride_h + 1 == w->out_h &&
                     (w->in_w + 2 * margin.left - extent_w) / w->stride_w + 1 == w->out_w;
-    /* What it allows pools. */
+    /* The limits of PyTorch for pools. */
     if (pool && (2 * margin.top > w->kernel_h || 2 * margin.left > w->kernel_w)) margin.inside = false;
     return margin;
 }
@@ -63,14 +63,14 @@ void tr_torch_make_conv(const struct tr_layer *layer, struct tr_text *text)
     tr_text_add(text, layer->parameter_count > 1 ? ")" : ", bias=False)");
 }
 
-/* What of a transposed convolution differs in one direction from what PyTorch gives with a padding of
-   `before`: rows that it lacks at the end, or that are to be cut off there (negative). */
+/* The difference in one direction between a transposed convolution and PyTorch's result with a padding of
+   `before`: rows that it lacks at the end, or rows to cut off there (negative). */
 static int64_t rows_missing(int32_t out, int32_t in, int32_t stride, int32_t kernel, int32_t before)
 {
     return out - ((int64_t)(in - 1) * stride + kernel - 2 * before);
 }
 
-/* Its window is that of the convolution back: `in` is what comes out. */
+/* Its window is that of the backward convolution: `in` is its output. */
 void tr_torch_make_conv_transpose(const struct tr_layer *layer, struct tr_text *text)
 {
     const struct tr_sliding_window *w = tr_layer_window(layer);
@@ -143,7 +143,7 @@ void tr_torch_call_pool(const struct tr_layer *layer, struct tr_text *text)
     add_padded(text, &margin, max ? ", value=-torch.inf" : "");
     tr_text_add(text, ")");
     if (max || margin.inside || is_empty(&margin) || counts_border(layer)) return;
-    /* The mean is over what is inside the image. */
+    /* The mean is over the pixels inside the image. */
     tr_text_add(text, " / ");
     tr_torch_add_member(text, layer->name);
     tr_text_add(text, "(F.pad(torch.ones_like(x), ");
