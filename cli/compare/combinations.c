@@ -1,7 +1,7 @@
 /* Which combinations of strategy and number of workers are compared.
  *
- * A strategy without options stands for all variants that its class offers for comparisons. What makes no
- * sense is kept in the plan, with the reason.
+ * A strategy without options stands for all variants that its class offers for comparisons. Impossible
+ * combinations stay in the plan, with the reason.
  */
 #include "cli/compare/compare.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WORKERS "{workers}" /* in a variant: their number */
+#define WORKERS "{workers}" /* in a variant: replaced by their number */
 
 /* ---- cases ---- */
 
@@ -41,8 +41,8 @@ static char *fill_in(const char *text, int workers)
     return tr_text_finish(&out, &filled) == TR_OK ? filled : NULL;
 }
 
-/* `steps` > 0 keeps a job that counts epochs from opening its data; they are many, so that a schedule as long
-   as the training has room for what it begins with. */
+/* `steps` > 0 keeps a job that counts epochs from opening its data. There are many steps, so that a
+   schedule as long as the training has room for its warm-up. */
 static tr_status open_job(const struct cli_compare_orders *orders, const char *strategy, int64_t steps,
                           struct tr_job **out)
 {
@@ -56,7 +56,7 @@ static tr_status open_job(const struct cli_compare_orders *orders, const char *s
     return tr_job_open(orders->model, &settings, out);
 }
 
-/* Looks at a case whose strategy and workers are known. */
+/* Fills in a case whose strategy and workers are known. */
 static tr_status look_at(const struct cli_compare_orders *orders, struct cli_compare_case *one)
 {
     struct tr_job *job;
@@ -79,7 +79,7 @@ static tr_status look_at(const struct cli_compare_orders *orders, struct cli_com
     return one->left_out ? TR_OK : TR_ENOMEM;
 }
 
-/* The default strategy of a single process is the one that runs alone, whatever its name. */
+/* The default strategy of a single process is the one that runs without others, whatever its name. */
 static bool is_alone(const char *strategy, int workers)
 {
     return workers == 1 && strcmp(strategy, tr_strategy_class_at(0)->name) == 0;
@@ -122,7 +122,7 @@ static tr_status add_class(const struct cli_compare_orders *orders, const struct
     return TR_OK;
 }
 
-/* One strategy of the list: a name alone, or with options. */
+/* One strategy of the list: only a name, or with options. */
 static tr_status add_named(const struct cli_compare_orders *orders, const char *text,
                            struct cli_compare_plan *plan)
 {
@@ -172,8 +172,7 @@ static tr_status add_strategies(const struct cli_compare_orders *orders, struct 
 
 /* ---- the plan ---- */
 
-/* Evaluations often enough to tell when a target was met: as the model file says, else eight times an epoch.
- */
+/* Evaluations often enough to see when a target was met: as in the model file, otherwise eight per epoch. */
 static tr_status plan_evaluations(const struct cli_compare_orders *orders, struct cli_compare_plan *plan)
 {
     struct tr_job *job = NULL;

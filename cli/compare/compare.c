@@ -148,7 +148,7 @@ static tr_status print(struct cli_screen *screen, char *text)
     return TR_OK;
 }
 
-/* Synchronous runs repeat themselves to the bit. */
+/* Synchronous runs repeat themselves bit by bit. */
 static void check_repetition(const struct cli_compare_case *one, const struct cli_compare_result *before,
                              struct cli_compare_result *now)
 {
@@ -159,7 +159,7 @@ static void check_repetition(const struct cli_compare_case *one, const struct cl
              now->hash, before->hash);
 }
 
-/* Runs each case once; `results` keep what counts. */
+/* Runs each case once; `results` keep the better result of each. */
 static tr_status run_round(const struct cli_compare_orders *orders, const struct cli_compare_plan *plan,
                            struct cli_screen *screen, struct cli_compare_result *results)
 {
@@ -178,8 +178,8 @@ static tr_status run_round(const struct cli_compare_orders *orders, const struct
     return TR_OK;
 }
 
-/* The process alone once more: what others are compared with must not have moved meanwhile. Several rounds do
-   so by themselves. */
+/* Runs the single process again: the reference of the others must not have changed meanwhile. Several
+   rounds do so anyway. */
 static tr_status measure_again(const struct cli_compare_orders *orders, const struct cli_compare_plan *plan,
                                struct cli_screen *screen, struct cli_compare_result *results)
 {
@@ -224,7 +224,7 @@ static tr_status write_files(const struct options *options, const struct cli_com
     return cli_output_file(options->json, text);
 }
 
-/* What the command ends with: runs that fail and hashes that differ are failures. */
+/* The exit status of the command: failed runs and differing hashes are failures. */
 static tr_status judge(const struct cli_compare_plan *plan, const struct cli_compare_result *results)
 {
     int failed = 0, differ = 0;
@@ -257,7 +257,7 @@ static tr_status compare(const struct options *options, const struct cli_compare
     return status;
 }
 
-/* Whether processes can be started here at all is found once, before the first run. */
+/* Whether processes can be started here at all is checked once, before the first run. */
 static tr_status check_processes(const struct cli_compare_plan *plan)
 {
     struct cli_job_orders largest = {.processes = 1};
@@ -268,7 +268,7 @@ static tr_status check_processes(const struct cli_compare_plan *plan)
     return cli_launcher_local.check(&largest);
 }
 
-/* A directory for what the runs write, removed at the end. */
+/* A directory for the files of the runs, removed at the end. */
 static tr_status make_directory(char **out)
 {
     const char *above = getenv("TMPDIR");
@@ -298,7 +298,7 @@ static tr_status run(const void *options_)
     orders.directory = directory;
     status = compare(options, &orders, &plan);
 out:
-    if (directory) tr_file_remove(NULL, directory); /* what stays does no harm */
+    if (directory) tr_file_remove(NULL, directory); /* remaining files do no harm */
     tr_free(directory);
     cli_compare_plan_release(&plan);
     return status;

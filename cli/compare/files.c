@@ -1,4 +1,4 @@
-/* What a comparison found, for programs: CSV and JSON. */
+/* The results of a comparison for programs: CSV and JSON. */
 #include "cli/compare/compare.h"
 
 #include "base/text/json.h"
@@ -18,7 +18,7 @@ static const char *const hashes[] = {
     [CLI_HASH_NOT_EQUAL] = "no",
 };
 
-/* Empty where there is no value. */
+/* Empty without a value. */
 static void add_number(struct tr_text *text, double value)
 {
     char buffer[TR_TEXT_NUMBER_SIZE];
@@ -80,7 +80,7 @@ tr_status cli_compare_csv(const struct cli_compare_plan *plan, const struct cli_
     return tr_text_finish(&text, out);
 }
 
-/* A number that there is not is left out. */
+/* A missing number is left out. */
 static void add_member(struct tr_json_writer *json, const char *key, double value)
 {
     if (!isnan(value)) tr_json_double(json, key, value);

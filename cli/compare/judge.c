@@ -1,8 +1,8 @@
 #include "cli/compare/judge.h"
 
-#define ROOM   1.25  /* more than as many times as there are workers: their caches together hold more */
-#define STEADY 1.25  /* times that one speed may be above the other */
-#define ALL    1.005 /* all of the time, rounded */
+#define ROOM   1.25  /* speedup beyond the number of workers: their caches together hold more */
+#define STEADY 1.25  /* greatest ratio of the two speeds */
+#define ALL    1.005 /* all of the time, with rounding */
 
 bool cli_compare_can_be(double speedup, int workers, double waiting)
 {

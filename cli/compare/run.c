@@ -1,4 +1,4 @@
-/* A run of a comparison: this program once more, alone or by `trireme launch`, told to write JSON. */
+/* A run of a comparison: another run of this program, single or by `trireme launch`, which writes JSON. */
 #include "cli/program/child.h"
 #include "cli/compare/compare.h"
 #include "cli/compare/judge.h"
@@ -114,7 +114,7 @@ struct listener {
     double until;
     const char *label;
     struct cli_screen *screen;
-    int64_t first_step; /* 0: no step was reported yet */
+    int64_t first_step; /* 0: no step was reported */
     double first_seconds;
 };
 
@@ -164,7 +164,7 @@ static void hear_evaluation(void *user, const struct tr_json_value *object)
     result->loss = tr_json_number_or_nan(object, "loss");
 }
 
-/* Whether repeating it, in any way, would end alike. */
+/* Whether a repetition would fail in the same way. */
 static bool is_refusal(int code)
 {
     return code == CLI_EXIT_WRONG || code == CLI_EXIT_DAMAGED;
@@ -180,7 +180,7 @@ static enum cli_compare_end end_of(const struct cli_child *child)
 
 /* ---- a run ---- */
 
-/* A run that its budget ended has saved and has not been evaluated at that point. */
+/* A run that its budget ended has saved, but has not been evaluated at that point. */
 static tr_status evaluate(const char *out, struct cli_compare_result *result)
 {
     struct cli_arguments arguments = {0};

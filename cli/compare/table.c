@@ -1,4 +1,4 @@
-/* What a comparison says to people: a row for each run as it ends, and what follows from them. */
+/* The output of a comparison for people: a row for each run as it ends, and the conclusions. */
 #include "cli/terminal/columns.h"
 #include "cli/compare/compare.h"
 #include "cli/compare/judge.h"
@@ -24,7 +24,7 @@ double cli_compare_speedup(const struct cli_compare_result *results, int index)
     return results[index].examples_per_second / results[0].examples_per_second;
 }
 
-/* Hashes are those of the same number of steps, or say nothing. */
+/* Only hashes after the same number of steps can be compared. */
 enum cli_compare_hash cli_compare_hash(const struct cli_compare_plan *plan,
                                        const struct cli_compare_result *results, int index)
 {
@@ -88,7 +88,7 @@ static size_t name_width(const struct cli_compare_plan *plan)
 enum { WORKERS, THREADS, SPEED, SPEEDUP, TIME, EPOCHS, ACCURACY, STALE, MOVED, WAITING, COLUMNS };
 
 #define HASH   16                                            /* columns of "  2f0c6f0e equal" */
-#define TARGET (UINT32_C(1) << TIME | UINT32_C(1) << EPOCHS) /* columns of comparisons that have one */
+#define TARGET (UINT32_C(1) << TIME | UINT32_C(1) << EPOCHS) /* columns of comparisons that have a target */
 
 static const struct cli_column columns[COLUMNS] = {
     [WORKERS] = {"workers", 9, 0},    [THREADS] = {"threads", 9, 6},  [SPEED] = {"examples/s", 12, 0},
@@ -219,7 +219,7 @@ static bool go_together(const struct cli_compare_case *a, const struct cli_compa
     return b->left_out && a->workers == b->workers && strcmp(a->left_out, b->left_out) == 0;
 }
 
-/* Those that are left out for one reason share a line, where the first of them stands. */
+/* Cases that are left out for the same reason share a line, at the place of the first. */
 static void add_left_out(const struct cli_compare_plan *plan, struct tr_text *text)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -235,7 +235,7 @@ static void add_left_out(const struct cli_compare_plan *plan, struct tr_text *te
     }
 }
 
-/* What speaks against the figures. */
+/* Doubts about the figures. */
 static void add_doubts(const struct cli_compare_plan *plan, const struct cli_compare_result *results,
                        struct tr_text *text)
 {

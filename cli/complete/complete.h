@@ -1,14 +1,14 @@
-/* Completions of the word under the cursor, from the option tables. Nothing is opened but directories. */
+/* Completions of the word under the cursor, from the option tables. Only directories are opened. */
 #ifndef CLI_COMPLETE_H
 #define CLI_COMPLETE_H
 
 #include "base/text/text.h"
 
-/* Completions that the shell adds by itself. */
+/* Paths that the shell completes itself. */
 enum cli_complete_paths { CLI_COMPLETE_NONE, CLI_COMPLETE_FILES, CLI_COMPLETE_DIRECTORIES };
 
 struct cli_candidates {
-    const char *word;     /* what they begin with; borrowed */
+    const char *word;     /* their beginning; borrowed */
     struct tr_text lines; /* "candidate\tdescription\n" */
     enum cli_complete_paths paths;
 };
@@ -24,13 +24,13 @@ void cli_candidates_add(struct cli_candidates *out, const char *candidate, const
 void cli_candidates_join(struct cli_candidates *out, const char *head, const char *tail, const char *end,
                          const char *about);
 
-/* The values of one option of a command. The word is `head`, which every candidate begins with, and then
-   what there is of the value. */
+/* The values of one option of a command. The word is `head`, with which every candidate begins, and the
+   typed part of the value. */
 struct cli_command;
 struct tr_option;
 void cli_complete_value(struct cli_candidates *out, const struct cli_command *command,
                         const struct tr_option *option, const char *head);
-/* Whether it knows what an option takes: choices, names, paths; not a number or any text. */
+/* Whether the values of the option are known: choices, names, paths; not a number or any text. */
 bool cli_complete_knows(const struct cli_command *command, const struct tr_option *option);
 
 #endif

@@ -21,7 +21,7 @@ void cli_complete_choices(struct cli_candidates *out, const char *head, const st
         cli_candidates_join(out, head, choice.name, "", choice.help);
 }
 
-/* A key: alone with '=' after it, or once the word has that, its values. */
+/* A key with '=' after it, or, once the word has that, its values. */
 static void add_key(struct cli_candidates *out, const char *head, const struct tr_option *option)
 {
     char *key = tr_format("%s%s=", head, option->key);
@@ -34,7 +34,7 @@ static void add_key(struct cli_candidates *out, const char *head, const struct t
         cli_candidates_add(out, key, option->help);
     } else {
         cli_complete_choices(out, key, option);
-        /* Without names to choose from: what holds unless another value is given. */
+        /* Without names to choose from: the default value. */
         bool named = option->type == TR_OPTION_CHOICE || option->type == TR_OPTION_BOOL;
         if (!named && option->fallback && *option->fallback && !strchr(option->fallback, ' '))
             cli_candidates_join(out, key, option->fallback, "", "default");
@@ -81,7 +81,7 @@ static size_t last_part(const char *text)
     return comma ? (size_t)(comma + 1 - text) : 0;
 }
 
-/* The strategy that the options at the end of `text` belong to: the last part without '='. */
+/* The strategy of the options at the end of `text`: the last part without '='. */
 static const struct tr_entry *named_last(const char *text)
 {
     const struct tr_entry *found = NULL;

@@ -1,4 +1,4 @@
-/* Values with a grammar of their own: settings of a model file, and strategies with options. */
+/* Values with a separate grammar: settings of a model file, and strategies with options. */
 #ifndef CLI_COMPLETE_SET_H
 #define CLI_COMPLETE_SET_H
 
@@ -6,9 +6,9 @@
 
 #include "base/options/option.h"
 
-/* The word is `head` and what there is of the value, in all of these. */
+/* In all of these the word is `head` and the typed part of the value. */
 
-/* The names that a choice, or a flag, may be. */
+/* The names that a choice, or a flag, allows. */
 void cli_complete_choices(struct cli_candidates *out, const char *head, const struct tr_option *option);
 /* "optimizer.rate=1e-3": keys of a model file, and after '=' their values. */
 void cli_complete_setting(struct cli_candidates *out, const char *head);

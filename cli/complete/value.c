@@ -1,4 +1,4 @@
-/* What options take: by their type, by what stands for their value in --help, and by name. */
+/* The values that options take: by their type, by the placeholder of their value in --help, and by name. */
 #include "cli/complete/complete.h"
 
 #include "cli/program/commands.h"
@@ -97,7 +97,7 @@ bool cli_complete_knows(const struct cli_command *command, const struct tr_optio
     return kind_of(command, option) != NOTHING;
 }
 
-/* What the value begins with up to its last '/', "" where it has none. Returned, free with tr_free(). */
+/* The beginning of the value up to its last '/', "" if it has none. Returned, free with tr_free(). */
 static char *folder_of(const char *value)
 {
     const char *slash = strrchr(value, '/');
@@ -112,7 +112,8 @@ static bool ends_in(const char *name, const char *suffix)
 
 enum { WITH_MODELS = 1, WITH_RUNS = 2, WITH_FOLDERS = 4 };
 
-/* What lies in `folder` ("" or with its last '/') and is a model file, the directory of a run or any one. */
+/* The entries of `folder` ("" or with its last '/') that are a model file, the directory of a run, or any
+   directory. */
 static void add_entries(struct cli_candidates *out, const char *head, const char *folder, int wanted)
 {
     struct tr_file_names names;

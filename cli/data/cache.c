@@ -1,4 +1,4 @@
-/* trireme data cache: what the data cache holds, and emptying it. */
+/* trireme data cache: shows the contents of the data cache, and empties it. */
 #include "cli/data/cache.h"
 
 #include "cli/data/data.h"
@@ -69,7 +69,7 @@ struct listing {
     bool json, failed;
 };
 
-/* "2026-03-01 14:05", by the clock on the wall. */
+/* "2026-03-01 14:05" in local time. */
 static const char *when(int64_t seconds, char text[32])
 {
     struct tm parts;

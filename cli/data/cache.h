@@ -6,7 +6,7 @@
 
 struct cli_data_cache {
     bool use;
-    char *directory; /* NULL: the usual one */
+    char *directory; /* NULL: the default */
     int64_t megabytes;
 };
 
@@ -35,11 +35,11 @@ struct cli_data_cache {
         .flags = TR_OPTION_ENVIRONMENT, .value_name = "MIB"                                                  \
     }
 
-/* The directory that the options mean; *out is NULL where none is to be used, or there is no home to put it.
-   Returned, free with tr_free(). TR_ENOMEM. */
+/* The directory that the options choose. *out is NULL if no cache is to be used, or there is no home
+   directory for it. Returned, free with tr_free(). TR_ENOMEM. */
 tr_status cli_data_cache_directory(const struct cli_data_cache *cache, char **out);
-/* The directory inside it for programs of devices, NULL where `directory` is. Returned, free with tr_free();
-   TR_ENOMEM. */
+/* The directory inside it for programs of devices, NULL if `directory` is NULL. Returned, free with
+   tr_free(); TR_ENOMEM. */
 tr_status cli_program_cache_directory(const char *directory, char **out);
 /* Its size in bytes. */
 int64_t cli_data_cache_bytes(const struct cli_data_cache *cache);

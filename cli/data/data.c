@@ -56,7 +56,7 @@ static const char *state_of(const struct tally *tally, const struct tr_data_set_
     return set->can_fetch ? "not fetched" : "missing";
 }
 
-/* Checks the files of a set, where it is. */
+/* Checks the files of a set where they lie. */
 static tr_status verify_set(const char *name, const char *directory, struct tally *tally)
 {
     char *found;
@@ -66,7 +66,7 @@ static tr_status verify_set(const char *name, const char *directory, struct tall
     return status;
 }
 
-/* Counts the files of a set; failing checks are no failure here. */
+/* Counts the files of a set; failed checks are not failures here. */
 static tr_status tally_set(const char *name, const char *directory, bool print, struct tally *tally)
 {
     *tally = (struct tally){.print = print};
@@ -178,7 +178,7 @@ static const struct tr_option verify_table[] = {
     CLI_OPTION_HELP(struct verify_options),
 };
 
-/* Sets without any file here are left out: nobody fetched them. */
+/* Sets without any file here are left out, as they were not fetched. */
 static tr_status verify_present(const char *directory)
 {
     const struct tr_data_set_info *set;

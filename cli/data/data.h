@@ -31,7 +31,7 @@ extern const struct cli_command cli_data_list, cli_data_verify, cli_data_show, c
         .flags = TR_OPTION_POSITIONAL, .value_name = "SET|TEXT"                                              \
     }
 
-/* Opens a part of a known set, or what a description (it begins with '{') says. Returned, close with
+/* Opens a part of a known set, or a description (it begins with '{'). Returned, close with
    tr_source_close(). */
 tr_status cli_data_open(const char *what, const char *part, const char *directory, tr_source **out);
 

@@ -40,7 +40,7 @@ static const struct tr_option table[] = {
     CLI_OPTION_HELP(struct options),
 };
 
-/* Non-zero, which ends the download, after a signal. */
+/* Non-zero after a signal, which ends the download. */
 static int show_progress(void *user, const char *path, int64_t done, int64_t total)
 {
     struct cli_screen *screen = user;

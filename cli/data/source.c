@@ -127,7 +127,7 @@ static const struct tr_option convert_table[] = {
     CLI_OPTION_HELP(struct convert_options),
 };
 
-/* Converts one part, or what a description says. */
+/* Converts one part, or the data of a description. */
 static tr_status convert_to(const struct convert_options *options, const char *part, const char *path)
 {
     tr_source *source;

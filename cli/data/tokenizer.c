@@ -142,7 +142,7 @@ static const struct tr_option tokens_table[] = {
 
 static tr_status print_numbers(const tr_tokenizer *tokenizer, const struct tr_file_content *file)
 {
-    int64_t count = 0, room = (int64_t)file->size + 1; /* a token has a byte at least */
+    int64_t count = 0, room = (int64_t)file->size + 1; /* a token has at least one byte */
     int32_t *tokens = tr_alloc((size_t)room, sizeof *tokens);
     if (!tokens) return TR_ENOMEM;
     tr_status status =

@@ -1,4 +1,4 @@
-/* trireme dispute: where two runs part, and who is right. */
+/* trireme dispute: where two runs diverge, and which is right. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
@@ -101,7 +101,7 @@ static struct tr_party_settings settings_of(const struct options *options, const
 
 /* ---- sides ---- */
 
-/* A party in this process, or a command. */
+/* A party in this process, or one that a command starts. */
 struct side {
     tr_party *party;
     struct cli_speaker speaker;

@@ -85,7 +85,7 @@ static tr_status say(const struct cli_speaker *speaker, const char *text, size_t
     return TR_OK;
 }
 
-/* More of the answer. */
+/* Reads more of the answer. */
 static tr_status listen(struct cli_speaker *speaker)
 {
     char block[65536];

@@ -1,5 +1,6 @@
-/* One loop waits for everything: signals, the ends of processes, what they write, and deadlines. Only what
- * its own launcher started is waited for and signalled: this program may have children that it inherited.
+/* One loop waits for everything: signals, the ends of processes, their output, and deadlines. Only
+ * processes that this launcher started are waited for and signalled: the program may have inherited other
+ * children.
  */
 #include "cli/launch/job.h"
 
@@ -20,9 +21,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* One intention may arrive twice: from a terminal and the shell in it. */
+/* One stop may arrive twice: from a terminal and the shell in it. */
 #define REPEAT_SECONDS 0.3
-/* How long a line may lack its end before it is shown without. */
+/* How long a line may lack its end before its beginning is shown. */
 #define LINE_SECONDS 0.2
 
 static int signals = -1;   /* signalfd */
@@ -38,10 +39,10 @@ tr_status cli_job_prepare(void)
     for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++) {
         struct sigaction now;
         sigaddset(&blocked, caught[i]);
-        /* One that is ignored would come nevertheless, since it is blocked. */
+        /* An ignored signal would arrive all the same, since it is blocked. */
         if (sigaction(caught[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&set, caught[i]);
     }
-    signal(SIGCHLD, SIG_DFL); /* ignored, it would keep the ends of children from their parent */
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would hide the ends of children from their parent */
     sigprocmask(SIG_BLOCK, &blocked, &unblocked);
     signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return signals >= 0 ? TR_OK : tr_fail(TR_EIO, "signals cannot be caught: %s", strerror(errno));
@@ -105,7 +106,7 @@ static void hear_stop(struct cli_job *job, int number)
     }
 }
 
-/* The next signal but SIGCHLD that came, 0 without one. */
+/* The next signal other than SIGCHLD, 0 for none. */
 static int next_signal(void)
 {
     struct signalfd_siginfo info;
@@ -127,7 +128,7 @@ static void close_output(struct cli_lines *output)
     output->descriptor = -1;
 }
 
-/* Takes what is there. */
+/* Reads the available output. */
 static void hear_output(struct cli_lines *output)
 {
     char bytes[4096];
@@ -140,7 +141,7 @@ static void hear_output(struct cli_lines *output)
     }
 }
 
-/* Sleeps until something comes, or the launcher wants to look; returns whether anything came. */
+/* Sleeps until an event, or until the launcher's next look; returns whether there was an event. */
 static bool wait_for_more(struct cli_job *job, struct pollfd *polled)
 {
     double limit = job->look_at - tr_clock_seconds();
@@ -154,7 +155,7 @@ static bool wait_for_more(struct cli_job *job, struct pollfd *polled)
     return poll(polled, (nfds_t)open, isinf(limit) ? -1 : limit > 0 ? (int)(limit * 1e3) + 1 : 0) > 0;
 }
 
-/* Until nothing of the job is left. */
+/* Until the job has ended completely. */
 static void watch(struct cli_job *job, struct pollfd *polled)
 {
     bool more = true;
@@ -169,7 +170,7 @@ static void watch(struct cli_job *job, struct pollfd *polled)
             if (!came) cli_lines_flush(&job->output[i]);
         }
     }
-    /* Somebody who is not of this job may hold the other end of a pipe. */
+    /* A process outside of this job may hold the other end of a pipe. */
     for (int i = 0; i < job->outputs; i++) {
         hear_output(&job->output[i]);
         close_output(&job->output[i]);
@@ -209,7 +210,7 @@ tr_status cli_job_run(const struct cli_launcher *launcher, const struct cli_job_
     struct pollfd *polled = NULL;
     *end = (struct cli_job_end){.step = -1, .saved = -1, .code = CLI_EXIT_FAILED};
     cli_said_begin(&job.said, orders->token, hear_note, &job);
-    cli_output_flush(); /* or children would write it, too */
+    cli_output_flush(); /* otherwise children would write it, too */
     tr_status status = launcher->start(&job);
     if (status == TR_OK) {
         polled = tr_alloc((size_t)job.outputs + 1, sizeof *polled);

@@ -1,6 +1,5 @@
-/* One attempt at a job: its processes, from their start until none of them is left on this host. A launcher
- * starts them, asks them to stop and ends them: local.c forks them itself, mpi.c leaves it to mpirun.
- *
+/* One attempt at a job: its processes, from their start until none of them is left on this host. A
+ * launcher starts them, asks them to stop and ends them: local.c forks them itself, mpi.c uses mpirun.
  */
 #ifndef CLI_LAUNCH_JOB_H
 #define CLI_LAUNCH_JOB_H
@@ -16,28 +15,28 @@
 /* The job to start; all of it borrowed for the call. */
 struct cli_job_orders {
     char *const *words; /* the program, by its path, and its arguments; ends with NULL */
-    const char *token;  /* of the notes, see launched.h */
+    const char *token;  /* for the notes, see launched.h */
     int processes, threads;
     const char *hosts, *hostfile; /* NULL: this host */
-    bool tolerant;                /* the others go on when a process dies */
-    bool outlives;                /* and are to be told so, since the strategy is synchronous */
-    bool grows;                   /* is stopped once it has saved with fewer processes, to go on with all */
+    bool tolerant;                /* the others continue when a process dies */
+    bool outlives;                /* and expect notice of it, since the strategy is synchronous */
+    bool grows;                   /* stop it once it has saved with fewer processes, to resume with all */
 };
 
-/* How it went. */
+/* How it ended. */
 struct cli_job_end {
-    bool started; /* a process came so far as to say so */
-    bool begun;   /* rank 0 was about to train: what its directory holds is this run's */
-    bool ended;   /* rank 0 said how its run ended, with `code` */
-    int code;     /* of the program's exit codes; FAILED where nobody says more than that something failed */
-    int signal;   /* that ended a process or mpirun, 0: none is known */
-    char whose[32];  /* which that was: "rank 1" */
-    int64_t step;    /* steps done, as far as is known; -1: unknown */
+    bool started;    /* a process wrote the note that it runs */
+    bool begun;      /* rank 0 was about to train: its directory holds this run */
+    bool ended;      /* rank 0 reported the end of its run, with `code` */
+    int code;        /* of the program's exit codes; FAILED if only a failure is known */
+    int signal;      /* that ended a process or mpirun, 0: none known */
+    char whose[32];  /* the process that it ended: "rank 1" */
+    int64_t step;    /* steps done, if known; -1: unknown */
     int64_t saved;   /* step of the newest checkpoint, or -1 */
-    bool unheard;    /* what the root prints could not be written: others would fare no better */
+    bool unheard;    /* the root's output could not be written: another attempt would fail, too */
     bool grows;      /* was stopped since it had saved with fewer processes */
-    int stop_signal; /* the user's first signal, 0: none came */
-    bool stop_twice; /* the user did not want to wait */
+    int stop_signal; /* the user's first signal, 0: none */
+    bool stop_twice; /* the user asked twice */
 };
 
 struct cli_launcher;
@@ -48,58 +47,56 @@ struct cli_job {
     const struct cli_job_orders *orders;
     struct cli_job_end *end;
     struct cli_said said;
-    struct cli_lines *output; /* [outputs] what the processes write on stderr; descriptor -1: has ended */
+    struct cli_lines *output; /* [outputs] the stderr of the processes; descriptor -1: has ended */
     int outputs;
-    double stop_came; /* when the user's first signal came */
-    double over;      /* when the job was known to be over; 0: it is not */
+    double stop_came; /* the time of the user's first signal */
+    double over;      /* the time at which the job was known to be over; 0: it is not */
     double
-        look_at; /* when `look` is to be called again at the latest; INFINITY unless it says so each time */
-    void *state; /* the launcher's own */
+        look_at; /* the time of the next call of `look` at the latest; INFINITY unless it sets it each time */
+    void *state; /* the launcher's private state */
 };
 
 struct cli_launcher {
     const char *name; /* "local" */
-    /* Whether jobs can be started in this way here at all; says what to do where not. */
+    /* Whether jobs can be started in this way here; if not, the message says what to do. */
     tr_status (*check)(const struct cli_job_orders *orders);
-    /* Starts the processes; each output is made by cli_job_output(). After a failure nothing is left but
-     * outputs. */
+    /* Starts the processes; each output is made by cli_job_output(). After a failure only outputs remain. */
     tr_status (*start)(struct cli_job *job);
     /* Asks all processes to finish the step, save and leave. */
     void (*stop)(struct cli_job *job);
-    /* Ends all of them; called once more where the user insists. */
+    /* Ends all of them; called again if the user insists. */
     void (*quit)(struct cli_job *job);
-    /* Is told each note; may be NULL. */
+    /* Called with each note; may be NULL. */
     void (*hear)(struct cli_job *job, const struct cli_note *note);
-    /* Takes what has ended, and does what is due by the clock. False: nothing is left. */
+    /* Takes notice of ended processes, and acts on deadlines. False: no process is left. */
     bool (*look)(struct cli_job *job);
-    /* Fills what the ends of its processes say, and frees `state`. */
+    /* Fills in how its processes ended, and frees `state`. */
     void (*finish)(struct cli_job *job);
 };
 
 extern const struct cli_launcher cli_launcher_local, cli_launcher_mpi;
 
-/* Takes the signals of this process into the hands of the functions below, for good: SIGINT, SIGTERM, SIGHUP
-   and SIGUSR1, unless they are ignored. Once. */
+/* Gives SIGINT, SIGTERM, SIGHUP and SIGUSR1 of this process to the functions below, for good, unless they
+   are ignored. Once. */
 tr_status cli_job_prepare(void);
 
-/* Runs the job. A first signal asks it to save and end, a second one ends it. The failures of the launcher's
+/* Runs the job. A first signal asks it to save and end, a second one ends it. Failures of the launcher's
    `start`; TR_ENOMEM. */
 tr_status cli_job_run(const struct cli_launcher *launcher, const struct cli_job_orders *orders,
                       struct cli_job_end *end);
 
-/* Waits; returns the signal that came meanwhile, or 0. */
+/* Waits; returns the signal that arrived meanwhile, or 0. */
 int cli_job_pause(double seconds);
 
 /* ---- for launchers ---- */
 
-/* Makes a pipe for what processes write on stderr; *writer is the end for them, to be closed after they were
- * started. */
+/* Makes a pipe for the stderr of processes; *writer is their end, to be closed after they were started. */
 tr_status cli_job_output(struct cli_job *job, int *writer);
-/* In a child, between fork() and exec(): no input, `writer` as stderr, the signals that this program got, and
-   death with `parent`, by this signal. SIGUSR1 is held where `holds` says so, so that one that comes early
-   waits. Exits where that fails. */
+/* In a child, between fork() and exec(): sets no input, `writer` as stderr, the original signals of this
+   program, and death with `parent`, by this signal. With `holds`, SIGUSR1 is blocked, so that an early one
+   waits. Exits on failure. */
 void cli_job_become_child(pid_t parent, int death, int writer, bool holds);
-/* The exit code of a child that could not be what it should. */
+/* The exit code of a child that could not start. */
 #define CLI_JOB_NOT_STARTED 127
 
 #endif

@@ -22,7 +22,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Between two attempts that come no further: twice as long each time. */
+/* Pause between two attempts without progress: doubled each time. */
 #define PAUSE_SECONDS      0.5
 #define PAUSE_SECONDS_MOST 60.0
 
@@ -116,8 +116,8 @@ struct launch {
     char token[24];  /* of notes */
     char self[4096]; /* path of this program */
     char **words;
-    char *directory; /* that was made for --out auto, or NULL */
-    char *out;       /* "--out=<directory>" then, which all attempts share */
+    char *directory; /* made for --out auto, or NULL */
+    char *out;       /* then "--out=<directory>", which all attempts share */
 };
 
 /* ---- an attempt, and what becomes of it ---- */
@@ -136,13 +136,13 @@ static void add_step(char *text, size_t size, int64_t step)
     if (step >= 0) snprintf(text, size, " at step %" PRId64 " or soon after", step);
 }
 
-/* What the user asked for ends with, before the job could say it itself. */
+/* The exit code of a job that the user stopped before it could report one. */
 static int stopped_code(int number)
 {
     return 128 + number;
 }
 
-/* Whether another attempt may succeed where this one did not. */
+/* Whether another attempt may succeed where this one failed. */
 static bool may_try_again(const struct cli_job_end *end, bool begun)
 {
     if (end->stop_signal || end->unheard) return false;
@@ -166,7 +166,7 @@ static void say_what_failed(const struct cli_job_orders *orders, const struct cl
     }
 }
 
-/* Says what comes next, and waits. False: the user ended it. */
+/* Reports the next attempt, and waits. False: the user ended it. */
 static bool prepare_restart(const struct launch *launch, int restart, double pause, int64_t saved, bool begun,
                             int *code)
 {
@@ -180,7 +180,7 @@ static bool prepare_restart(const struct launch *launch, int restart, double pau
     return number == 0;
 }
 
-/* A job that went on with fewer processes was stopped where it had saved, to go on with all. */
+/* A job that continued with fewer processes was stopped after it saved, to resume with all. */
 static bool is_to_grow(const struct cli_job_end *end)
 {
     return end->grows && end->ended && end->code == CLI_EXIT_INTERRUPTED && end->stop_signal == 0;
@@ -193,7 +193,7 @@ static void say_growth(const struct launch *launch, int restart, int64_t saved)
     setenv("TRIREME_CONTINUE", "true", 1);
 }
 
-/* What the launcher leaves with. */
+/* The exit code of the launcher. */
 static int code_of(const struct cli_job_end *end)
 {
     bool early = end->stop_signal && !end->begun && end->code != CLI_EXIT_DONE;
@@ -201,7 +201,7 @@ static int code_of(const struct cli_job_end *end)
     return early || end->stop_twice ? stopped_code(end->stop_signal) : end->code;
 }
 
-/* Attempts until one ends as it should, or no other may help. */
+/* Attempts until one ends well, or another could not help. */
 static tr_status run_attempts(struct launch *launch, int *code)
 {
     double pause = PAUSE_SECONDS;
@@ -242,7 +242,7 @@ static tr_status choose_launcher(struct launch *launch)
     return launch->launcher->check(&launch->orders);
 }
 
-/* The launcher alone gives `train` its options about the transport. */
+/* Only the launcher gives `train` its options about the transport. */
 static tr_status check_transport(const struct launch *launch)
 {
     const struct tr_string_list *command = &launch->options->command;
@@ -253,7 +253,7 @@ static tr_status check_transport(const struct launch *launch)
     return TR_OK;
 }
 
-/* The processes, of all attempts, share one directory: it is chosen before they start. */
+/* The processes of all attempts share one directory: it is chosen before they start. */
 static tr_status number_directory(struct launch *launch, const struct cli_train_options *train)
 {
     TR_TRY(cli_run_directory_new(train->model, &train->set, train->resume, &launch->directory));
@@ -272,7 +272,7 @@ static tr_status check_directory(struct launch *launch, const struct cli_train_o
     return status;
 }
 
-/* A command line that is wrong is refused here, once; *done: it asked for help, which was given. */
+/* A wrong command line is refused here, once; *done: it asked for help, which was given. */
 static tr_status check_train(struct launch *launch, const struct cli_train_options *train, bool *done)
 {
     struct tr_train_settings settings;
@@ -287,7 +287,7 @@ static tr_status check_train(struct launch *launch, const struct cli_train_optio
     return check_directory(launch, train);
 }
 
-/* What stands after the launcher's options, but `train`. */
+/* The words after the launcher's options, without `train`. */
 static tr_status refuse_command(const struct launch *launch, const char *word)
 {
     for (int i = 0; cli_commands[i]; i++)
@@ -300,7 +300,7 @@ static tr_status refuse_command(const struct launch *launch, const char *word)
         word, launch->options->processes, tr_file_exists(word) ? word : "MODEL");
 }
 
-/* Whether it is what `trireme plan --hosts` starts. */
+/* Whether this is the command that `trireme plan --hosts` starts. */
 static bool measures_network(const struct tr_string_list *command)
 {
     return command->count > 1 && strcmp(command->item[0], cli_plan.name) == 0 &&
@@ -377,7 +377,7 @@ static tr_status run(const void *options_)
     TR_TRY_GOTO(cli_job_prepare(), out);
     tr_scratch_dir_sweep(TR_RESUME_SCRATCH);
     TR_TRY_GOTO(run_attempts(&launch, &code), out);
-    cli_output_leave_with(code); /* there is nothing more to say */
+    cli_output_leave_with(code); /* no further message is needed */
 out:
     if (launch.directory) cli_run_directory_drop(launch.directory);
     tr_free(launch.directory);

@@ -37,7 +37,7 @@ bool cli_note_read(const char *line, const char *token, struct cli_note *note)
 }
 
 static const char *launcher;
-static char stopping[160]; /* a note made beforehand */
+static char stopping[160]; /* a note prepared in advance */
 static size_t stopping_length;
 static double last_step = -STEP_SECONDS;
 
@@ -47,7 +47,7 @@ static size_t make_note(char *line, size_t size, enum cli_note_kind kind, int64_
     return length > 0 && (size_t)length < size ? (size_t)length : 0;
 }
 
-/* In one write, so that no other text comes between. A launcher that is gone needs no notes. */
+/* In one write, so that no other text comes between. A launcher that has ended needs no notes. */
 static void write_note(const char *line, size_t length)
 {
     ssize_t written = length > 0 ? write(STDERR_FILENO, line, length) : 0;
@@ -58,7 +58,7 @@ void cli_launched_begin(const char *token)
 {
     launcher = token;
     if (!token) return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* also of a process that is stopped, and cannot find out by itself */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* also for a process that is stopped, and cannot notice by itself */
     stopping_length = make_note(stopping, sizeof stopping, CLI_NOTE_STOPPING, getpid());
     cli_launched_note(CLI_NOTE_STARTED, getpid());
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Only lines of the program are compared: others', such as a debugger's, may repeat themselves for a reason.
- */
+/* Only lines of the program are compared: those of other programs, such as a debugger, may repeat for a
+   reason. */
 #define OUR_OWN "trireme "
 
 static void pass(const char *bytes, size_t count)
@@ -23,11 +23,11 @@ static void pass(const char *bytes, size_t count)
     }
 }
 
-/* Open MPI 4.1 says this whenever a process of a job that outlives it is gone; it means nothing. */
+/* Open MPI 4.1 prints this whenever a process has died and its job has not; it is meaningless. */
 static const char *const noise = "PMIX ERROR: BAD-PARAM in file ../../../src/event/pmix_event_notification.c";
 
-/* What a line is about: the cause after "gave up: ", which one process gives and others repeat, else what
-   follows "trireme COMMAND: ". */
+/* The subject of a line: the cause after "gave up: ", which one process reports and others repeat,
+   otherwise the text after "trireme COMMAND: ". */
 static const char *cause_in(const char *line)
 {
     static const char others[] = "gave up: ";
@@ -37,20 +37,20 @@ static const char *cause_in(const char *line)
     return cause;
 }
 
-/* The same by several processes is said once, also where some say it of another: "rank 0 gave up: disk full".
- */
+/* The same message by several processes is printed once, also if some report it of another: "rank 0 gave
+   up: disk full". */
 static bool was_said(struct cli_said *said, const char *line)
 {
     if (strncmp(line, OUR_OWN, strlen(OUR_OWN)) != 0) return false;
     for (int i = 0; i < CLI_LINES_KEPT; i++)
         if (said->line[i] && strcmp(cause_in(line), cause_in(said->line[i])) == 0) return true;
     tr_free(said->line[said->next]);
-    said->line[said->next] = tr_strdup(line); /* NULL: then it may be said twice */
+    said->line[said->next] = tr_strdup(line); /* NULL: then it may be printed twice */
     said->next = (said->next + 1) % CLI_LINES_KEPT;
     return false;
 }
 
-/* The line takes the place of a progress line, which its process draws anew below. */
+/* The line replaces a progress line, which its process draws again below. */
 static void make_room(const struct cli_lines *lines)
 {
     static const char erase[] = "\r\033[K";
@@ -99,7 +99,7 @@ static void pass_on(struct cli_lines *lines)
 
 void cli_lines_flush(struct cli_lines *lines)
 {
-    /* The rest of a note is about to come. */
+    /* The rest of a note will follow. */
     bool note = !lines->passing && lines->line[0] == CLI_NOTE_MARK;
     if (lines->length > 0 && !note) pass_on(lines);
 }
@@ -107,7 +107,7 @@ void cli_lines_flush(struct cli_lines *lines)
 void cli_lines_add(struct cli_lines *lines, const char *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (bytes[i] == '\0') continue; /* PRRTE's mpirun ends its words so */
+        if (bytes[i] == '\0') continue; /* PRRTE's mpirun ends its messages in this way */
         if (bytes[i] == '\n') {
             end_line(lines);
             continue;

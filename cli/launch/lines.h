@@ -6,7 +6,7 @@
 
 #include "cli/launch/launched.h"
 
-#define CLI_LINE_MOST  4096 /* bytes of a line that are looked at together */
+#define CLI_LINE_MOST  4096 /* bytes of a line that are processed together */
 #define CLI_LINES_KEPT 16   /* lines that are compared with new ones */
 
 /* The lines of all processes, and the listener of their notes. */
@@ -21,10 +21,10 @@ struct cli_said {
 /* One stream of lines. */
 struct cli_lines {
     struct cli_said *said;
-    int descriptor; /* where it comes from, for the caller */
+    int descriptor; /* its source, for the caller */
     char line[CLI_LINE_MOST + 1];
     size_t length;
-    bool passing; /* the beginning of this line has been passed on */
+    bool passing; /* the beginning of this line has been forwarded */
 };
 
 /* `token` is borrowed until the end; `hear` is called for each note. */
@@ -34,11 +34,11 @@ void cli_said_end(struct cli_said *said);
 
 /* `said` is borrowed until the end. */
 void cli_lines_begin(struct cli_lines *lines, struct cli_said *said, int descriptor);
-/* Takes more of what was written; whole lines go on to stderr. */
+/* Takes more output; whole lines are forwarded to stderr. */
 void cli_lines_add(struct cli_lines *lines, const char *bytes, size_t count);
-/* Passes on a line that has no end yet, when nothing has come for a while. */
+/* Forwards a line without end when nothing has come for a while. */
 void cli_lines_flush(struct cli_lines *lines);
-/* Passes on what is left. */
+/* Forwards the rest. */
 void cli_lines_end(struct cli_lines *lines);
 
 #endif

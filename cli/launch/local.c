@@ -1,10 +1,10 @@
-/* The launcher of processes on this host: it forks them itself and gives them what they share, a descriptor
- * that is gone with the last of them. No port is opened, and nothing has a name that could be left behind.
+/* The launcher of processes on this host. It forks them itself and gives them their shared memory as a
+ * descriptor, which vanishes with the last of them. No port is opened, and no named file can remain.
  *
- * The processes stay in the group of the launcher, so that Ctrl-Z and fg are for all of them; SIGINT and
- * SIGHUP, which a terminal sends to the group, they ignore, and hear what the launcher makes of it: SIGUSR1
- * to finish the step and save. It is held from their first moment, so that a stop that comes early waits
- * until they can heed it. They die with the launcher.
+ * The processes stay in the group of the launcher, so that Ctrl-Z and fg act on all of them. They ignore
+ * SIGINT and SIGHUP, which a terminal sends to the group; instead the launcher sends SIGUSR1, at which
+ * they finish the step and save. It is blocked from their start, so that an early stop waits until they
+ * can handle it. They die with the launcher.
  */
 #include "cli/launch/job.h"
 
@@ -26,30 +26,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long processes may go on once the job is over or one has been lost: the others find out why, and say
- * so. */
+/* How long processes may run after the job is over or one has been lost: the others find the cause, and
+ * report it.
+ */
 #define LEAVE_SECONDS 10.0
 
 struct rank {
     pid_t id; /* 0: it has ended, or was not started */
     int status;
-    bool stopped; /* by SIGSTOP or its like */
+    bool stopped; /* by SIGSTOP or a similar signal */
 };
 
 struct local {
     tr_local_group *group;
     int ranks, alive;
-    int first;  /* rank that was the first to end with anything but 0, or -1 */
-    bool quits; /* all were ended by the launcher */
+    int first;  /* the first rank that ended with a code other than 0, or -1 */
+    bool quits; /* the launcher ended them all */
     struct rank rank[];
 };
 
-/* What a process opens beside a descriptor for each of the others, and the launcher beside a pipe to each:
-   what ranks share of the data, the data's files, a checkpoint and the journal take 24, joined data and
-   readers of pictures more. */
+/* Descriptors that a process opens beside one for each of the others, and the launcher beside a pipe to
+   each. Shared data, the data's files, a checkpoint and the journal take 24; joined data and image readers
+   take more. */
 #define DESCRIPTORS 56
 
-/* Those that are open and stay so in the processes: they have numbers below the limit, too. */
+/* Descriptors that are open and stay open in the processes: they count against the limit, too. */
 static int count_inherited(int below)
 {
     int count = 0;
@@ -90,7 +91,7 @@ static tr_status local_check(const struct cli_job_orders *orders)
 
 /* ---- starting ---- */
 
-/* In the child; comes back only as an exit code. */
+/* In the child; returns only as an exit code. */
 static void become_rank(const struct cli_job *job, pid_t parent, int writer)
 {
     const struct local *local = job->state;
@@ -188,13 +189,13 @@ static void record_end(struct cli_job *job, int rank, int status)
     local->alive--;
     tr_local_group_ended(local->group, rank);
     if (!well && local->first < 0 && !local->quits) local->first = rank;
-    /* Asynchronous jobs go on without a worker; whether that was one, the others know. Where ranks outlive
-       each other, another one becomes the root, and says how the run ends. */
+    /* Asynchronous jobs continue without a worker; the other ranks know whether it was one. Where ranks
+       outlive each other, another one becomes the root, and reports the end of the run. */
     bool counts = rank == 0 ? well || !job->orders->outlives : !well && !job->orders->tolerant;
     if (job->over == 0 && counts) job->over = tr_clock_seconds();
 }
 
-/* Takes what has ended; returns whether one that runs is left. */
+/* Takes notice of ended processes; returns whether one still runs. */
 static bool reap(struct cli_job *job)
 {
     struct local *local = job->state;
@@ -217,7 +218,7 @@ static bool local_look(struct cli_job *job)
     bool running = reap(job);
     if (job->over > 0 && !local->quits && local->alive > 0) {
         job->look_at = job->over + LEAVE_SECONDS;
-        /* Those that are stopped will not leave by themselves. */
+        /* Stopped processes do not leave by themselves. */
         if (!running || tr_clock_seconds() >= job->look_at) local_quit(job);
     }
     return local->alive > 0;
@@ -225,7 +226,7 @@ static bool local_look(struct cli_job *job)
 
 /* ---- the end ---- */
 
-/* What the processes' ends say, where rank 0 did not say more. */
+/* The result by the exit codes of the processes, if rank 0 did not report it. */
 static void local_finish(struct cli_job *job)
 {
     const struct local *local = job->state;

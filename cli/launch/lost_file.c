@@ -33,7 +33,8 @@ static void handle(int number, siginfo_t *info, void *context)
     const char *path = info->si_code > 0 ? tr_mapped_at(info->si_addr) : NULL;
     if (!path) {
         signal(number, SIG_DFL);
-        raise(number); /* when the handler is left; an access of our own is repeated, and ends the process */
+        raise(number); /* takes effect on return; an access of our own is repeated then, and ends the
+                          process */
         return;
     }
     char shown[4096] = "";

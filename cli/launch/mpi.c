@@ -1,9 +1,9 @@
 /* The launcher of processes on one or several hosts: mpirun. It is a child in a separate process group, so
- * that a Ctrl-C reaches the launcher alone. The first signal goes on as SIGUSR1, which mpirun hands to its
- * processes: they finish the step and save. Processes of this host that do not say within a second that they
- * heard it are signalled directly: some plugins that mpirun loads take its handlers away. A second signal
- * ends mpirun, and with it the job. Should the launcher die, mpirun is told to end the job; should mpirun
- * die, its processes do (launched.c).
+ * that a Ctrl-C reaches only the launcher. The first signal is sent to it as SIGUSR1, which mpirun
+ * forwards to its processes: they finish the step and save. Processes of this host that do not confirm it
+ * within a second are signalled directly: some plugins that mpirun loads replace its handlers. A second
+ * signal ends mpirun, and with it the job. If the launcher dies, mpirun gets a signal to end the job; if
+ * mpirun dies, its processes die, too (launched.c).
  */
 #include "cli/program/exit_codes.h"
 #include "cli/launch/job.h"
@@ -25,19 +25,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long mpirun may take to end after the job, before it is asked to; and after it was asked. */
+/* How long mpirun may run after the job before it is asked to end, and after that request. */
 #define LEAVE_SECONDS 10.0
 #define END_SECONDS   5.0
 /* How long processes may outlive mpirun. */
 #define ORPHAN_SECONDS 3.0
-/* How long processes may take to say that they heard of a stop. */
+/* How long processes may take to confirm a stop. */
 #define HEED_SECONDS 1.0
-/* How long mpirun may have no process, all of which run on this host: before the first has said that it
-   started, and after the last has ended. Between two looks for that. */
+/* How long mpirun may have no process, where all run on this host: before the first has reported its
+   start, and after the last has ended. Then, the time between two checks for that. */
 #define BEGIN_SECONDS  60.0
 #define ALONE_SECONDS  10.0
 #define CENSUS_SECONDS 2.0
-/* Between two looks while something is due. */
+/* Time between two checks while a deadline is pending. */
 #define LOOK_SECONDS 0.2
 
 struct mpi {
@@ -47,19 +47,18 @@ struct mpi {
     pid_t mpirun; /* 0: has ended */
     int status;   /* of it */
     struct cli_others others;
-    double asked_to_end, gone; /* when mpirun was told to end, and when it had; 0: not yet */
-    double alone;              /* since when it is known to have no process */
-    int started;               /* processes that have said so */
+    double asked_to_end, gone; /* when mpirun was asked to end, and when it had ended; 0: not yet */
+    double alone;              /* the time since which it is known to have no process */
+    int started;               /* processes that have reported their start */
     bool stopped_directly;
 };
 
 /* ---- settings for mpirun ---- */
 
-/* Settings that make sense for training, for Open MPI 4 and for the PRRTE and PMIx of 5: root may start jobs
-   in a container, there may be more processes than processors, it is left to the processes to choose their
-   processors
-   (--bind), and a process that fails says why itself. OpenCL's part of hwloc loads compilers that replace
-   mpirun's handlers of signals, and names no device that is used here. */
+/* Settings for training, for Open MPI 4 and for the PRRTE and PMIx of 5. Root may start jobs in a
+   container, there may be more processes than processors, processes choose their processors themselves
+   (--bind), and a failing process reports the cause itself. OpenCL's part of hwloc loads compilers that
+   replace mpirun's signal handlers, and finds no device that is used here. */
 static const char *const settings[][2] = {
     {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
     {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
@@ -67,18 +66,19 @@ static const char *const settings[][2] = {
     {"PRTE_MCA_rmaps_default_mapping_policy", "slot:oversubscribe"}, /* of each host first */
     {"OMPI_MCA_hwloc_base_binding_policy", "none"},
     {"PRTE_MCA_hwloc_default_binding_policy", "none"},
-    {"OMPI_MCA_orte_keep_fqdn_hostnames", "1"}, /* else a.example.org becomes a */
+    {"OMPI_MCA_orte_keep_fqdn_hostnames", "1"}, /* otherwise a.example.org becomes a */
     {"PRTE_MCA_prte_keep_fqdn_hostnames", "1"},
     {"OMPI_MCA_orte_execute_quiet", "1"},
     {"PRTE_MCA_prte_execute_quiet", "1"},
-    {"OMPI_MCA_mpi_ft_enable", "1"}, /* else the death of a peer ends a process of 5 before it can say so */
+    {"OMPI_MCA_mpi_ft_enable", "1"}, /* otherwise the death of a peer ends a process of 5 before it can
+                                        report it */
     {"HWLOC_COMPONENTS", "-opencl"},
 };
 
-/* Settings where no other host takes part: processes need no port, since they share memory, and those of
-   mpirun and of users who want TCP nevertheless are told to this host alone. Each with others that it cannot
-   be combined with (Open MPI 5 takes that of oob for PMIx, too). No setting keeps mpirun's own two ports
-   (IPv4, IPv6) from other hosts. */
+/* Settings for jobs on this host only. Processes need no port, since they share memory; the ports of
+   mpirun, and those of users who want TCP all the same, are bound to this host. Each has the settings that
+   it cannot be combined with (Open MPI 5 takes that of oob for PMIx, too). No setting hides mpirun's own
+   two ports (IPv4, IPv6) from other hosts. */
 static const char *const here_alone[][4] = {
     {"OMPI_MCA_btl", "self,vader", "OMPI_MCA_btl"},
     {"OMPI_MCA_btl_tcp_if_include", "lo", "OMPI_MCA_btl_tcp_if_exclude"},
@@ -92,7 +92,7 @@ static bool is_here(const struct cli_job_orders *orders)
     return !orders->hosts && !orders->hostfile;
 }
 
-/* What the user has set stays. */
+/* Settings of the user are kept. */
 static tr_status set_environment(const struct cli_job_orders *orders, struct cli_mpi_dir *dir)
 {
     char threads[16];
@@ -105,7 +105,7 @@ static tr_status set_environment(const struct cli_job_orders *orders, struct cli
     failed |= setenv("PRTE_MCA_state_base_recoverable", orders->tolerant ? "1" : "0", 0) != 0;
     snprintf(threads, sizeof threads, "%d", orders->threads);
     if (orders->threads > 0) failed |= setenv("TRIREME_THREADS", threads, 1) != 0;
-    /* mpirun gives its processes a terminal even where it has none itself. */
+    /* mpirun gives its processes a terminal even where it has none. */
     if (!isatty(STDOUT_FILENO)) failed |= setenv("TERM", "dumb", 1) != 0;
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         failed |= setenv(settings[i][0], settings[i][1], 0) != 0;
@@ -114,7 +114,7 @@ static tr_status set_environment(const struct cli_job_orders *orders, struct cli
             failed |= setenv(here_alone[i][0], here_alone[i][1], 0) != 0;
     if (failed) return tr_fail(TR_ENOMEM, "out of memory");
     return here ? cli_mpi_dir_make(orders->processes, dir)
-                : TR_OK; /* other hosts know no directory of ours */
+                : TR_OK; /* other hosts do not know a directory of this one */
 }
 
 /* The variables that other hosts do not get by themselves. */
@@ -186,7 +186,7 @@ static tr_status mpi_check(const struct cli_job_orders *orders)
     return TR_OK;
 }
 
-/* In the child; comes back only as an exit code that says why not. */
+/* In the child; returns only as an exit code, after a message. */
 static void become_mpirun(char *const *arguments, pid_t parent, int output)
 {
     setpgid(0, 0);
@@ -253,13 +253,13 @@ static void mpi_hear(struct cli_job *job, const struct cli_note *note)
     } else if (note->kind == CLI_NOTE_STOPPING) {
         cli_others_heeds(&mpi->others, note->number);
     } else if (note->kind == CLI_NOTE_BEGUN && job->end->stop_signal != 0) {
-        /* A stop that came before mpirun had processes to hand it to went to nobody. */
+        /* A stop reached no process if it came before mpirun had any. */
         tell_mpirun(mpi, SIGUSR1);
     }
 }
 
-/* Takes mpirun when it has ended. What a killed one leaves in its group, as the programs that lead to other
-   hosts, is ended while nobody else can have the number of the group. */
+/* Reaps mpirun when it has ended. Processes that a killed mpirun leaves in its group, such as the programs
+   that reach other hosts, are ended before the number of the group can be used again. */
 static void reap(struct mpi *mpi)
 {
     siginfo_t how = {0};
@@ -272,8 +272,8 @@ static void reap(struct mpi *mpi)
     mpi->gone = tr_clock_seconds();
 }
 
-/* An mpirun that does not end, as where its files found no room, though it has no process, or lost one before
-   the job began, which the others wait for: it is ended. What processes of other hosts do is not known. */
+/* An mpirun that does not end is ended. Such a case: its files found no room and it has no process, or it
+   lost one before the job began, for which the others wait. Processes of other hosts cannot be checked. */
 static void look_for_processes(struct cli_job *job)
 {
     struct mpi *mpi = job->state;
@@ -298,7 +298,7 @@ static void look_for_processes(struct cli_job *job)
     tell_mpirun(mpi, SIGTERM);
 }
 
-/* What is due by the clock. An mpirun that ends the job already, and cannot, is not asked again. */
+/* Acts on deadlines. An mpirun that is already ending the job, and cannot, is not asked again. */
 static void press_on(struct cli_job *job)
 {
     struct mpi *mpi = job->state;
@@ -345,7 +345,7 @@ static void judge(struct cli_job *job)
     if (end->ended) return;
     if (code == 0 && !killed)
         end->code = job->orders->tolerant ? CLI_EXIT_FAILED : CLI_EXIT_DONE;
-    else if (!end->started && end->signal == 0) /* who was killed cannot say that it had started */
+    else if (!end->started && end->signal == 0) /* a killed process cannot have reported its start */
         end->code = CLI_EXIT_WRONG;
     else
         end->code = code >= CLI_EXIT_WRONG && code <= CLI_EXIT_DAMAGED ? code : CLI_EXIT_FAILED;

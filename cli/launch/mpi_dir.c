@@ -9,15 +9,15 @@
 #include <unistd.h>
 
 #define KIND "launch"
-/* What Open MPI takes: 4 MiB in version 4 and 16 MiB in 5 for each process, and 8 MiB for all in 4. Without
-   room processes are ended by SIGBUS, or end before they began, which mpirun does not notice. */
+/* The needs of Open MPI: 4 MiB in version 4 and 16 MiB in 5 for each process, and 8 MiB for all in 4.
+   Without room, processes are ended by SIGBUS, or end before their start, which mpirun does not notice. */
 #define BYTES_OF_EACH ((int64_t)16 << 20)
 #define BYTES_OF_ALL  ((int64_t)16 << 20)
 
 /* Of Open MPI 4 and 5: the files of mpirun, and those of the processes. */
 static const char *const variables[CLI_MPI_DIR_VARIABLES] = {
     "OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base",
-    "OMPI_MCA_btl_vader_backing_directory", /* which 5 knows, too, by this name */
+    "OMPI_MCA_btl_vader_backing_directory", /* the name in 4, which 5 knows, too */
 };
 
 static int64_t bytes_for(int processes)

@@ -18,7 +18,7 @@ struct cli_other {
 
 #define LARGEST (1 << 21) /* the most that Linux takes for a program's arguments and environment */
 
-/* Whether the environment that the process began with says that this launcher is its own. */
+/* Whether the environment at the start of the process names this launcher. */
 static bool is_ours(int64_t id, const char *token)
 {
     char path[64], wanted[128];
@@ -41,7 +41,7 @@ void cli_others_add(struct cli_others *others, int64_t id, const char *token)
     if (id <= 1 || id > INT_MAX) return;
     int descriptor = (int)syscall(SYS_pidfd_open, (pid_t)id, 0); /* the C library knows it since 2.36 */
     if (descriptor < 0) return;
-    /* Asked once it is held: what answers is the one that is held, or there is no answer. */
+    /* Read after the process is held: the answer comes from the held process, or there is none. */
     struct cli_other *more =
         is_ours(id, token) ? tr_realloc(others->item, (size_t)others->count + 1, sizeof *more) : NULL;
     if (!more) {

@@ -1,5 +1,5 @@
-/* Processes of a job on this host that are not the launcher's children, known by the notes that they wrote.
- * Each is held by a descriptor, so that a number that is used again is never signalled in its place.
+/* Processes of a job on this host that are not the launcher's children, known from their notes. Each is
+ * held by a descriptor, so that another process that gets the same number is never signalled.
  */
 #ifndef CLI_LAUNCH_OTHERS_H
 #define CLI_LAUNCH_OTHERS_H
@@ -15,12 +15,12 @@ struct cli_others {
     int count;
 };
 
-/* Adds a process that says to have this number, if it is one of this host and this launcher's: a process of
-   another host or of another name space may have the same number here. */
+/* Adds a process by the number in its note, if it is on this host and belongs to this launcher: a process
+   of another host or of another name space may have the same number here. */
 void cli_others_add(struct cli_others *others, int64_t id, const char *token);
-/* Notes that it has heard of a stop. */
+/* Notes that it has confirmed a stop. */
 void cli_others_heeds(struct cli_others *others, int64_t id);
-/* Signals them; `deaf`: only those that have not heard of a stop. */
+/* Signals them; `deaf`: only those that have not confirmed a stop. */
 void cli_others_signal(const struct cli_others *others, int number, bool deaf);
 /* How many of them run. */
 int cli_others_live(const struct cli_others *others);

@@ -41,7 +41,7 @@ static const struct tr_option table[] = {
 };
 #undef AT
 
-/* A line with what the shell adds by itself, and then the candidates; bash shows no descriptions. */
+/* A line with the kind of paths that the shell adds, and then the candidates; bash shows no descriptions. */
 static tr_status answer(const struct options *options)
 {
     static const char *const paths[] = {[CLI_COMPLETE_NONE] = "words",

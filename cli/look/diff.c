@@ -1,4 +1,4 @@
-/* trireme diff: whether two runs are equal, and where they part. */
+/* trireme diff: whether two runs are equal, and where they diverge. */
 #include "cli/program/commands.h"
 #include "cli/terminal/output.h"
 

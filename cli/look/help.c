@@ -56,7 +56,7 @@ static tr_status help_overview(char **out)
     return tr_text_finish(&text, out);
 }
 
-/* Pages say the day of SOURCE_DATE_EPOCH where a build that has to be repeatable gives it, else today. */
+/* Pages have the day of SOURCE_DATE_EPOCH if it is set, for repeatable builds, otherwise today. */
 static tr_status write_manual(const char *directory)
 {
     const char *given = getenv("SOURCE_DATE_EPOCH");

@@ -52,7 +52,7 @@ static tr_status run(const void *options_)
     else
         TR_TRY((options->json ? tr_inspect_json : tr_inspect)(
             options->path, (const char *const *)options->set.item, options->set.count, &text));
-    /* JSON and Markdown are for others than a terminal to set in lines. */
+    /* JSON and Markdown are not folded to the terminal. */
     (options->json || options->manual ? cli_print : cli_print_lines)(text);
     return TR_OK;
 }

@@ -34,7 +34,7 @@ static const struct tr_option table[] = {
 };
 #undef AT
 
-/* Lines that a reader of the text passes over. */
+/* Lines that a reader of the text skips. */
 static void add_summary(const struct tr_update_log *log, int64_t torn, struct tr_text *text)
 {
     struct tr_update_figures figures;

@@ -1,4 +1,4 @@
-/* trireme models: what ships with the program. */
+/* trireme models: the models that ship with the program. */
 #include "cli/program/commands.h"
 #include "cli/terminal/output.h"
 #include "cli/program/shipped.h"
@@ -23,8 +23,8 @@ static const struct tr_option table[] = {
     CLI_OPTION_HELP(struct options),
 };
 
-/* The first sentence of the comment that a model file begins with; "" where there is none. Returned, free
-   with tr_free(). */
+/* The first sentence of the comment at the top of a model file; "" without one. Returned, free with
+   tr_free(). */
 static tr_status read_about(const char *path, char **out)
 {
     struct tr_file_content file;

@@ -1,4 +1,4 @@
-/* trireme report: what runs did, as a page. */
+/* trireme report: the course of runs, as a page. */
 #include "cli/program/commands.h"
 #include "cli/terminal/output.h"
 

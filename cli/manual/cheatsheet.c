@@ -20,7 +20,7 @@ tr_status cli_cheatsheet(char **text)
             tr_table_begin(&table, "ll");
             open = true;
         } else if (bar && open) {
-            /* All tables have one width, so that commands stand below each other. */
+            /* All tables have one width, so that commands are aligned. */
             tr_table_cell(&table, "  %-36.*s", (int)(bar - 1 - at), at);
             tr_table_cell(&table, "%.*s", (int)(at + length - bar - 2), bar + 2);
         }

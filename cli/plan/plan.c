@@ -1,4 +1,4 @@
-/* trireme plan: what a job would take on a cluster, before it is paid for. */
+/* trireme plan: the time and memory of a job on a cluster, before it is paid for. */
 #include "cli/plan/plan.h"
 
 #include "cli/program/commands.h"
@@ -196,7 +196,7 @@ static tr_status take_cluster(const struct options *options, int processors, str
     }
     if (described.local_rate == 0 || described.local_latency == 0) {
         struct tr_path found = out->local;
-        if (cli_plan_probe(&found) == TR_OK) out->local = found; /* else it is an ordinary one */
+        if (cli_plan_probe(&found) == TR_OK) out->local = found; /* otherwise it is an ordinary one */
     }
     tr_cluster_take(&described, out);
     return TR_OK;

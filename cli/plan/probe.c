@@ -1,5 +1,5 @@
-/* What messages between two processes take: of one host, joined as those of a job are, which are forked here;
- * and of two, which `trireme launch` starts there as `trireme plan --probe`.
+/* Measures messages between two processes: on one host, forked here and joined like those of a job; and on
+ * two hosts, started by `trireme launch` as `trireme plan --probe`.
  */
 #include "cli/plan/plan.h"
 
@@ -24,18 +24,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PINGS         10  /* of a round, of which the best one counts: others may need the processor, too */
-#define TRIES         200 /* rounds at most */
-#define BURST         200 /* messages that nobody answers */
-#define WAKES         32 /* words to one that sleeps; the lower quartile counts, for some find it awake yet */
-#define SLEEP         1e-3               /* seconds that it has waited before each */
+#define PINGS                                                                                                \
+    10                     /* of a round, of which the best one counts: other programs may need the          \
+                              processor, too */
+#define TRIES         200  /* rounds at most */
+#define BURST         200  /* messages without an answer */
+#define WAKES         32   /* words to a sleeping rank; the lower quartile counts, as some find it awake */
+#define SLEEP         1e-3 /* seconds that it waits before each */
 #define STREAM        ((size_t)32 << 20) /* bytes at most */
 #define ROUNDS        5
 #define STREAM_ROUNDS 200 /* at most */
 #define PAIRS         5   /* of processes, one after the other */
-#define SECONDS       0.1 /* that pings of a round take at most, and a stream at least */
+#define SECONDS       0.1 /* the greatest time of a round of pings, and the least of a stream */
 
-/* One message there or back. */
+/* One message in one direction. */
 static tr_status move(tr_comm *comm, bool sends, void *data, size_t bytes)
 {
     tr_ticket *ticket = NULL;
@@ -44,7 +46,7 @@ static tr_status move(tr_comm *comm, bool sends, void *data, size_t bytes)
     return tr_comm_wait(comm, &ticket);
 }
 
-/* Seconds of a message there and back. */
+/* Seconds of a round trip. */
 static tr_status ping(tr_comm *comm, void *data, int rounds, double *seconds)
 {
     bool first = tr_comm_rank(comm) == 0;
@@ -61,7 +63,7 @@ static tr_status ping(tr_comm *comm, void *data, int rounds, double *seconds)
     return TR_OK;
 }
 
-/* Seconds of a message in a row of which the receiver answers the last one only. */
+/* Seconds of a message in a sequence of which the receiver answers only the last. */
 static tr_status burst(tr_comm *comm, void *data, double *seconds)
 {
     bool first = tr_comm_rank(comm) == 0;
@@ -76,7 +78,7 @@ static tr_status burst(tr_comm *comm, void *data, double *seconds)
     return TR_OK;
 }
 
-/* Seconds of processors that this process has taken. */
+/* Processor seconds of this process. */
 static double busy(void)
 {
     struct timespec taken;
@@ -84,7 +86,7 @@ static double busy(void)
     return (double)taken.tv_sec + 1e-9 * (double)taken.tv_nsec;
 }
 
-/* Messages of one size: the seconds of each, and those of the processor that is busier with it. Rank 0 sends
+/* Messages of one size: the seconds of each, and the processor seconds of the busier rank. Rank 0 sends
    and decides. */
 struct streamed {
     double taken[STREAM_ROUNDS], busy[STREAM_ROUNDS], spent; /* spent: seconds of all */
@@ -100,14 +102,14 @@ static tr_status stream_round(tr_comm *comm, char *data, size_t bytes, double wo
     TR_TRY(move(comm, !first, &theirs, sizeof theirs));
     double taken = tr_clock_seconds() - began;
     to->spent += taken;
-    /* On a busy machine a word takes longer at times. */
+    /* On a busy machine a word may take longer. */
     to->taken[to->rounds] = fmax(taken - word / 2, taken / 2);
     to->busy[to->rounds++] = fmax(mine, theirs);
     return TR_OK;
 }
 
-/* Messages that take long enough to tell the rate, and what they take of a processor beyond what waiting
-   takes: medians, for memory is slow for tens of milliseconds at times. */
+/* Messages long enough to measure the rate, and their processor time beyond that of waiting. Medians,
+   since memory may be slow for tens of milliseconds. */
 static tr_status stream(tr_comm *comm, char *data, double word, struct tr_path *out)
 {
     struct streamed got = {.rounds = 0};
@@ -129,7 +131,7 @@ static tr_status stream(tr_comm *comm, char *data, double word, struct tr_path *
     return TR_OK;
 }
 
-/* Seconds of a processor that a second of waiting takes. */
+/* Processor seconds of a second of waiting. */
 static tr_status idle(tr_comm *comm, void *data, double *share)
 {
     bool first = tr_comm_rank(comm) == 0;
@@ -142,14 +144,14 @@ static tr_status idle(tr_comm *comm, void *data, double *share)
     return TR_OK;
 }
 
-/* Seconds that a word to a rank which sleeps takes more than one to a rank which has just begun to wait. */
+/* The additional seconds of a word to a sleeping rank, compared with one that has just begun to wait. */
 static tr_status wake(tr_comm *comm, struct tr_path *out)
 {
     bool first = tr_comm_rank(comm) == 0;
     double data = 0, taken[WAKES], word = 2 * (out->latency + 2 * out->overhead);
     for (int i = 0; i < WAKES; i++) {
         double sends = tr_clock_seconds() + SLEEP;
-        /* As one who computes, who does not sleep. */
+        /* Like a computing rank, which does not sleep. */
         while (first && tr_clock_seconds() < sends) continue;
         double began = tr_clock_seconds();
         TR_TRY(move(comm, first, &data, sizeof data));
@@ -169,13 +171,13 @@ int cli_plan_rounds(double word)
 /* The first of the two ranks gets the figures. */
 static tr_status talk(tr_comm *comm, struct tr_path *out)
 {
-    /* Memory as parameters have it, touched by this process. */
+    /* Memory like that of parameters, touched by this process. */
     char *data = tr_alloc_aligned(STREAM, 1);
     double word = 0, gap = 0, waiting = 0;
     if (!data) return TR_ENOMEM;
     memset(data, 1, STREAM);
     tr_status status = ping(comm, data, 2, &word);
-    /* As many on both sides, since the first one says how many. */
+    /* Both have the same number, since the first one chooses it. */
     int rounds = cli_plan_rounds(word);
     memcpy(data, &rounds, sizeof rounds);
     if (status == TR_OK) status = move(comm, tr_comm_rank(comm) == 0, data, sizeof rounds);
@@ -186,7 +188,7 @@ static tr_status talk(tr_comm *comm, struct tr_path *out)
     if (status == TR_OK) status = stream(comm, data, word, out);
     tr_free(data);
     if (status != TR_OK) return status;
-    /* Of a word's way at most half is the processors'. */
+    /* At most half of a word's time is the processors'. */
     out->overhead = fmin(gap, word / 2 / 4);
     out->latency = word / 2 - 2 * out->overhead;
     double copied = 1 / out->copying - waiting / out->rate;
@@ -196,7 +198,7 @@ static tr_status talk(tr_comm *comm, struct tr_path *out)
 
 /* ---- of this host ---- */
 
-/* A process of its own for a rank, which writes what it found to `descriptor`. */
+/* A new process for a rank, which writes its figures to `descriptor`. */
 static pid_t start(const char *ticket, int rank, int descriptor)
 {
     pid_t child = fork();
@@ -205,8 +207,8 @@ static pid_t start(const char *ticket, int rank, int descriptor)
     struct tr_path found = {0};
     tr_comm *comm = NULL;
     bool well = tr_comm_local_create(ticket, &settings, &comm) == TR_OK;
-    /* As ranks of a job, who do so after they have met: whether all of a host have processors decides how
-       they wait. Two on one processor would copy out of its cache. */
+    /* Like ranks of a job, which do so after they have met: they wait differently if each has a processor.
+       Two on one processor would copy out of its cache. */
     cpu_set_t all;
     tr_thread_processors(&all);
     tr_thread_take_share(&all, rank, 2, 1);
@@ -255,8 +257,8 @@ static tr_status probe_once(struct tr_path *out)
     return status;
 }
 
-/* Of several pairs of processes: of what words take the median, and of what bytes take the mean, since there
-   are machines which move them several times slower for seconds, as a job will feel for its share of time. */
+/* Over several pairs of processes: the median for words, and the mean for bytes. Some machines move bytes
+   several times slower for seconds, which a job will meet as often. */
 tr_status cli_plan_probe(struct tr_path *out)
 {
     double latency[PAIRS], overhead[PAIRS], waking[PAIRS];

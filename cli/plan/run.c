@@ -1,5 +1,6 @@
-/* Rows of a plan: combinations of strategy and number of workers as a comparison has them, and their figures
- * from rehearsals. */
+/* Rows of a plan: combinations of strategy and number of workers as in a comparison, and their figures
+ * from rehearsals.
+ */
 #include "cli/compare/compare.h"
 #include "cli/plan/plan.h"
 
@@ -35,7 +36,7 @@ static tr_status add_row(const struct cli_compare_case *one, struct tr_plan *pla
     return row->strategy && (row->left_out || !one->left_out) ? TR_OK : TR_ENOMEM;
 }
 
-/* What the model file says of a step. */
+/* The model file's settings of a step. */
 static tr_status read_batch(const struct cli_plan_orders *orders, int64_t *batch, int64_t *microbatches)
 {
     struct tr_job *job;
@@ -50,7 +51,7 @@ static tr_status read_batch(const struct cli_plan_orders *orders, int64_t *batch
     return TR_OK;
 }
 
-/* All rows of some workers; the first of all is one process. */
+/* All rows for some workers; the first row is one process. */
 static tr_status add_rows(const struct cli_plan_orders *orders, int workers, int64_t batch,
                           int64_t microbatches, struct tr_plan *plan)
 {
@@ -91,7 +92,7 @@ tr_status cli_plan_rows(const struct cli_plan_orders *orders, struct tr_plan *pl
     for (int i = 0; i < orders->worker_counts; i++) {
         int workers = orders->workers[i], times = orders->grow ? workers : 1;
         if (plan->rows == 0 && times > 1) TR_TRY(add_rows(orders, 1, batch, microbatches, plan));
-        if (plan->rows > 0 && i == 0) plan->rows = 1; /* of one worker only that which runs alone */
+        if (plan->rows > 0 && i == 0) plan->rows = 1; /* for one worker only the strategy that runs alone */
         TR_TRY(add_rows(orders, workers, times * batch, times * microbatches, plan));
     }
     return TR_OK;
@@ -99,8 +100,8 @@ tr_status cli_plan_rows(const struct cli_plan_orders *orders, struct tr_plan *pl
 
 /* ---- figures ---- */
 
-/* The parts that ranks of a row compute: an even share of the batch, what flows through a pipeline at a time,
-   and all of it where a worker computes whole batches. */
+/* The parts that ranks of a row compute: an even part of the batch, a pipeline's portion, or the whole
+   batch if each worker computes whole batches. */
 static tr_status expect(const struct cli_plan_orders *orders, const struct tr_plan *plan,
                         const struct tr_plan_row *row, struct tr_machine *machine)
 {
@@ -108,7 +109,7 @@ static tr_status expect(const struct cli_plan_orders *orders, const struct tr_pl
     int64_t all = row->microbatches, share = all / row->workers > 0 ? all / row->workers : 1;
     const int64_t counts[] = {all, share, 1};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        /* What nobody computes at once is not measured. */
+        /* Parts that no rank computes at once are not measured. */
         if (counts[i] == all && orders->grow && row->batch > 4 * (row->batch / row->workers)) continue;
         struct tr_measured_part part = {row->batch * counts[i] / all, counts[i]};
         if (part.rows < 1) part.rows = 1;
@@ -125,7 +126,7 @@ static void tell(void *user, const struct tr_usage *usage)
     cli_screen_status(user, line);
 }
 
-/* Why a row cannot be: the words of the refusal. */
+/* The reason against a row: the message of its refusal. */
 static tr_status leave_out(tr_status status, struct tr_plan_row *row)
 {
     if (status != TR_EINVAL && status != TR_EUNSUPPORTED) return status;
@@ -133,8 +134,7 @@ static tr_status leave_out(tr_status status, struct tr_plan_row *row)
     return row->left_out ? TR_OK : TR_ENOMEM;
 }
 
-/* Steps that a simulation counts: of sequences, which are of unequal lengths, ranks together have to play
- * many. */
+/* Steps to simulate: for sequences, which have unequal lengths, all ranks together have to play many. */
 static int64_t count_calls(const struct cli_plan_orders *orders, const struct tr_job *job, int ranks)
 {
     const int64_t least = job->source[TR_SET_TRAIN]->info.features == TR_FEATURE_TOKENS
@@ -182,8 +182,7 @@ out:
     return status == TR_OK ? TR_OK : leave_out(status, row);
 }
 
-/* One process once more, from measurements of the end: whether the machine was as fast as in the beginning.
- */
+/* Measures one process again at the end: whether the machine was as fast as in the beginning. */
 static tr_status look_again(const struct cli_plan_orders *orders, const struct tr_job *job,
                             struct cli_screen *screen, struct tr_plan *plan)
 {

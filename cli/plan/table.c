@@ -42,7 +42,7 @@ char *cli_plan_head(const struct tr_plan *plan, int width)
     return cli_columns_end(&text);
 }
 
-/* Whether a prediction cannot be, as where the machine was busy while operations were measured. */
+/* Whether a prediction is impossible, as on a machine that was busy during the measurements. */
 static bool is_doubtful(const struct tr_plan *plan, int index)
 {
     const struct tr_plan_row *row = &plan->row[index];

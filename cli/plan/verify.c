@@ -15,9 +15,9 @@
 
 #define STEPS      8 /* of a run at least */
 #define STEPS_MOST 100000
-#define BUDGET     40.0 /* seconds that a run may take, with its start, whatever it was to take */
+#define BUDGET     40.0 /* limit of a run in seconds, with its start, whatever was predicted */
 
-/* The row of those not tried that promises most. */
+/* The most promising row that was not tried. */
 static int next_best(const struct tr_plan *plan, const bool *tried)
 {
     int best = -1;
@@ -34,12 +34,12 @@ static int next_best(const struct tr_plan *plan, const bool *tried)
 
 #define SETTINGS 4 /* at most */
 
-/* What a run of a few steps changes of the job: the sizes of the row, evaluations, which plans know nothing
-   of, and no schedule's length, for the run is the beginning of the whole training. */
+/* Changes the job for a run of a few steps: the sizes of the row, no evaluations, which plans do not
+   count, and no length of the schedule, as the run is the beginning of the whole training. */
 static int change(const struct tr_job *job, const struct tr_plan_row *row, char setting[SETTINGS][96])
 {
     const struct tr_schedule *schedule = &job->optimizer.schedule;
-    bool follows = schedule->kind == TR_SCHEDULE_PLATEAU; /* it must have evaluations to come */
+    bool follows = schedule->kind == TR_SCHEDULE_PLATEAU; /* it needs evaluations */
     bool ends = schedule->kind == TR_SCHEDULE_COSINE || schedule->kind == TR_SCHEDULE_ONE_CYCLE;
     int count = 0;
     snprintf(setting[count++], sizeof *setting, "train.batch=%lld", (long long)row->batch);
@@ -99,7 +99,7 @@ static tr_status run_row(const struct cli_plan_orders *orders, const struct tr_j
     }
 }
 
-/* A directory for what the runs write, removed at the end. */
+/* A directory for the files of the runs, removed at the end. */
 static tr_status make_directory(char **out)
 {
     const char *above = getenv("TMPDIR");
@@ -123,7 +123,7 @@ tr_status cli_plan_verify(const struct cli_plan_orders *orders, const struct tr_
         tried[row] = true;
         status = run_row(orders, job, directory, screen, plan, &plan->row[row]);
     }
-    if (directory) tr_file_remove(NULL, directory); /* what stays does no harm */
+    if (directory) tr_file_remove(NULL, directory); /* remaining files do no harm */
     tr_free(directory);
     tr_free(tried);
     return status;

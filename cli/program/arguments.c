@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Copies the arguments; where they end with another command, "--" goes before its name, and *passed is that
+/* Copies the arguments. If they end with another command, "--" is put before its name, and *passed is that
    command, else NULL. Returns their number; `out` has room for one more than `argc`. */
 static int end_options(const struct cli_command *command, int argc, const char *const *argv, const char **out,
                        const struct cli_command **passed)
@@ -30,8 +30,8 @@ static int end_options(const struct cli_command *command, int argc, const char *
     return count;
 }
 
-/* The first word that is no option of the command may be one of the command after it. Returns `status`, with
-   a message that says so where it is. */
+/* The first word that is not an option of the command may be one of the command after it. Returns
+   `status`, with a message about it in that case. */
 static tr_status find_misplaced(const struct cli_command *command, const struct cli_command *passed, int argc,
                                 const char *const *argv, tr_status status)
 {
@@ -63,7 +63,7 @@ static tr_status explain_verbose(const struct cli_command *command, int argc, co
                    argv[at], command->name);
 }
 
-/* The path of the model file that was named, or of a run where that is as good. */
+/* The path of the named model file, or of a run where one is allowed. */
 static tr_status find_model(const struct cli_command *command, char **model)
 {
     tr_status status = cli_shipped_find_model(model);

@@ -1,4 +1,4 @@
-/* The words after a command's name, read by its option table. */
+/* The words after a command's name, parsed by its option table. */
 #ifndef CLI_ARGUMENTS_H
 #define CLI_ARGUMENTS_H
 
@@ -11,7 +11,7 @@ tr_status cli_command_read(const struct cli_command *command, int argc, const ch
 /* Accepts NULL, nulls the pointer. */
 void cli_command_release(const struct cli_command *command, void **options);
 
-/* Options that other programs have for more output or for their version: -v, --verbose. */
+/* Options for more output or the version in other programs: -v, --verbose. */
 bool cli_is_verbose(const char *word);
 
 #endif

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define LOOK_SECONDS  0.1  /* between two looks at clock and signals */
-#define GRACE_SECONDS 60.0 /* for a step to be finished and saved */
+#define GRACE_SECONDS 60.0 /* for finishing and saving a step */
 #define LINE_MOST     (1 << 20)
 
 /* ---- arguments ---- */
@@ -58,7 +58,7 @@ void cli_arguments_add_self(struct cli_arguments *arguments)
 
 /* ---- a child ---- */
 
-/* In the child; comes back only as an exit code. */
+/* In the child; returns only as an exit code. */
 static void become(char *const *arguments, pid_t parent, const int output[2], const int error[2])
 {
     int input = open("/dev/null", O_RDONLY);
@@ -85,7 +85,7 @@ static tr_status start(struct cli_child *child, char *const *arguments)
         close(output[1]);
         return tr_fail(TR_EIO, "no pipe for a run: %s", strerror(errno));
     }
-    cli_output_flush(); /* or the child would write it, too */
+    cli_output_flush(); /* otherwise the child would write it, too */
     child->process = fork();
     if (child->process == 0) become(arguments, parent, output, error);
     close(output[1]);
@@ -143,7 +143,7 @@ static void hear_error(struct cli_child *child, const char *bytes, size_t count)
     child->last_words[child->words] = '\0';
 }
 
-/* Reads what is there; closes the descriptor at its end. */
+/* Reads the available output; closes the descriptor at its end. */
 static void drain(struct cli_child *child, int *descriptor,
                   void (*take)(struct cli_child *child, const char *bytes, size_t count))
 {
@@ -161,7 +161,7 @@ static void drain(struct cli_child *child, int *descriptor,
     }
 }
 
-/* Asks the child to end when its time is over or the user wants to, and makes it when it does not. */
+/* Asks the child to end when its time is over or the user wants to, and kills it if it does not. */
 static void press_on(struct cli_child *child)
 {
     double now = tr_clock_seconds();

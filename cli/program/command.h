@@ -1,8 +1,8 @@
-/* A command of the program: its name, its option table, and what it does.
+/* A command of the program: its name, its option table, and its function.
  *
- * One file per command defines one `const struct cli_command`; commands.h lists them. What all have in common
- * is beside: defaults, environment and command line (arguments.h), --help (command_help.h), error messages
- * and exit codes (dispatch.h).
+ * One file per command defines one `const struct cli_command`; commands.h lists them. Common to all are
+ * defaults, environment and command line (arguments.h), --help (command_help.h), error messages and exit
+ * codes (dispatch.h).
  */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
@@ -24,15 +24,15 @@ struct cli_command {
     int32_t option_count;
     size_t options_size; /* of the struct that the table fills; begins with struct cli_common */
     size_t model;        /* offset in it of the char * that is a model file or the name of one that ships
-                            (shipped.h);        0: there is none */
-    /* Carries the command out; `options` is borrowed for the call. On failure the thread's message is printed
-       as "trireme NAME: message" and the exit code follows from the status. */
+                            (shipped.h); 0: there is none */
+    /* Runs the command; `options` is borrowed for the call. On failure the thread's message is printed as
+       "trireme NAME: message" and the exit code follows from the status. */
     tr_status (*run)(const void *options);
     const struct tr_option_group *groups; /* headings of --help; NULL: one */
-    bool takes_runs;                      /* in place of a model file the directory of a run may stand */
-    bool passes_arguments; /* from its first positional argument on, what follows is another command's */
-    const struct cli_command *const *children; /* ends with NULL; a command with children has none of the
-                                                  above but name, summary and about */
+    bool takes_runs;                      /* instead of a model file the directory of a run is accepted */
+    bool passes_arguments; /* from its first positional argument on, the words are another command's */
+    const struct cli_command *const *children; /* ends with NULL; a command with children has only name,
+                                                  summary and about */
 };
 
 /* The members `options`, `option_count` and `options_size`. */
@@ -58,7 +58,7 @@ struct cli_command {
         .letter = 's', .value_name = "KEY=VALUE"                                                             \
     }
 #define CLI_MODEL_HELP "model file, or the name of one that ships (`trireme models`); a file here comes first"
-/* A model that has to be given, and strategies to try: strings. */
+/* A model that must be given, and strategies to try: strings. */
 #define CLI_OPTION_MODEL(object)                                                                             \
     {                                                                                                        \
         .key = "model", .type = TR_OPTION_STRING, .offset = offsetof(object, model), .fallback = NULL,       \
@@ -72,14 +72,14 @@ struct cli_command {
                 "option of the preceding strategy",                                                          \
         .value_name = "LIST"                                                                                 \
     }
-/* An int64_t; -1 where none is given. */
+/* An int64_t; -1 without one. */
 #define CLI_OPTION_SEED(object)                                                                              \
     {                                                                                                        \
         .key = "seed", .type = TR_OPTION_INT64, .offset = offsetof(object, seed), .fallback = "-1",          \
         .least = -1, .most = TR_OPTION_WHOLE,                                                                \
         .help = "seed instead of the model file's; -1: as the file says"                                     \
     }
-/* Of commands that start processes: what the threads are for is said by each. */
+/* For commands that start processes; each describes the purpose of the threads. */
 #define CLI_OPTION_THREADS(object, text)                                                                     \
     {                                                                                                        \
         .key = "threads", .type = TR_OPTION_INT32, .offset = offsetof(object, threads), .fallback = "0",     \

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define NAME_COLUMN 16
-#define WIDTH       100 /* of --help in a file, and at most */
+#define WIDTH       100 /* columns of --help in a file, and at most */
 
 void cli_help_add_list(struct tr_text *text, const struct cli_command *const *list)
 {

@@ -5,7 +5,7 @@
 #include "base/text/text.h"
 #include "cli/program/command.h"
 
-/* Prints what `trireme help COMMAND` says, for the terminal or the file that it goes to. */
+/* Prints the text of `trireme help COMMAND`, for the terminal or file that it is written to. */
 tr_status cli_help_print(const struct cli_command *command);
 /* Adds a line for each command of `list`, which ends with NULL. */
 void cli_help_add_list(struct tr_text *text, const struct cli_command *const *list);

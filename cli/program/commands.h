@@ -1,4 +1,4 @@
-/* The commands, one file each, and which one words call. */
+/* The commands, one file each, and the lookup by words. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
@@ -12,8 +12,8 @@ extern const struct cli_command cli_train, cli_launch, cli_compare, cli_plan, cl
 /* All commands, ends with NULL. */
 extern const struct cli_command *const cli_commands[];
 
-/* The command called by `words` [count] ("data", "list"); *used becomes the number of words that belong to
-   its name. NULL and a message with the nearest name when there is none. With no words at all NULL without a
+/* The command called by `words` [count] ("data", "list"); *used becomes the number of words in its name.
+   NULL, with a message that has the nearest name, if there is none. Without any words NULL without a
    message. */
 const struct cli_command *cli_command_find(const char *const *words, int count, int *used);
 

@@ -91,7 +91,7 @@ static tr_status dispatch(int argc, const char *const *argv, const char *const *
 enum cli_exit cli_dispatch(int argc, const char *const *argv, const char *const *environment)
 {
     tr_status status = dispatch(argc, argv, environment);
-    /* What went wrong with the output matters only where nothing else did. */
+    /* A failure of the output counts only if nothing else failed. */
     if (status != TR_OK) {
         const char *message = tr_error_message();
         cli_message("%s", *message ? message : tr_status_name(status));

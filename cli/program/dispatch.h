@@ -4,8 +4,8 @@
 
 #include "cli/program/exit_codes.h"
 
-/* Runs what argv[1..] asks for and returns the exit code; a failure is printed as "trireme NAME: message".
-   `environment`: "NAME=value", ends with NULL. Everything has been written when it returns. */
+/* Runs the command in argv[1..] and returns the exit code; a failure is printed as "trireme NAME:
+   message". `environment`: "NAME=value", ends with NULL. All output has been written on return. */
 enum cli_exit cli_dispatch(int argc, const char *const *argv, const char *const *environment);
 
 #endif

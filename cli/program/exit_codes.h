@@ -24,7 +24,7 @@ enum cli_exit {
 #undef CLI_EXIT_ENUM
 };
 
-/* The exit code for what a command returned. */
+/* The exit code for the status of a command. */
 enum cli_exit cli_exit_of(tr_status status);
 
 #endif

@@ -26,7 +26,7 @@ bool cli_is_run(const char *path)
     return has_file(path, "journal.jsonl") || has_file(path, "manifest.json");
 }
 
-/* The bytes of `name` before its suffix of a model file; all where it has none. */
+/* The bytes of `name` before its suffix of a model file; all if it has none. */
 static size_t stem_length(const char *name)
 {
     size_t length = strlen(name);
@@ -37,8 +37,8 @@ static size_t stem_length(const char *name)
     return length;
 }
 
-/* The name of a model that ships, where that is what the path's last part is but for a suffix; else NULL.
-   Returned, free with tr_free(). */
+/* The model that ships under the name in the path's last part, without a suffix; else NULL. Returned, free
+   with tr_free(). */
 static char *shipped_name(const char *path)
 {
     char *directory, *found = NULL;
@@ -54,7 +54,8 @@ static char *shipped_name(const char *path)
     return found;
 }
 
-/* The same path with a suffix of model files that is there; NULL: none is. Returned, free with tr_free(). */
+/* The same path with a suffix of model files under which a file exists; NULL: none. Returned, free with
+   tr_free(). */
 static char *other_suffix(const char *path)
 {
     const char *name = tr_path_name(path);
@@ -75,7 +76,7 @@ bool cli_model_lacks_suffix(const char *path)
     return lacks;
 }
 
-/* A model file of the same directory whose name is near, whatever the suffix; NULL: none is. Returned, free
+/* A model file of the same directory with a similar name, whatever the suffix; NULL: none. Returned, free
    with tr_free(). */
 static char *near_file(const char *path)
 {
@@ -117,7 +118,7 @@ static tr_status fail_missing(const char *path)
     return status;
 }
 
-/* Whether something on the way to `path` is a file: the system's own word is the best there. */
+/* Whether a part of `path` before its end is a file: then the system's message is the best. */
 static bool leads_through_file(const char *path)
 {
     char *parent = tr_path_parent(path);

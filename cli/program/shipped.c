@@ -15,7 +15,7 @@
 
 tr_status cli_shipped_directory(char **out)
 {
-    /* By the kernel's word, and not by that of who started the program. */
+    /* As the kernel reports it, not as argv[0] does. */
     char program[PATH_MAX] = "", build[PATH_MAX], below[2 * PATH_MAX], real[PATH_MAX];
     if (!realpath("/proc/self/exe", program)) program[0] = '\0';
     const char *slash = strrchr(program, '/');
@@ -41,7 +41,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Leaves the names before the suffix, in their order; drops other files. */
+/* Leaves the names without the suffix, in their order; drops other files. */
 static void keep_models(struct tr_file_names *names)
 {
     int64_t kept = 0;
@@ -77,7 +77,7 @@ tr_status cli_shipped_models(char **directory, struct tr_file_names *names)
     return status;
 }
 
-/* A path has a folder or a suffix. */
+/* A path contains a folder or a suffix. */
 static bool may_be_name(const char *text)
 {
     return *text && !strpbrk(text, "/.") && !tr_file_exists(text);
@@ -89,7 +89,7 @@ tr_status cli_shipped_find_model(char **path)
     struct tr_file_names names;
     if (!*path || !may_be_name(*path)) return TR_OK;
     if (cli_shipped_models(&directory, &names) != TR_OK)
-        return TR_OK; /* what opens it will say what is wrong */
+        return TR_OK; /* a missing file is reported when it is opened */
     tr_status status = TR_ENOTFOUND;
     for (int64_t i = 0; i < names.count && status == TR_ENOTFOUND; i++) {
         if (strcmp(names.name[i], *path) != 0) continue;

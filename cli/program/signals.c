@@ -15,14 +15,14 @@
 static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 #define CAUGHT ((int)(sizeof caught / sizeof caught[0]))
 
-/* One intention may arrive twice: from timeout(1), which signals a process and its group, from a terminal and
-   the shell in it. */
+/* One stop may arrive twice: from timeout(1), which signals a process and its group, or from a terminal
+   and the shell in it. */
 #define REPEAT_SECONDS 0.3
 
-/* Everything the handler uses is made beforehand: it may neither allocate nor print. */
+/* Everything the handler uses is prepared: it may neither allocate nor print by stdio. */
 static tr_trainer *_Atomic target;
 static atomic_int received;
-static double first; /* when it came */
+static double first; /* its time */
 static struct sigaction before[CAUGHT];
 static char notice[160];
 static size_t notice_length;
@@ -61,7 +61,7 @@ static void handle(int number)
     errno = saved;
 }
 
-/* Blocks or unblocks what a launcher passes on. */
+/* Blocks or unblocks the signal that a launcher forwards. */
 static void hold(int how)
 {
     sigset_t set;
@@ -77,7 +77,7 @@ void cli_signals_hold(void)
 
 void cli_signals_catch(tr_trainer *trainer, const char *what)
 {
-    /* A progress line may be on the screen: the notice takes its place, and the line is drawn anew below. */
+    /* A progress line may be on the screen: the notice replaces it, and the line is drawn again below. */
     int length = !what ? 0
                        : snprintf(notice, sizeof notice, "%s%s%s (once more: leave at once)\n",
                                   cli_terminal_interactive(STDERR_FILENO) ? "\r\033[K" : "",

@@ -1,5 +1,5 @@
-/* Ctrl-C and its relatives during long work: the first asks it to end in good order, the second leaves at
- * once.
+/* Ctrl-C and similar signals during long work: the first asks it to end in good order, the second ends it
+ * at once.
  *
  * SIGINT, SIGTERM and SIGHUP are caught, except those that were ignored when the program began (nohup,
  * background jobs). A second one counts only a moment after the first, and a SIGHUP or SIGUSR1 never
@@ -10,24 +10,23 @@
 
 #include "trireme/train.h"
 
-/* A SIGUSR1 that comes before cli_signals_catch() waits for it, instead of ending the process: a launcher may
-   pass it on at any moment. */
+/* Blocks SIGUSR1 until cli_signals_catch(), so that an early one does not end the process: a launcher may
+   forward it at any moment. */
 void cli_signals_hold(void);
 
-/* SIGUSR1 means the same as a first SIGTERM: it is what mpirun passes on at once.
+/* SIGUSR1 means the same as a first SIGTERM: mpirun forwards it at once.
 
-   From now on a first signal stops `trainer` (NULL where the work asks cli_signals_received() itself) and
-   prints "trireme NAME: <notice> (once more: leave at once)" on stderr, nothing
-   where `notice` is NULL. The trainer is borrowed until
-   cli_signals_release(). */
+   A first signal then stops `trainer` (NULL if the work asks cli_signals_received() itself) and prints
+   "trireme NAME: <notice> (once more: leave at once)" on stderr, nothing where `notice` is NULL. The
+   trainer is borrowed until cli_signals_release(). */
 void cli_signals_catch(tr_trainer *trainer, const char *notice);
 /* Signals act as before cli_signals_catch() again. */
 void cli_signals_release(void);
-/* Instead of that, where the work is done and the process is about to leave by itself: signals do nothing any
-   more, so that its exit code is its own. SLURM sends SIGTERM to all ranks as soon as one has left with a
-   code that is not 0. */
+/* Instead of that, when the work is done and the process is about to leave by itself: signals are ignored,
+   so that it keeps its exit code. SLURM sends SIGTERM to all ranks as soon as one has left with a code
+   that is not 0. */
 void cli_signals_ignore(void);
-/* The number of the first signal that came since then, 0 if none. */
+/* The number of the first signal since then, 0 if none. */
 int cli_signals_received(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Orders of a sweep that the model file decides where the command line does not: the figure that judges, and
- * the rows that it is found on.
+/* Orders of a sweep that the model file decides if the command line does not: the figure that judges, and
+ * the rows that it is computed on.
  */
 #include "cli/sweep/sweep.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The value of a field of the model file, or of the settings of all points, which come after it; "" where
+/* The value of a field of the model file, or of the settings of all points, which override it; "" if
    neither has it. `model` is borrowed. */
 static const char *field_of(const tr_config *model, const struct tr_string_list *set, const char *section,
                             const char *key)
@@ -34,7 +34,7 @@ static bool has_axis(const struct tr_string_list *set, const char *path)
     return false;
 }
 
-/* The seed of the split where points have several seeds of their own: all are judged on the same rows. */
+/* The seed of the split if points have several seeds: all are judged on the same rows. */
 static void choose_split(const tr_config *model, struct cli_sweep_orders *orders)
 {
     double share = 0;

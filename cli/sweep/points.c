@@ -1,5 +1,5 @@
-/* The points of a sweep: all combinations of the values of its axes, or some that are drawn, each with every
- * seed.
+/* The points of a sweep: all combinations of the values of its axes, or some that are drawn, each with
+ * every seed.
  */
 #include "cli/sweep/sweep.h"
 
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How often a draw that has been there is drawn anew. */
+/* How often a draw is repeated if it gives an earlier point. */
 #define TRIES 1000
 
 void cli_sweep_plan_release(struct cli_sweep_plan *plan)
@@ -33,8 +33,7 @@ void cli_sweep_plan_release(struct cli_sweep_plan *plan)
 
 /* ---- axes ---- */
 
-/* The end of a value that begins here: a comma that is in no bracket and no quotes, or the end of the text.
- */
+/* The end of a value that begins here: a comma outside of brackets and quotes, or the end of the text. */
 static const char *value_end(const char *at)
 {
     int depth = 0;
@@ -199,7 +198,7 @@ static tr_status add_grid(const struct cli_sweep_orders *orders, struct cli_swee
     }
 }
 
-/* A value of an axis by a random word. Ranges above 0 are drawn evenly on a scale of logarithms. */
+/* A value of an axis by a random word. Ranges above 0 are drawn evenly on a logarithmic scale. */
 static char *draw(const struct cli_sweep_axis *axis, uint32_t word)
 {
     double unit = (double)word * 0x1p-32;
@@ -213,7 +212,7 @@ static char *draw(const struct cli_sweep_axis *axis, uint32_t word)
     return axis->whole ? tr_format("%.0f", floor(number)) : tr_format("%.4g", number);
 }
 
-/* Point `number` of those that are drawn; one that has been there before is drawn anew. */
+/* Point `number` of the drawn ones; a repeated point is drawn again. */
 static tr_status add_drawn(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan,
                            uint32_t number)
 {
@@ -234,7 +233,7 @@ static tr_status add_drawn(const struct cli_sweep_orders *orders, struct cli_swe
     return TR_OK; /* there are no more */
 }
 
-/* The settings of the split, which are the same for all points, but for the fold. */
+/* The settings of the split, which are the same for all points except the fold. */
 static tr_status add_split(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan)
 {
     char text[64];

@@ -1,5 +1,5 @@
-/* The range test of the learning rate (Smith 2017): one run whose rate rises from step to step, and the loss
- * that each one has. Too low a rate leaves the loss where it is, a good one lowers it fastest, too high a
+/* The range test of the learning rate (Smith 2017): one run whose rate rises from step to step, and the
+ * loss of each step. Too low a rate leaves the loss where it is, a good one lowers it fastest, too high a
  * rate blows it up.
  *
  *     step i of n has rate low * (high / low)^(i / (n - 1))
@@ -33,8 +33,8 @@
 #define HIGH     10.0
 #define KEPT     0.9 /* of the smoothed loss, from one step to the next */
 #define FAR      4.0 /* times the lowest smoothed loss: the test ends */
-#define FIRST    10  /* steps after which it may */
-#define ROWS     10  /* for people */
+#define FIRST    10  /* steps after which it may end */
+#define ROWS     10  /* printed lines */
 #define LOW_LOG  (-6.0)
 #define HIGH_LOG 1.0
 
@@ -146,7 +146,7 @@ static tr_status write_csv(const struct cli_sweep_orders *orders, const struct t
     return write_text(orders, "rate-test.csv", csv);
 }
 
-/* Over the logarithm of the rate, as far as the loss is not much above that of the beginning. */
+/* Over the logarithm of the rate, while the loss is not much above its first value. */
 static tr_status write_page(const struct cli_sweep_orders *orders, const struct test *test)
 {
     struct tr_chart_point loss[STEPS], smooth[STEPS], proposed[1];

@@ -91,7 +91,7 @@ static bool same_texts(const struct tr_json_value *array, char *const *item, int
     return true;
 }
 
-/* What must be the same as when the sweep began. */
+/* Settings that must be the same as when the sweep began. */
 static tr_status check_head(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
                             const char *path, const struct tr_json_value *root)
 {
@@ -117,7 +117,7 @@ static bool same_point(const struct cli_sweep_plan *plan, const struct cli_sweep
     return point->seed == seed && point->fold == fold && same_texts(values, point->value, plan->axes);
 }
 
-/* The point of the plan that a member tells of, added where it is of an earlier sweep. */
+/* The point of the plan that a member describes, added if it is of an earlier sweep. */
 static tr_status find_point(struct cli_sweep_plan *plan, const char *path, const struct tr_json_value *object,
                             struct cli_sweep_point **out)
 {
@@ -143,7 +143,7 @@ static tr_status find_point(struct cli_sweep_plan *plan, const char *path, const
     return cli_sweep_add(plan, value, seed, (int32_t)fold, out);
 }
 
-/* A directory's name is used in commands: nothing but what this program writes. */
+/* A directory's name is used in commands: only names that this program writes are accepted. */
 static bool is_directory_name(const char *name)
 {
     size_t digits = strncmp(name, "point-", 6) == 0 ? strspn(name + 6, "0123456789") : 0;
@@ -191,7 +191,7 @@ static tr_status take_record(const struct cli_sweep_orders *orders, struct cli_s
     return status;
 }
 
-/* Numbers after the highest one that is taken. */
+/* Numbers after the highest one in use. */
 static void name_directories(struct cli_sweep_plan *plan)
 {
     int64_t last = 0, number;

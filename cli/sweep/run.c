@@ -1,4 +1,4 @@
-/* The runs of a sweep, several side by side: each is this program once more, told to write JSON. */
+/* The runs of a sweep, several at a time: each is another run of this program, which writes JSON. */
 #include "cli/program/child.h"
 #include "cli/program/signals.h"
 #include "cli/sweep/sweep.h"
@@ -30,7 +30,7 @@ struct sweep {
     struct cli_screen *screen;
     struct slot *slots;
     int wanted, ended; /* points */
-    tr_status status;  /* of noting, which ends the sweep */
+    tr_status status;  /* of writing the record, which ends the sweep */
     struct tr_failure failure;
 };
 
@@ -57,7 +57,7 @@ static void make_training(const struct sweep *sweep, const struct cli_sweep_poin
     if (point->fold > 0) cli_arguments_add(arguments, "--set=data.fold=%" PRId32, point->fold);
 }
 
-/* The figure that judges, of an event: beside loss and accuracy, or among the metrics of an evaluation. */
+/* The figure that judges, from an event: next to loss and accuracy, or among the metrics of an evaluation. */
 static double figure_of(const char *by, const struct tr_json_value *object)
 {
     const struct tr_json_value *metrics = tr_json_find(object, "metrics");
@@ -65,7 +65,7 @@ static double figure_of(const char *by, const struct tr_json_value *object)
     return isnan(own) && metrics ? tr_json_number_or_nan(metrics, by) : own;
 }
 
-/* Takes figures over, unless those known are of better standing: validation, then other data, then steps. */
+/* Takes figures, unless the known ones rank higher: validation, then other data, then steps. */
 static void take_figures(struct slot *slot, const struct tr_json_value *object, const char *set)
 {
     struct cli_sweep_point *point = slot->point;
@@ -240,7 +240,7 @@ tr_status cli_sweep_run(const struct cli_sweep_orders *orders, struct cli_sweep_
     }
     sweep.slots = tr_alloc_zero((size_t)orders->workers, sizeof *sweep.slots);
     if (!sweep.slots) return TR_ENOMEM;
-    record(&sweep); /* what there will be, before the first run */
+    record(&sweep); /* the list of points, before the first run */
     if (sweep.status == TR_OK) run_all(&sweep);
     tr_free(sweep.slots);
     return sweep.status == TR_OK ? TR_OK : tr_failure_restore(&sweep.failure);

@@ -1,4 +1,4 @@
-/* trireme sweep: one job with many settings, side by side. */
+/* trireme sweep: one job with many settings, several at a time. */
 #include "cli/sweep/sweep.h"
 
 #include "cli/program/child.h"
@@ -155,8 +155,7 @@ static tr_status read_orders(const struct options *options, const char *out, str
     return digest_model(options->model, orders->digest);
 }
 
-/* What is wrong with a point's settings is known before its run; where it is wrong with all, nothing is run.
- */
+/* A point's settings are checked before its run; if all are wrong, nothing is run. */
 static tr_status check_points(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan)
 {
     const char **set = tr_alloc((size_t)plan->fixed.count + CLI_SWEEP_AXES + 1, sizeof *set);
@@ -202,7 +201,7 @@ static tr_status write_file(const struct cli_sweep_orders *orders, const char *n
     return status;
 }
 
-/* A page of the best that are done. */
+/* A page of the best finished points. */
 static tr_status write_page(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
                             const int *order, int count)
 {
@@ -240,7 +239,7 @@ static void say_best(const struct cli_sweep_orders *orders, const struct cli_swe
     tr_text_release(&text);
 }
 
-/* Table, files and last words. */
+/* Table, files and last lines. */
 static tr_status sum_up(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
                         struct cli_screen *screen)
 {
@@ -257,7 +256,7 @@ static tr_status sum_up(const struct cli_sweep_orders *orders, const struct cli_
     return status;
 }
 
-/* What the command ends with. */
+/* The exit status of the command. */
 static tr_status judge(const struct cli_sweep_plan *plan)
 {
     int failed = 0, waiting = 0, wanted = 0;
@@ -292,7 +291,7 @@ static tr_status sweep(const struct cli_sweep_orders *orders, struct cli_sweep_p
     return status;
 }
 
-/* The directory is this process's as long as the sweep goes on. */
+/* The directory is locked by this process during the sweep. */
 static tr_status sweep_in(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan)
 {
     int lock = -1;

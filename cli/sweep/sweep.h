@@ -1,8 +1,8 @@
 /* The parts of trireme sweep: the points (points.c), their record on disk (record.c),
  * their runs (run.c), and the printed table (table.c).
  *
- * A point is a job: the model file with the settings that all points share, those that are the point's own,
- * and a seed. Its run has a directory below that of the sweep, which also keeps
+ * A point is a job: the model file with the settings that all points share, those of the point, and a
+ * seed. Its run has a directory below that of the sweep, which also keeps
  *
  *     sweep.json    the points and how they ended, written anew as each one ends
  *     sweep.csv     the same as a table, and
@@ -20,7 +20,7 @@
 #define CLI_SWEEP_POINTS 10000
 
 enum cli_sweep_state {
-    CLI_SWEEP_WAITING, /* not run yet, or stopped on the way: its run goes on from its last checkpoint */
+    CLI_SWEEP_WAITING, /* not run, or stopped on the way: its run resumes from its last checkpoint */
     CLI_SWEEP_DONE,
     CLI_SWEEP_FAILED /* for the reason in `failure`; tried again when the sweep is run again */
 };
@@ -30,10 +30,10 @@ struct cli_sweep_point {
     int64_t seed;                /* -1: that of the model file */
     int32_t fold;                /* from 1; 0: the sweep has no folds */
     char directory[32];          /* "point-0001", below the sweep's */
-    bool wanted;                 /* of this sweep, rather than of an earlier one in the directory */
+    bool wanted;                 /* in this sweep, not only in an earlier one of the directory */
     enum cli_sweep_state state;
-    /* Of the best evaluation on validation data where there was any, else of the last one, else of the last
-       step reported. NaN where nothing is known. `figure`: the one that the sweep is judged by. */
+    /* From the best evaluation on validation data if there was any, otherwise from the last evaluation,
+       otherwise from the last reported step. NaN if unknown. `figure`: the one that judges the sweep. */
     double loss, accuracy, figure;
     char set[16]; /* "validation", "test", "train" */
     double seconds;
@@ -65,27 +65,28 @@ struct cli_sweep_plan {
 struct cli_sweep_orders {
     const char *model;
     const struct tr_string_list *set; /* "optimizer.rate=1e-4,1e-3", with several values or one */
-    int64_t seeds, seed;              /* how many, and the first; -1: 1, or, of one, that of the file */
+    int64_t seeds, seed;              /* how many, and the first; -1: 1, or, if only one, that of the file */
     int64_t random;                   /* points to draw; 0: the whole grid */
     int32_t folds;                    /* of the training data, each in turn for validation; 0: none */
-    int64_t split_seed;               /* that all points choose validation data with; -1: each its own */
+    int64_t split_seed;               /* with which all points choose validation data; -1: each with its
+                                         own */
     int workers, threads;             /* runs at a time, and threads of each */
-    char by[32];                      /* the figure that says which is best: "loss", "f1" */
+    char by[32];                      /* the figure that decides which is best: "loss", "f1" */
     const char *out;                  /* the sweep's directory */
     char digest[TR_SHA256_TEXT];      /* of the model file */
 };
 
-/* Settles split_seed and by, the latter as given by `by` or, NULL, by the model file. TR_EINVAL for a figure
-   that there is not, and what reading the file says. */
+/* Sets split_seed and by, the latter from `by` or, if NULL, from the model file. TR_EINVAL for an unknown
+   figure, and errors of reading the file. */
 tr_status cli_sweep_choose(const char *by, struct cli_sweep_orders *orders);
 
-/* Finds axes and points; none is known to have run. TR_EINVAL. Release with cli_sweep_plan_release(), also
-   after a failure. */
+/* Finds axes and points; none has a state. TR_EINVAL. Release with cli_sweep_plan_release(), also after a
+   failure. */
 tr_status cli_sweep_plan(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan);
 void cli_sweep_plan_release(struct cli_sweep_plan *plan);
-/* Splits the settings alone, into `fixed` and axes. Likewise. */
+/* Splits only the settings, into `fixed` and axes. Likewise. */
 tr_status cli_sweep_axes(const struct tr_string_list *set, bool ranges, struct cli_sweep_plan *plan);
-/* Adds "optimizer.rate=1e-3 seed=2", or the model's name where there is nothing. */
+/* Adds "optimizer.rate=1e-3 seed=2", or the model's name if nothing differs. */
 void cli_sweep_name(const struct cli_sweep_plan *plan, const struct cli_sweep_point *point,
                     struct tr_text *text);
 /* Adds a point with copies of the values, of which NULL is none. TR_ENOMEM. */
@@ -94,26 +95,27 @@ tr_status cli_sweep_add(struct cli_sweep_plan *plan, char *const *value, int64_t
 /* Whether the figure that judges has a separate column. */
 bool cli_sweep_has_figure(const struct cli_sweep_orders *orders);
 
-/* Takes over what sweep.json says of the points, where there is one, and gives the others directories. Points
-   that are in the file alone stay in the plan, unwanted. TR_EMISMATCH where it is of another model file,
-   other axes or other settings; TR_EFORMAT. */
+/* Takes the states of points from sweep.json, if it exists, and gives the other points directories. Points
+   that only the file has stay in the plan, unwanted. TR_EMISMATCH if it is of another model file, other
+   axes or other settings; TR_EFORMAT. */
 tr_status cli_sweep_recall(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan);
 /* Writes sweep.json. */
 tr_status cli_sweep_write_record(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan);
 
-/* Runs the points that are wanted and not done; says how each ended. Signals end it in good order. TR_EIO
-   where nothing can be noted. */
+/* Runs the points that are wanted and not done; reports how each ended. Signals end it in good order.
+   TR_EIO if the record cannot be written. */
 tr_status cli_sweep_run(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan,
                         struct cli_screen *screen);
 
 /* The rate of a step of the range test, from 0. */
 double cli_rate_of_step(int step);
-/* The range test (rate_test.c): one run of the settings of all points whose rate rises; prints what it found,
-   and writes rate-test.csv and rate-test.html. TR_EINTERRUPTED after a signal, TR_EIO, what trainers say. */
+/* The range test (rate_test.c): one run with the settings of all points and a rising rate; prints the
+   result, and writes rate-test.csv and rate-test.html. TR_EINTERRUPTED after a signal, TR_EIO, errors of
+   the trainer. */
 tr_status cli_sweep_rate_test(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan);
 
-/* Indices of the wanted points, the best first, those that did not run to their end last. Returned, free with
-   tr_free(). TR_ENOMEM. */
+/* Indices of the wanted points, the best first, unfinished ones last. Returned, free with tr_free().
+   TR_ENOMEM. */
 tr_status cli_sweep_rank(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
                          int **order, int *count);
 /* The results of the sweep as a table for people; `order` [count] as above. Returned, free with tr_free().

@@ -1,4 +1,4 @@
-/* What a sweep comes to. */
+/* The results of a sweep. */
 #include "cli/sweep/sweep.h"
 
 #include "base/alloc.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows that people are shown; the rest is in the files. */
+/* Rows that are printed; the rest is in the files. */
 #define ROWS 40
 
 bool cli_sweep_has_figure(const struct cli_sweep_orders *orders)
@@ -165,7 +165,7 @@ static void mean_cell(struct tr_table *table, const struct cli_sweep_plan *plan,
         tr_table_cell(table, isnan(deviation) ? alone : both, mean, deviation);
 }
 
-/* A row for each combination of values, the best first: the order of means. */
+/* A row for each combination of values, the best first by the mean. */
 struct group {
     const struct cli_sweep_point *first;
     double figure;

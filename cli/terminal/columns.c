@@ -30,7 +30,7 @@ const char *cli_workers_text(int workers, int ranks, char buffer[CLI_WORKERS_SIZ
     return buffer;
 }
 
-#define NAME_LEAST 12 /* columns of names that are worth a column less */
+#define NAME_LEAST 12 /* the narrowest names before a column is hidden */
 
 static size_t figures_width(const struct cli_layout *layout)
 {
@@ -54,7 +54,7 @@ struct cli_layout cli_layout_make(const struct cli_column *column, int count, ui
         for (int i = 0; i < count; i++)
             if (!(layout.hidden >> i & 1) && column[i].drop > (first < 0 ? 0 : column[first].drop)) first = i;
         if (first < 0 || taken + least <= room) {
-            /* Names give way where that is enough, or all that there is. */
+            /* Names are shortened if that is enough, or if they are all there is. */
             layout.name = taken + least <= room ? room - taken : least;
             return layout;
         }

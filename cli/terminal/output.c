@@ -22,7 +22,7 @@ static char buffer[1 << 16];
 static void (*before_message)(void *user);
 static void *before_message_user;
 
-/* What the library got over. It says so while it opens data and saves, on the thread of the command. */
+/* Warnings of the library, which it gives while it opens data and saves, on the thread of the command. */
 static void print_log(void *user, enum tr_log_level level, const char *message)
 {
     (void)user;
@@ -33,7 +33,7 @@ void cli_output_begin(void)
 {
     for (int descriptor = 0; descriptor <= 2; descriptor++) {
         if (fcntl(descriptor, F_GETFD) != -1 || errno != EBADF) continue;
-        /* Opened the wrong way round, so that using it still fails. */
+        /* Opened for the other direction, so that use of it still fails. */
         if (open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY) != descriptor) abort();
     }
     signal(SIGPIPE, SIG_IGN);
@@ -58,7 +58,7 @@ tr_status cli_output_end(void)
     return tr_fail(TR_EIO, "standard output: %s; what was printed is not complete", strerror(first_error));
 }
 
-/* The bytes of the character at `at`, 1 where there is none that may be shown: then *shown is false. */
+/* The bytes of the character at `at`. 1 for one that must not be shown; then *shown is false. */
 static size_t look(const char *at, size_t left, bool *shown)
 {
     char copy[5] = {0};

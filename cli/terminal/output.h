@@ -1,5 +1,6 @@
-/* Standard output: written through stdio, checked once, so that a closed pipe or a full disk cannot go
- * unnoticed. */
+/* Standard output: written through stdio and checked once, so that a closed pipe or a full disk is
+ * noticed.
+ */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
@@ -10,24 +11,24 @@
 #include <stdio.h>
 
 /* Called first in main(): makes sure that descriptors 0 to 2 are taken, so that no file of ours becomes
-   "standard output", ignores SIGPIPE, gives stdout a buffer
-   that holds a whole screen, and prints what the library warns of. */
+   "standard output", ignores SIGPIPE, gives stdout a buffer for a whole screen, and prints warnings of the
+   library. */
 void cli_output_begin(void);
 /* Writes what is buffered. Returns false once anything could not be written, now or earlier. */
 bool cli_output_flush(void);
 /* Closes stdout. TR_EIO with a message if anything could not be written. */
 tr_status cli_output_end(void);
 
-/* Control characters but line feeds and tabs, and bytes that are no UTF-8, become '?': names of files
-   and jobs, and texts of data sets, may contain anything. May be called in the handler of a signal. */
+/* Control characters except line feeds and tabs, and bytes that are not UTF-8, become '?': names of files
+   and jobs, and texts of data sets, may contain anything. May be called in a signal handler. */
 void cli_output_tame(char *text, size_t size);
-/* Writes a text to stdout or stderr, tamed. All that commands write goes this way, which a test in
-   tests/architecture checks. No memory is needed. */
+/* Writes a text to stdout or stderr, tamed. All output of commands is written by this function, which a
+   test in tests/architecture checks. No memory is needed. */
 void cli_output_put(FILE *stream, const char *text, size_t size);
-/* Writes bytes to stdout as they are: what a program asked for that reads them. */
+/* Writes bytes to stdout unchanged: for programs that asked for them. */
 void cli_output_raw(const char *bytes, size_t size);
-/* The bytes at the end of a text that are the beginning of a character, 0 to 3: those of pieces that follow
-   each other may be whole only when they are put together. */
+/* The number of bytes at the end of a text that begin an unfinished character, 0 to 3: consecutive pieces
+   may be whole only when they are joined. */
 size_t cli_output_unfinished(const char *text, size_t size);
 /* printf() and fprintf(), tamed. */
 void cli_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -38,10 +39,10 @@ void cli_print(char *text);
 void cli_print_lines(char *text);
 /* Writes a text of the library to a file, whole or not at all, and frees it with tr_free(). TR_EIO. */
 tr_status cli_output_file(const char *path, char *text);
-/* Called before anything is written to stderr, so that a progress line makes room; NULL for none. */
+/* Called before anything is written to stderr, so that a progress line is removed; NULL for none. */
 void cli_output_before_message(void (*hook)(void *user), void *user);
-/* A line on stderr, "trireme NAME: message", tamed; NAME is that of the running command. What is in stdout's
-   buffer comes first. */
+/* A line on stderr, "trireme NAME: message", tamed; NAME is that of the running command. The buffer of
+   stdout is written first. */
 void cli_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A message "warning: ..." for each of these lines; "" for none. */
 void cli_warnings(const char *lines);
@@ -51,11 +52,12 @@ void cli_output_name(const char *command);
 const char *cli_output_prefix(void);
 
 /* After this the program ends by _exit(), without the exit handlers of libraries: MPI's may wait for ever
- * once another process is gone. */
+ * once another process has ended.
+ */
 void cli_output_leave_at_once(void);
-/* After this the program, if all goes well, ends with a code that another program gave. */
+/* After this the program, if all goes well, ends with an exit code from another program. */
 void cli_output_leave_with(int code);
-/* Ends the program with `code`, but see above. */
+/* Ends the program with `code`, with the two exceptions above. */
 int cli_output_leave(int code);
 
 #endif

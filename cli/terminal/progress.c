@@ -4,21 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The bar takes what is left of the line, between these. */
+/* The bar takes the rest of the line, between these. */
 #define BAR_LEAST 8
 #define BAR_MOST  30
 #define GAP       2
-/* "2 h 05 min left": room that is kept for the time, so that the bar does not change its length with it. */
+/* "2 h 05 min left": room that is reserved for the time, so that the bar keeps its length. */
 #define LEFT_MOST 15
 
 enum field { PERCENT, STEP, LOSS, ACCURACY, SPEED, LEFT, FIELDS };
 
-/* Which fields survive on a narrow terminal, first ones first. */
+/* The order in which fields are kept on a narrow terminal. */
 static const enum field by_importance[FIELDS] = {PERCENT, LOSS, STEP, LEFT, ACCURACY, SPEED};
 
 const char *cli_figure(double value, char buffer[CLI_FIGURE_SIZE])
 {
-    if (isnan(value)) value = NAN; /* whose sign says nothing and is not shown */
+    if (isnan(value)) value = NAN; /* whose sign has no meaning and is not shown */
     double size = fabs(value);
     const char *format = isfinite(value) && size > 0 && (size >= 1e5 || size < 1e-3) ? "%.3e" : "%.4f";
     snprintf(buffer, CLI_FIGURE_SIZE, format, value);

@@ -6,7 +6,7 @@
 
 struct cli_progress {
     int64_t step, steps;
-    double loss, accuracy;      /* NaN where there is none */
+    double loss, accuracy;      /* NaN: none */
     double examples_per_second; /* 0: unknown */
     double seconds_left;        /* negative: unknown */
 };
@@ -15,8 +15,8 @@ struct cli_progress_style {
     bool unicode, color;
 };
 
-/* Appends the line for a terminal of `width` columns: as many fields as fit, the most important first, never
-   wider than width - 1, so that no terminal wraps it. Nothing on less than 5 columns. */
+/* Appends the line for a terminal of `width` columns: as many fields as fit, the most important first,
+   never wider than width - 1, so that no terminal wraps it. Nothing below 5 columns. */
 void cli_progress_line(const struct cli_progress *progress, int width, struct cli_progress_style style,
                        struct tr_text *text);
 

@@ -6,9 +6,9 @@
 
 /* A terminal that understands cursor movements; pipes, files and TERM=dumb do not. */
 bool cli_terminal_interactive(int descriptor);
-/* Columns at this moment, 80 where they are unknown. */
+/* Columns at this moment, 80 if unknown. */
 int cli_terminal_width(int descriptor);
-/* Columns that lines written there are folded to; 0: it is no terminal, or too narrow for any table. */
+/* Columns that lines are folded to; 0: not a terminal, or too narrow for any table. */
 int cli_terminal_fold(int descriptor);
 /* Colours are wanted: NO_COLOR is not set. */
 bool cli_terminal_color(void);

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#define ROOM  20 /* columns that are worth going on in */
-#define BELOW 4  /* what goes on below a row is moved in */
+#define ROOM  20 /* columns that are enough for continuing a cell */
+#define BELOW 4  /* indentation of lines below a row */
 
 /* A part of the text. */
 struct piece {
@@ -57,7 +57,7 @@ static void add_words(struct tr_text *out, struct piece words, size_t column, si
         const char *end = memchr(words.at, ' ', words.length);
         struct piece word = {words.at, end ? (size_t)(end - words.at) : words.length};
         size_t own = columns_of(word);
-        /* A word that is too wide everywhere stays where it is met at the beginning of a line. */
+        /* A word that is too wide for any line stays at the beginning of one. */
         if (!begins && column + 1 + own > width) {
             tr_text_add(out, "\n");
             tr_text_pad(out, ' ', indent);
@@ -73,7 +73,7 @@ static void add_words(struct tr_text *out, struct piece words, size_t column, si
     tr_text_add(out, "\n");
 }
 
-/* The cells of a row that are too many for a line go on below it. */
+/* Cells of a row that do not fit continue below it. */
 static void add_cells(struct tr_text *out, struct piece line, size_t width)
 {
     size_t indent = blanks(line) + BELOW, fits = 0;
@@ -129,7 +129,7 @@ void cli_wrap(struct tr_text *out, const char *text, int width)
         size_t length = strcspn(text, "\n");
         add_line(out, (struct piece){text, length}, (size_t)width);
         text += length;
-        /* The last line keeps its end, whatever it is. */
+        /* The last line keeps its end, with or without a line feed. */
         if (*text)
             text++;
         else if (out->length > 0)

@@ -63,12 +63,11 @@ double cli_facts_speed(const struct cli_facts *facts)
     return (double)examples / facts->last.seconds;
 }
 
-/* A single step tells how long steps take when it took this many seconds; else memory and caches that it
-   found cold do. */
+/* A single step measures the length of steps only if it took this many seconds; otherwise cold memory and
+   caches dominate. */
 #define TELLING 1.0
 
-/* By the mean time of a step since the first event, which had the cold start; negative while there is none.
- */
+/* By the mean time of a step since the first event, which includes the cold start; negative before any. */
 double cli_facts_seconds_left(const struct cli_facts *facts, const struct tr_train_event *event)
 {
     const struct tr_train_event *first = &facts->first;

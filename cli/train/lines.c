@@ -29,7 +29,7 @@ void cli_line_fact(struct cli_screen *screen, const char *label, const char *for
     cli_line_put(screen, &text);
 }
 
-/* What all processes of the host take together. */
+/* The memory of all processes of the host together. */
 static void put_memory(struct cli_screen *screen, const struct cli_facts *facts)
 {
     const struct tr_train_info *info = &facts->info;
@@ -87,14 +87,14 @@ void cli_lines_head(struct cli_screen *screen, const struct cli_facts *facts)
     }
 }
 
-/* "step   100/20001": aligned over a run. */
+/* "step 100/20001", aligned over a run. */
 static void add_step(struct tr_text *text, const struct tr_train_event *event)
 {
     char total[24];
     int width = snprintf(total, sizeof total, "%" PRId64, event->steps);
     if (event->step <= event->steps)
         tr_text_addf(text, "step %*" PRId64 "/%s", width, event->step, total);
-    else /* it went on from more steps than it was asked for */
+    else /* it was resumed after more steps than were ordered */
         tr_text_addf(text, "step %" PRId64, event->step);
 }
 

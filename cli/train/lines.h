@@ -8,7 +8,7 @@
 
 /* Writes a line built in `text` and empties it. */
 void cli_line_put(struct cli_screen *screen, struct tr_text *text);
-/* Writes a line with a label and what is said of it. */
+/* Writes a line with a label and its text. */
 void cli_line_fact(struct cli_screen *screen, const char *label, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -18,7 +18,7 @@ void cli_line_step(struct cli_screen *screen, const struct cli_facts *facts,
                    const struct tr_train_event *event);
 void cli_line_evaluation(struct cli_screen *screen, const struct cli_facts *facts,
                          const struct tr_train_event *event);
-/* "step 100/20001" and what happened then. */
+/* "step 100/20001" and the event. */
 void cli_line_event(struct cli_screen *screen, const struct tr_train_event *event, const char *what);
 
 #endif

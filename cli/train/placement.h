@@ -1,10 +1,10 @@
-/* A table of which process of a job computes, holds and updates what. */
+/* A table of the processes of a job: what each computes, holds and updates. */
 #ifndef CLI_PLACEMENT_H
 #define CLI_PLACEMENT_H
 
 #include "trireme/train.h"
 
-/* Prints it to stdout, or to stderr where stdout has an object a line. */
+/* Prints it to stdout, or to stderr if stdout has one object per line. */
 tr_status cli_placement_print(const tr_trainer *trainer, bool to_stderr);
 
 #endif

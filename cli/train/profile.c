@@ -17,7 +17,7 @@ static double rate_of(double operations, double seconds)
     return seconds > 0 ? operations / seconds : 0;
 }
 
-/* "12.3" or "-" where there is nothing to say. */
+/* "12.3", or "-" for nothing. */
 static void figure_cell(struct tr_table *table, double value, const char *format)
 {
     if (value > 0)
@@ -86,7 +86,7 @@ static void add_causes(const struct tr_train_profile *profile, struct tr_text *t
     tr_table_finish(&table, text);
 }
 
-/* Names the process that the others waited for most, where that was worth a word. */
+/* Names the process that the others waited for most, if the time is notable. */
 static void add_straggler(const struct tr_train_profile *profile, struct tr_text *text)
 {
     int slowest = 0;
@@ -152,7 +152,7 @@ void cli_profile_json(const struct tr_train_profile *profile)
     tr_json_double(&json, "peak", profile->peak);
     json_layers(&json, profile);
     json_ranks(&json, profile);
-    if (tr_json_finish(&json, &line) != TR_OK) return; /* as all lines without memory: left out */
+    if (tr_json_finish(&json, &line) != TR_OK) return; /* left out, as all lines without memory */
     cli_printf("%s\n", line);
     tr_free(line);
 }

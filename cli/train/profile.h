@@ -8,7 +8,7 @@
 
 /* Appends two tables: by layer, and by cause for each process. */
 void cli_profile_text(const struct tr_train_profile *profile, struct tr_text *text);
-/* Prints the same as an object on a line. */
+/* Prints the same as one line with an object. */
 void cli_profile_json(const struct tr_train_profile *profile);
 
 #endif

@@ -81,7 +81,7 @@ void cli_report_event(void *user, const struct tr_train_event *event)
     }
 }
 
-/* What a run that was stopped from outside ends with. */
+/* The status of a run that was stopped from outside. */
 static tr_status stopped(struct cli_report *report, int64_t step)
 {
     char *how =
@@ -106,7 +106,7 @@ static void put_profile(struct cli_report *report)
     cli_line_put(&report->screen, &text);
 }
 
-/* Steps after the last event were trained as well. The message of a failure stays. */
+/* Steps after the last event were trained as well. The message of a failure is kept. */
 static void record_end(struct cli_report *report, tr_status status, struct tr_train_info *now)
 {
     struct tr_failure how;

@@ -1,8 +1,8 @@
 /* The output of a run for a person or a program: its head, a line for each event, a summary; as text or as
  * JSON.
  *
- * Text goes to stdout, with a progress line where that is a terminal. With JSON, stdout has one object a
- * line, and the text for people goes to stderr.
+ * Text goes to stdout, with a progress line on a terminal. With JSON, stdout has one object per line, and
+ * the text for people goes to stderr.
  */
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
@@ -17,11 +17,11 @@ struct cli_report {
     tr_trainer *trainer; /* borrowed until the end */
     const char *out;     /* directory of checkpoints, borrowed until the end */
     enum cli_log log;
-    bool quiet;    /* warnings only, beside JSON */
+    bool quiet;    /* only warnings, in addition to JSON */
     bool profiles; /* print the profile of the run */
-    bool later;    /* another process tells of the run, and this one only once that has died: no head */
+    bool later;    /* another process reports the run, and this one only after that one has died: no head */
 
-    /* The report's own. */
+    /* Private. */
     struct cli_facts facts;
     struct cli_screen screen;
     bool broken; /* stdout could not be written: the run was asked to stop */
@@ -31,11 +31,11 @@ struct cli_report {
 tr_status cli_report_begin(struct cli_report *report);
 /* The listener of the trainer; `report` is a struct cli_report. */
 void cli_report_event(void *report, const struct tr_train_event *event);
-/* Prints the summary of a run that ended with `status`, and returns what the command ends with: TR_EIO
-   instead when the output is broken, and a message that says how to go on after an interruption. */
+/* Prints the summary of a run that ended with `status`, and returns the status of the command: TR_EIO
+   instead when the output is broken. After an interruption the message shows how to continue. */
 tr_status cli_report_end(struct cli_report *report, tr_status status);
 
-/* In place of cli_report_end() where it has told nothing. */
+/* Instead of cli_report_end() if nothing was reported. */
 void cli_report_drop(struct cli_report *report);
 
 #endif

@@ -17,7 +17,7 @@
 
 #define RUNS "runs"
 
-/* A name of a directory: whatever the job is called, it stays below RUNS. */
+/* The job's name as the name of a directory that stays below RUNS. */
 static void make_harmless(char *name)
 {
     for (char *at = name; *at; at++)
@@ -76,7 +76,7 @@ tr_status cli_run_directory(const char *model, const struct tr_string_list *set,
 
 /* ---- numbered directories ---- */
 
-/* The highest number of an entry "NAME-<number>" of a directory; 0 where there is none. */
+/* The highest number of an entry "NAME-<number>" of a directory; 0 for none. */
 static tr_status highest_number(const char *directory, const char *name, int64_t *out)
 {
     struct tr_file_names names;
@@ -93,7 +93,7 @@ static tr_status highest_number(const char *directory, const char *name, int64_t
     return TR_OK;
 }
 
-/* Makes "<base>-<number>", with the next free number. Others may do the same meanwhile. */
+/* Makes "<base>-<number>", with the next free number. Other processes may do the same meanwhile. */
 static tr_status make_numbered(const char *base, char **out)
 {
     char *above = tr_path_parent(base);
@@ -152,7 +152,7 @@ tr_status cli_run_check_writable(const char *directory)
 {
     tr_status status = TR_OK;
     char *there = tr_strdup(directory);
-    /* What is not there yet is made in the nearest directory above it. */
+    /* A directory that does not exist will be made in its nearest existing parent. */
     while (there && !tr_file_exists(there)) {
         char *above = tr_path_parent(there);
         bool top = above && strcmp(above, there) == 0;

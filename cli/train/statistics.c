@@ -1,6 +1,6 @@
 #include "cli/train/statistics.h"
 
-/* A process stands out when the others waited for it longer than this part of its computing. */
+/* A process stands out when the others waited for it longer than this part of its computing time. */
 #define STANDS_OUT 0.05
 
 /* The one that computed and waited least. */
@@ -56,11 +56,11 @@ struct cli_statistics cli_statistics_of(const struct tr_train_statistics *statis
     return out;
 }
 
-/* The bins of staleness that are named each; what is above is one more. */
+/* The greatest number of bins of staleness that are named; one more stands for the rest. */
 #define BINS_SHOWN 6
 
-/* "staleness   mean 1.25, at most 3 (0: 25 %, 1: 50 %, 3: 25 %)": the part of gradients that missed so many
-   updates. */
+/* "staleness mean 1.25, at most 3 (0: 25 %, 1: 50 %, 3: 25 %)": the fraction of gradients that missed so
+   many updates. */
 static void add_staleness(const struct tr_train_statistics *statistics, const struct cli_statistics *sum,
                           struct tr_text *text)
 {

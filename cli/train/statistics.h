@@ -1,6 +1,4 @@
-/* The work of the processes of a run, for people: who waited for whom, what was moved, how stale gradients
- * were.
- */
+/* The work of the processes of a run, for people: waiting times, moved bytes, staleness of gradients. */
 #ifndef CLI_STATISTICS_H
 #define CLI_STATISTICS_H
 
@@ -10,15 +8,15 @@
 
 /* Figures over all processes. */
 struct cli_statistics {
-    double computing, waiting; /* share of the processes' time, 0..1 */
-    double sent, shared;       /* bytes a step, of all processes */
+    double computing, waiting; /* fraction of the processes' time, 0..1 */
+    double sent, shared;       /* bytes per step, of all processes */
     int slowest;               /* the process that the others waited for, -1: none stands out */
     double slowest_seconds, others_seconds, others_waited; /* its computing, theirs, their waiting: means */
     double mean_staleness;
     int most_staleness;  /* the highest bin that has gradients */
-    bool more_staleness; /* and that bin also stands for what is above */
+    bool more_staleness; /* and that bin also stands for greater values */
 };
-/* `seconds`: how long the run took. */
+/* `seconds`: the duration of the run. */
 struct cli_statistics cli_statistics_of(const struct tr_train_statistics *statistics, double seconds);
 
 /* Appends a few lines "label  text"; none for a single process. */

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* What several processes did, as the lines of the summary are. */
+/* The work of several processes, as lines of the summary. */
 static void put_statistics(struct cli_screen *screen, const struct cli_facts *facts,
                            const tr_trainer *trainer)
 {
@@ -19,7 +19,7 @@ static void put_statistics(struct cli_screen *screen, const struct cli_facts *fa
     cli_line_put(screen, &text);
 }
 
-/* Which evaluation was the best, where the run kept it. */
+/* The best evaluation, if the run kept it. */
 static void put_best(struct cli_screen *screen, const struct cli_facts *facts,
                      const struct tr_train_info *now)
 {
@@ -51,8 +51,8 @@ static void put_complete(struct cli_screen *screen, const struct tr_train_info *
                       done, wanted);
 }
 
-/* A command that works on what the run left: of tokens, a network may be a language model, which has no
-   answer to an example. */
+/* A command that works on the results of the run. With tokens, a network may be a language model, which
+   has no answer to an example. */
 static void put_next(struct cli_screen *screen, const struct cli_facts *facts,
                      const struct tr_train_info *now)
 {

@@ -5,7 +5,7 @@
 #include "cli/terminal/screen.h"
 #include "cli/train/facts.h"
 
-/* `status` is what the command ends with, `now` what the trainer says; `hash` is "" where there is none. */
+/* `status` is that of the command, `now` the trainer's facts; `hash` is "" without one. */
 void cli_summary(struct cli_screen *screen, const struct cli_facts *facts, const tr_trainer *trainer,
                  tr_status status, const struct tr_train_info *now, const char *hash);
 

@@ -64,7 +64,7 @@ static const char *transport_of(const struct cli_train_options *options)
     return options->transport ? options->transport : "none";
 }
 
-/* Which process of the job this is going to be, as its launcher said; 0 where it is alone. */
+/* The rank of this process in the job, as set by its launcher; 0 for a single one. */
 static int rank_to_be(const struct cli_train_options *options)
 {
     const char *const *environment = (const char *const *)environ, *transport = transport_of(options);
@@ -75,8 +75,8 @@ static int rank_to_be(const struct cli_train_options *options)
     return known ? rank : 0;
 }
 
-/* What is wrong with the model file comes before what is in the way of the run. That of a checkpoint was good
-   once, and which one is good shows later. */
+/* Errors of the model file are reported before obstacles to the run. The model file of a checkpoint was
+   valid once, and the checkpoint is chosen later. */
 static tr_status check_model(const struct cli_train_options *options)
 {
     struct tr_train_settings settings;
@@ -95,7 +95,7 @@ static tr_status join_items(const struct tr_string_list *list, char **out)
     return list->count > 0 ? tr_text_finish(&text, out) : TR_OK;
 }
 
-/* "local" gets the ticket that the launcher left in the environment. */
+/* "local" gets the ticket that the launcher put into the environment. */
 static tr_status find_transport(const struct cli_train_options *options, char *out, size_t size)
 {
     const char *name = transport_of(options), *ticket = "";
@@ -110,7 +110,7 @@ static tr_status find_transport(const struct cli_train_options *options, char *o
                : tr_fail(TR_EINVAL, "--transport: \"%.40s...\" is too long", out);
 }
 
-/* Processes that mpirun or srun started without being told to share the job train it once each. */
+/* Processes that mpirun or srun started without an option to share the job each train it. */
 static void warn_of_strangers(const struct cli_train_options *options)
 {
     int rank, size;
@@ -148,7 +148,7 @@ out:
     return status;
 }
 
-/* The launcher may want to go on from there, with all processes where some have died. */
+/* The launcher may want to resume from there, with all processes if some have died. */
 static void tell_of_checkpoint(const struct cli_report *report, int64_t step)
 {
     struct tr_train_info now = TR_TRAIN_INFO_INIT;
@@ -176,14 +176,14 @@ static struct cli_report report_of(tr_trainer *trainer, const struct cli_train_o
                                .profiles = options->profile};
 }
 
-/* A stop that comes when the run is over must not end the process before its last words. */
+/* A stop after the end of the run must not end the process before its last lines. */
 static void stop_listening(void)
 {
     cli_signals_hold();
     cli_signals_release();
 }
 
-/* After a run: what it came to. */
+/* After a run: its results. */
 static tr_status end_report(tr_trainer *trainer, struct cli_report *report, tr_status status)
 {
     struct tr_train_info now = TR_TRAIN_INFO_INIT;
@@ -198,7 +198,7 @@ static tr_status carry_out(tr_trainer *trainer, const struct cli_train_options *
     TR_TRY(cli_report_begin(&report));
     if (options->placement) TR_TRY(cli_placement_print(trainer, report.log == CLI_LOG_JSON));
     cli_launched_note(CLI_NOTE_BEGUN, report.facts.info.step);
-    /* A launcher has told the user already. */
+    /* A launcher has notified the user already. */
     cli_signals_catch(trainer, options->launched ? NULL : "finishing the step, saving");
     tr_status status = tr_trainer_run(trainer, listen, &report);
     status = end_report(trainer, &report, status);
@@ -206,8 +206,8 @@ static tr_status carry_out(tr_trainer *trainer, const struct cli_train_options *
     return status;
 }
 
-/* Who leaves first makes mpirun end the others: the reporter is given time to find out why
-   by itself, before all processes are dead for another reason. */
+/* The first process to leave makes mpirun end the others. The reporter gets time to find the cause by
+   itself, before all processes die for another reason. */
 static void last_words(const struct cli_train_options *options, int rank)
 {
     cli_launched_note(CLI_NOTE_LOST, rank);
@@ -215,10 +215,10 @@ static void last_words(const struct cli_train_options *options, int rank)
     nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL);
 }
 
-/* The part of a process other than the root: it works, and prints nothing that the root prints, too. Where
-   all were asked to stop, the root's exit code says so for the job: mpirun ends all processes at the first
-   that is not 0, and this one may be ahead of the root's last words. Where the others went on without the
-   root, this process may have become it, *root. */
+/* The part of a process other than the root: it works, and leaves the printing to the root. If all were
+   asked to stop, only the root's exit code reports it: mpirun ends all processes at the first code that is
+   not 0, and this process may leave before the root's last lines. If the root died, this process may have
+   become the root, *root. */
 static tr_status take_part(tr_trainer *trainer, const struct cli_train_options *options, const char *out,
                            int rank, bool *root)
 {
@@ -232,7 +232,7 @@ static tr_status take_part(tr_trainer *trainer, const struct cli_train_options *
     if (*root) status = end_report(trainer, &report, status);
     cli_report_drop(&report);
     if (!*root && status == TR_EINTERRUPTED) {
-        cli_signals_ignore(); /* the root leaves once all are here */
+        cli_signals_ignore(); /* the root leaves after all have arrived here */
         return TR_OK;
     }
     stop_listening();
@@ -245,7 +245,7 @@ static tr_status take_part(tr_trainer *trainer, const struct cli_train_options *
     return status == TR_OK || status == TR_EPEER ? status : tr_fail_in(status, "rank %d", rank);
 }
 
-/* A run whose last words nobody takes did not end well, either: see cli_dispatch(). */
+/* A run whose last lines cannot be written has failed, too: see cli_dispatch(). */
 static void tell_end(tr_status status)
 {
     bool heard = cli_output_flush();
@@ -264,7 +264,7 @@ static tr_status train(const struct cli_train_options *options)
     TR_TRY_GOTO(cli_train_directory(options, rank_to_be(options) == 0, &out), done); /* rank 0 writes */
     TR_TRY_GOTO(create(options, out, &trainer), done);
     TR_TRY_GOTO(tr_trainer_info(trainer, &info), done);
-    /* What --continue has found is not removed. */
+    /* Checkpoints found by --continue are not removed. */
     if (options->overwrite && info.rank == 0 && !*info.resumed) TR_TRY_GOTO(tr_run_clear(out), done);
     ready = true;
     root = info.rank == 0;
@@ -273,7 +273,7 @@ static tr_status train(const struct cli_train_options *options)
 done:
     if (status == TR_EPEER) cli_launched_note(CLI_NOTE_LOST, trainer ? info.rank : -1);
     if (strcmp(transport_of(options), "none") != 0) cli_output_leave_at_once();
-    struct tr_failure how; /* leaving a broken job fails, too, and says less */
+    struct tr_failure how; /* leaving a broken job fails, too, with a less useful message */
     tr_failure_keep(&how, status);
     tr_trainer_destroy(&trainer);
     if (!ready && out && cli_train_is_numbered(options)) cli_run_directory_drop(out);

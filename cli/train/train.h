@@ -1,4 +1,4 @@
-/* The options of `trireme train`, which `trireme launch` reads, too, before it starts the processes. */
+/* The options of `trireme train`, which `trireme launch` also reads before it starts the processes. */
 #ifndef CLI_TRAIN_H
 #define CLI_TRAIN_H
 
@@ -34,15 +34,14 @@ struct cli_train_options {
     int64_t histograms;
 };
 
-/* The values of the options, borrowed from them, but for `out`, `resume`, `slow`, the directory of the data
+/* The values of the options, borrowed from them, except `out`, `resume`, `slow`, the directory of the data
    cache and a `tensorboard` that lies in the output directory. */
 void cli_train_settings(const struct cli_train_options *options, struct tr_train_settings *settings);
 
-/* Whether the run asks for a new directory with a number; finding it makes it. */
+/* Whether the run asks for a new numbered directory; finding it makes it. */
 bool cli_train_is_numbered(const struct cli_train_options *options);
-/* Where the run is going to write, found fit for that: TR_EINVAL where checkpoints of another run are in the
-   way or, for the process that `writes`, nothing can be written. Returned, free with tr_free(), also after a
-   failure. */
+/* The checked directory for the run's files. TR_EINVAL if it has checkpoints of another run or, for the
+   process that `writes`, nothing can be written. Returned, free with tr_free(), also after a failure. */
 tr_status cli_train_directory(const struct cli_train_options *options, bool writes, char **out);
 
 /* Runs the command; `options` is a struct cli_train_options. */

@@ -44,7 +44,7 @@ static const struct tr_option table[] = {
 };
 #undef AT
 
-/* A table wider than this helps nobody. */
+/* A wider table is of no use. */
 #define CLASSES_MOST 100
 
 struct result {
@@ -83,7 +83,7 @@ static void print_confusion(const struct result *result)
     cli_print_lines(all);
 }
 
-/* A figure of an output; counts are whole. */
+/* A figure of an output; counts are whole numbers. */
 static void add_figure(struct tr_table *cells, const char *column, double value)
 {
     char figure[CLI_FIGURE_SIZE];

@@ -72,7 +72,7 @@ static const struct tr_option table[] = {
 #undef ADD_OPTION
 #undef AT
 
-/* Where the formats, in their order, are to go; NULL for those that are not wanted. */
+/* The paths for the formats, in their order; NULL for unwanted ones. */
 struct target {
     const char *format, *path;
 };

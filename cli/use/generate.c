@@ -1,4 +1,4 @@
-/* trireme generate: text from a trained language model, as it comes. */
+/* trireme generate: text from a trained language model, printed as it is drawn. */
 #include "cli/program/commands.h"
 #include "cli/terminal/output.h"
 #include "cli/use/predictor.h"
@@ -80,9 +80,10 @@ static const struct tr_option table[] = {
 
 /* The text as it is printed. */
 struct printing {
-    const char *before; /* what goes before the first piece, once */
-    bool tame;          /* a terminal does not obey it; a pipe or file gets the text as it is */
-    char held[4];       /* the beginning of a character, of which the rest is to come */
+    const char *before; /* printed before the first piece, once */
+    bool tame;          /* for a terminal, control characters are replaced; a pipe or file gets the text
+                           unchanged */
+    char held[4];       /* the beginning of a character whose rest will follow */
     size_t held_size;
 };
 
@@ -140,7 +141,7 @@ static tr_status run(const void *options_)
     tr_status status = tr_predictor_generate(predictor, &settings, print_piece, &printing);
     if (status == TR_OK) print_text(&printing, "\n", 1);
     tr_predictor_destroy(&predictor);
-    return status == TR_EINTERRUPTED ? TR_OK : status; /* nobody reads any more */
+    return status == TR_EINTERRUPTED ? TR_OK : status; /* the reader has gone */
 }
 
 const struct cli_command cli_generate = {

@@ -1,4 +1,4 @@
-/* trireme import: a network out of a file of another program. */
+/* trireme import: a network from a file of another program. */
 #include "cli/program/commands.h"
 #include "cli/terminal/output.h"
 #include "cli/train/run_directory.h"
@@ -128,7 +128,7 @@ static tr_status run_import(const struct options *options, const char *out)
     return word ? TR_OK : TR_ENOMEM;
 }
 
-/* "b" of "a/b" and "a/b/": the run is called after the directory. */
+/* "b" from "a/b" and "a/b/": the run is named after the directory. */
 static const char *last_name(char *path)
 {
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) path[n - 1] = 0;

@@ -65,7 +65,7 @@ static tr_status take(struct cli_input_lines *lines, size_t begin, size_t end)
     return TR_OK;
 }
 
-/* Takes the whole lines that are there; the last one may lack its line feed. */
+/* Takes the whole lines that have been read; the last one may lack its line feed. */
 static tr_status take_all(struct cli_input_lines *lines)
 {
     while (lines->count < lines->most && lines->used < lines->size) {

@@ -1,5 +1,5 @@
-/* Lines of standard input, as many at a time as have come: a file goes in large batches, and a program at the
- * other end of two pipes gets its answers at once.
+/* Lines of standard input, as many at a time as are available: a file is read in large batches, and a
+ * program at the other end of two pipes gets its answers at once.
  */
 #ifndef CLI_INPUT_LINES_H
 #define CLI_INPUT_LINES_H
@@ -20,8 +20,8 @@ struct cli_input_line {
 
 struct cli_input_lines {
     char *buffer;
-    size_t used, size, room; /* bytes that were handed out, that were read, and room for */
-    int64_t number;          /* lines so far */
+    size_t used, size, room; /* bytes that were returned, that were read, and room for */
+    int64_t number;          /* lines up to here */
     bool ended;
     struct cli_input_line *line; /* [count] of the batch */
     int64_t count, most;
@@ -32,9 +32,9 @@ struct cli_input_lines {
 tr_status cli_input_lines_begin(int64_t most, struct cli_input_lines *lines);
 void cli_input_lines_release(struct cli_input_lines *lines);
 
-/* The next batch, in lines->line, borrowed until the next call; waits for the first line only. No line at the
-   end. Lines of nothing but blanks are left out, but counted. TR_EIO, TR_EFORMAT for a line that is too long
-   or has a byte 0. */
+/* The next batch, in lines->line, borrowed until the next call; waits only for the first line. No line at
+   the end. Blank lines are left out, but counted. TR_EIO, TR_EFORMAT for a line that is too long or has a
+   byte 0. */
 tr_status cli_input_lines_next(struct cli_input_lines *lines);
 
 #endif

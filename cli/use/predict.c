@@ -1,4 +1,4 @@
-/* trireme predict: what a trained network makes of images, texts and numbers. */
+/* trireme predict: the outputs of a trained network for images, texts and numbers. */
 #include "cli/use/predict.h"
 
 #include "cli/program/commands.h"
@@ -158,7 +158,7 @@ static tr_status predict_all(struct cli_predict *work)
     return inputs_of(options) > 0 ? TR_OK : end(work, cli_predict_lines(work));
 }
 
-/* What is wrong whatever the network is. */
+/* Errors that do not depend on the network. */
 static tr_status check(const struct cli_predict_options *options)
 {
     const struct cli_prediction_format *format;

@@ -27,8 +27,8 @@ struct cli_predict {
 
 /* ---- predict.c ---- */
 
-/* Begins what predictions are written to. `labels`: examples have true classes or values; `named`: they have
-   other names than the number in a data set; `expected`: how many there will be, or -1. */
+/* Begins the output of predictions. `labels`: examples have true classes or values; `named`: they have
+   names other than their number in a data set; `expected`: their count, or -1. */
 tr_status cli_predict_begin(struct cli_predict *work, enum tr_label_kind labels, bool named,
                             int64_t expected);
 
@@ -44,17 +44,17 @@ tr_status cli_predict_idx(struct cli_predict *work);
 struct cli_given {
     enum tr_feature_kind kind;
     const char *name; /* "--values", "standard input": for messages */
-    bool may_name;    /* the first line may be names of columns, which are no example */
+    bool may_name;    /* the first line may be names of columns, not an example */
 };
-/* Those that were given by options. */
+/* Examples given by options. */
 tr_status cli_predict_given(struct cli_predict *work, const struct cli_given *given,
                             const struct tr_string_list *list);
-/* A line of standard input each. */
+/* Examples from standard input, one per line. */
 tr_status cli_predict_lines(struct cli_predict *work);
 
 /* ---- predict_images.c ---- */
 
-/* Reads an image file as the network takes it, into pixels [height][width][channels]. */
+/* Reads an image file in the format of the network's input, into pixels [height][width][channels]. */
 tr_status cli_predict_read_image(const struct cli_predict *work, const char *path, uint8_t *pixels);
 tr_status cli_predict_show_image(const struct cli_predict *work, const uint8_t *pixels);
 

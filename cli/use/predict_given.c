@@ -1,5 +1,5 @@
-/* Predictions for images, numbers and texts that come by themselves, from the command line or line by line
- * from standard input.
+/* Predictions for single images, numbers and texts, from the command line or line by line from standard
+ * input.
  */
 #include "cli/terminal/output.h"
 #include "cli/use/predict.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Lines that go together: enough that a large network is busy, few enough that images fit memory. */
+/* Lines in a batch: enough to keep a large network busy, few enough for the memory of images. */
 #define LINES_TOGETHER 1024
 #define BYTES_TOGETHER ((int64_t)1 << 28)
 
@@ -24,13 +24,13 @@ struct work {
     const struct cli_given *given;
     const struct cli_input_line *line; /* [count] */
     int64_t count;
-    char separator;    /* of numbers; 0: not known yet */
+    char separator;    /* of numbers; 0: unknown */
     uint8_t *pixels;   /* or */
     float *values;     /* or */
     const char **text; /* [room] examples, by the kind */
     int64_t room;
     const char **word; /* of an example's tokens, in its text */
-    tr_status status;  /* of what ended it */
+    tr_status status;  /* of the error that ended it */
 };
 
 static void release(struct work *work)
@@ -75,7 +75,7 @@ static tr_status find_name(const void *predictor, int32_t column, const char *na
     return tr_predictor_category(predictor, column, name, value);
 }
 
-/* Of standard input the first line may name the columns. *names: it does. */
+/* On standard input the first line may name the columns. *names: it does. */
 static tr_status read_values(struct work *work, int64_t i, float *values, bool *names)
 {
     const struct cli_input_line *line = &work->line[i];
@@ -104,7 +104,7 @@ static tr_status read_examples(struct work *work)
         if (!work->values) continue;
         TR_TRY(read_values(work, i, work->values + size * (size_t)i, &names));
         if (!names) continue;
-        /* It is no example. */
+        /* It is not an example. */
         work->line++;
         work->count--;
         i--;
@@ -168,7 +168,7 @@ static int hear(void *user, const struct tr_prediction *prediction)
     return work->status != TR_OK || !cli_predictions_show(&work->predict->predictions);
 }
 
-/* *unread: nobody reads the answers any more. */
+/* *unread: the reader of the answers has gone. */
 static tr_status predict(struct work *work, bool *unread)
 {
     struct tr_examples examples = TR_EXAMPLES_INIT;

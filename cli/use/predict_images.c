@@ -1,4 +1,4 @@
-/* Image files, brought to what the network takes. */
+/* Image files, converted to the format of the network's input. */
 #include "cli/terminal/output.h"
 #include "cli/use/predict.h"
 #include "cli/terminal/terminal.h"
@@ -15,7 +15,7 @@ static struct tr_image_size wanted_by(const struct cli_predict *work)
     return (struct tr_image_size){work->info.height, work->info.width, work->info.channels};
 }
 
-/* Whether the image may be taken as it is or was asked to be made to fit. */
+/* Whether the image has the right size, or fitting was ordered. */
 static tr_status check_size(const struct cli_predict *work, const char *path, struct tr_image_size is,
                             struct tr_image_size wanted)
 {

@@ -19,7 +19,7 @@ struct work {
     const char *name;
     const char **word; /* [room] of an example's tokens */
     int64_t room;
-    tr_status status; /* of what ended it */
+    tr_status status; /* of the error that ended it */
 };
 
 static tr_status show(const struct work *work, int64_t index)

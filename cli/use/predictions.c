@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A file gets as much at a time. */
+/* A file gets this many bytes at a time. */
 #define PORTION (1 << 18)
 
 static const struct cli_prediction_format *const formats[] = {

@@ -1,7 +1,9 @@
-/* Where predictions go, one example after the other: lines for people or JSON on standard output, or a file
- * whose ending says its form. A file is written aside and takes its name once it is complete.
+/* The output of predictions, one example after the other: lines for people or JSON on standard output, or
+ * a file whose ending chooses the format. A file is written under another name and renamed once it is
+ * complete.
  *
- * To add a form: a structure cli_prediction_format in a file predictions_NAME.c, and a line in predictions.c.
+ * To add a format: a structure cli_prediction_format in a file predictions_NAME.c, and a line in
+ * predictions.c.
  */
 #ifndef CLI_PREDICTIONS_H
 #define CLI_PREDICTIONS_H
@@ -11,7 +13,7 @@
 #include "base/files/file.h"
 #include "trireme/predict.h"
 
-/* One example, and what the network made of it. */
+/* One example, and the network's answer. */
 struct cli_prediction {
     int64_t example;       /* its number, from 0 */
     const char *input;     /* a text, the name of a file, or for instance "test[3]" */
@@ -30,28 +32,28 @@ struct cli_prediction_format;
 struct cli_predictions {
     const struct tr_predict_info *info; /* borrowed */
     struct tr_predict_head head[CLI_PREDICTION_HEADS];
-    int32_t top;         /* classes that people get to see, the likeliest first */
+    int32_t top;         /* number of classes to print, the likeliest first */
     bool labels, values; /* examples have true classes, or values */
     bool named;          /* they have an input other than their number in a data set */
-    int64_t expected;    /* examples, -1: not known */
+    int64_t expected;    /* number of examples, -1: unknown */
     const struct cli_prediction_format *format;
     const char *path;  /* of the file; NULL: standard output */
     const char *masks; /* folder for a PNG of the classes of each example's pixels; NULL: none */
     struct tr_file_replacement file;
     bool open;              /* the file is */
     bool keep;              /* set by a format: all of the text is kept until the end */
-    struct tr_text text;    /* on its way */
-    int64_t examples, rows; /* so far */
+    struct tr_text text;    /* not yet written */
+    int64_t examples, rows; /* up to here */
     double start;
     struct cli_screen screen;
 };
 
 struct cli_prediction_format {
     const char *ending; /* ".csv"; NULL: for standard output */
-    /* Whether it can hold what the network answers. NULL: it holds all. */
+    /* Whether it can hold the network's answers. NULL: it holds all. */
     tr_status (*check)(const struct cli_predictions *predictions);
-    /* Each adds to predictions->text, which `end` gets as a whole where it was asked to be kept. NULL:
-       nothing to add. */
+    /* Each adds to predictions->text; `end` gets the whole text if it was to be kept. NULL: nothing to
+       add. */
     tr_status (*begin)(struct cli_predictions *predictions);
     tr_status (*add)(struct cli_predictions *predictions, const struct cli_prediction *prediction);
     tr_status (*end)(struct cli_predictions *predictions);
@@ -63,25 +65,27 @@ tr_status cli_masks_add(const struct cli_predictions *predictions, const struct 
 extern const struct cli_prediction_format cli_predictions_csv, cli_predictions_npy, cli_predictions_jsonl,
     cli_predictions_conll, cli_predictions_text, cli_predictions_json;
 
-/* The form that a file of this name has. TR_EINVAL with those that there are. */
+/* The format for a file of this name. TR_EINVAL with the known ones. */
 tr_status cli_predictions_format(const char *path, const struct cli_prediction_format **out);
 
-/* Set info, top, labels, values, named, expected, format and path, the rest to 0; all is borrowed until the
-   end. A file is tried at once. End it with cli_predictions_end(), or, also after a failure, _abandon(). */
+/* Set info, top, labels, values, named, expected, format and path, the rest to 0; all is borrowed until
+   the end. A file is opened at once. End it with cli_predictions_end(), or, also after a failure,
+   _abandon(). */
 tr_status cli_predictions_begin(struct cli_predictions *predictions, const tr_predictor *predictor);
 tr_status cli_predictions_add(struct cli_predictions *predictions, const struct cli_prediction *prediction);
-/* Writes the added rows to standard output; the progress line is renewed. Returns false where nobody reads
-   any more. */
+/* Writes the added rows to standard output and redraws the progress line. Returns false if the reader has
+   gone. */
 bool cli_predictions_show(struct cli_predictions *predictions);
 tr_status cli_predictions_end(struct cli_predictions *predictions);
 void cli_predictions_abandon(struct cli_predictions *predictions);
 
 /* ---- for the formats ---- */
 
-/* The likeliest of `classes`; the first one of equals, and a NaN is never likelier than anything. */
+/* The likeliest of `classes`; the first one of equals. A NaN is never the likeliest. */
 int32_t cli_predictions_best(const float *output, int32_t classes);
-/* Whether pixels have outputs each, and of those of an example, [pixels][outputs]: how many are answered by
-   each class, to count[outputs]; the share that is right of those with a label, NaN without any. */
+/* Whether each pixel has outputs. For those of an example, [pixels][outputs], count[outputs] becomes the
+   number of pixels of each class, and the fraction of right ones among those with a label is set, NaN
+   without any. */
 static inline bool cli_predictions_are_of_pixels(const struct cli_predictions *predictions)
 {
     return predictions->info->pixel_height > 0;

@@ -1,5 +1,5 @@
-/* Columns as those of CoNLL: a word, its true tag where there is one, and its tag, a line for each word; an
- * empty line after each text. A word without a tag has "-".
+/* Columns as in CoNLL: a word, its true tag if there is one, and its tag, a line for each word; an empty
+ * line after each text. A word without a tag has "-".
  */
 #include "cli/use/predictions.h"
 
@@ -15,7 +15,7 @@ static tr_status check(const struct cli_predictions *predictions)
                    cli_predictions_are_of_pixels(predictions) ? "pixels" : "whole examples");
 }
 
-/* What would end the column or the line is written as in C. */
+/* Characters that would end the column or the line are escaped as in C. */
 static void add_word(struct tr_text *text, const char *word)
 {
     for (; *word; word++) {

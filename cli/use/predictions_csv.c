@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In double quotes where it has other than plain characters. */
+/* In double quotes if it has special characters. */
 static void add_field(struct tr_text *text, const char *field)
 {
     tr_text_add(text, ",");
@@ -44,14 +44,14 @@ static void add_named(struct tr_text *text, const char *prefix, const char *name
     tr_text_release(&field);
 }
 
-/* Of the losses, where there are several: "class", "class_1". */
+/* For the losses, if there are several: "class", "class_1". */
 static void add_of_head(struct cli_predictions *predictions, const char *name, int32_t head)
 {
     tr_text_addf(&predictions->text, ",%s", name);
     if (predictions->info->heads > 1) tr_text_addf(&predictions->text, "_%" PRId32, head + 1);
 }
 
-/* Value `k`, of which there are `count`: by the name of its column, else by number. */
+/* The name of value `k` of `count`: the name of its column, else its number. */
 static const char *name_of(const struct cli_predictions *predictions, int32_t target, int32_t k,
                            int32_t count, char buffer[32])
 {

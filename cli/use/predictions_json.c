@@ -1,4 +1,4 @@
-/* A JSON object a line. */
+/* A JSON object per line. */
 #include "cli/use/predictions.h"
 
 #include "base/alloc.h"
@@ -25,7 +25,7 @@ static void add_class(struct tr_json_writer *json, const struct cli_predictions 
     tr_json_float(json, "probability", output[best]);
 }
 
-/* Of several losses each by itself. */
+/* Several losses: each separately. */
 static void add_heads(struct tr_json_writer *json, const struct cli_predictions *predictions,
                       const float *output)
 {
@@ -57,7 +57,7 @@ static void add_example(struct tr_json_writer *json, const struct cli_prediction
     if (info->heads > 1) add_heads(json, predictions, prediction->output);
 }
 
-/* How many pixels each class has, and the share that is right. */
+/* The number of pixels of each class, and the fraction of right ones. */
 static tr_status add_pixels(struct tr_json_writer *json, const struct cli_predictions *predictions,
                             const struct cli_prediction *prediction)
 {
@@ -81,7 +81,7 @@ static tr_status add_pixels(struct tr_json_writer *json, const struct cli_predic
     return TR_OK;
 }
 
-/* A list with an item for each word; null after those that are read. */
+/* A list with an item for each word; null after those that were read. */
 static void add_tokens(struct tr_json_writer *json, const struct cli_predictions *predictions,
                        const struct cli_prediction *prediction)
 {

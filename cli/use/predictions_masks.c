@@ -27,7 +27,7 @@ tr_status cli_masks_begin(const struct cli_predictions *predictions)
                                                     : tr_file_make_directory(NULL, predictions->masks);
 }
 
-/* That of an image file has its name, any other one the number of its example. */
+/* The mask of an image file has its name, any other one the number of its example. */
 static char *path_of(const struct cli_predictions *predictions, const struct cli_prediction *prediction)
 {
     if (!predictions->named)

@@ -1,5 +1,5 @@
-/* An array [examples][outputs] of NumPy, or [tokens][outputs] of the tokens of all texts; of pixels their
- * classes, integers [examples][height][width].
+/* An array [examples][outputs] of NumPy, or [tokens][outputs] for the tokens of all texts; for pixels
+ * their classes, integers [examples][height][width].
  */
 #include "cli/use/predictions.h"
 
@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "io/npy.h"
 
-/* Of `rows` rows, or of so many examples with pixels. */
+/* For `rows` rows, or for so many examples with pixels. */
 static tr_status add_header(struct tr_text *text, int64_t rows, const struct tr_predict_info *info)
 {
     struct tr_stored_tensor tensor = {.dtype = TR_DTYPE_F32, .rank = 2, .shape = {rows, info->outputs}};

@@ -77,7 +77,7 @@ static void add_heads(struct cli_predictions *predictions, const struct cli_pred
     tr_text_add(&predictions->text, ")");
 }
 
-/* The share of pixels of the classes that most are of. */
+/* The fraction of pixels of the most frequent classes. */
 static tr_status add_pixels(struct cli_predictions *predictions, const struct cli_prediction *prediction)
 {
     const int32_t classes = predictions->info->outputs;

@@ -7,7 +7,7 @@
 
 #include "trireme/predict.h"
 
-/* The checkpoint as a positional argument, and whether moving averages are used. */
+/* The checkpoint as a positional argument, and the choice of moving averages. */
 #define CLI_OPTION_CHECKPOINT(object)                                                                        \
     {                                                                                                        \
         .key = "checkpoint", .type = TR_OPTION_STRING, .offset = offsetof(object, checkpoint),               \
@@ -25,7 +25,7 @@
         .key = "average", .type = TR_OPTION_BOOL, .offset = offsetof(object, average), .fallback = "true",   \
         .help = "use the moving averages of the parameters, if the job keeps them"                           \
     }
-/* Which data: a set of the job, or a description. */
+/* The data: a set of the job, or a description. */
 #define CLI_OPTION_SET_NAME(object, otherwise)                                                               \
     {                                                                                                        \
         .key = "set_name", .type = TR_OPTION_STRING, .offset = offsetof(object, set_name),                   \
@@ -43,8 +43,8 @@
 /* Returned, destroy with tr_predictor_destroy(). */
 tr_status cli_predictor_create(const char *checkpoint, bool best, const struct cli_device *device,
                                const struct cli_data_cache *cache, bool average, tr_predictor **out);
-/* The job's data set of that name, or what `data` describes where it is not NULL. Returned, close with
-   tr_source_close(). */
+/* The job's data set of that name, or the data of the description `data` if it is not NULL. Returned,
+   close with tr_source_close(). */
 tr_status cli_predictor_open(tr_predictor *predictor, const char *set_name, const char *data,
                              tr_source **out);
 /* The name of a class, or its number written to `buffer` (16 bytes). */

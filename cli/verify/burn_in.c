@@ -1,4 +1,4 @@
-/* verify --burn-in: whether all processors and devices of this machine compute rightly. */
+/* verify --burn-in: whether all processors and devices of this machine compute correctly. */
 #include "base/fail.h"
 #include "base/text/text.h"
 #include "cli/terminal/output.h"

@@ -1,4 +1,4 @@
-/* What a verification says in the end. */
+/* The conclusion of a verification. */
 #include "base/fail.h"
 #include "base/text/json.h"
 #include "base/text/table.h"
@@ -32,7 +32,7 @@ static tr_status print_json(const struct cli_verify_conclusion *conclusion)
     return TR_OK;
 }
 
-/* With which probability forged segments would have been among those that were drawn. */
+/* The probability that forged segments would have been among the drawn ones. */
 static void print_chances(const struct tr_verify_result *result)
 {
     static const double shares[] = {0, 0.01, 0.05, 0.1, 0.25, 0.5};

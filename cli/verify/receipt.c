@@ -1,4 +1,4 @@
-/* trireme receipt: a receipt in a form that others read. */
+/* trireme receipt: converts a receipt to a format of other programs. */
 #include "base/fail.h"
 #include "cli/program/commands.h"
 #include "cli/terminal/output.h"

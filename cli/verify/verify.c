@@ -1,4 +1,4 @@
-/* trireme verify: whether a receipt holds when what it is of is run again. */
+/* trireme verify: runs the training of a receipt again, and compares. */
 #include "cli/verify/verify.h"
 
 #include "base/alloc.h"

@@ -20,17 +20,17 @@ struct cli_verify_options {
 /* The result, of one process or of several. */
 struct cli_verify_conclusion {
     struct tr_verify_result result;
-    char *text; /* why; free with tr_free() */
+    char *text; /* the reason; free with tr_free() */
 };
 
-/* Verifies in `workers` processes of this program, each of which takes a share. Errors are those of
-   starting them, TR_EINTERRUPTED, and TR_EIO where one ended in another way than by an outcome. */
+/* Verifies in `workers` processes of this program, each of which takes a part. Errors are those of
+   starting them, TR_EINTERRUPTED, and TR_EIO if one ended without an outcome. */
 tr_status cli_verify_by_workers(const struct cli_verify_options *options, struct cli_verify_conclusion *out);
 
-/* Carries out options->burn_in, and prints how it went. TR_EINVAL for what is no time. */
+/* Runs options->burn_in, and prints its result. TR_EINVAL if it is not a time. */
 tr_status cli_verify_burn_in(const struct cli_verify_options *options);
 
-/* Prints the conclusion, and has the program leave with its exit code. TR_ENOMEM. */
+/* Prints the conclusion, and makes the program leave with its exit code. TR_ENOMEM. */
 tr_status cli_verify_conclude(const struct cli_verify_options *options,
                               const struct cli_verify_conclusion *conclusion);
 /* "verified", "differs", "cannot". Static storage. */

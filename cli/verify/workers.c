@@ -1,4 +1,4 @@
-/* A verification in several processes: each is this program once more, with a share of the segments. */
+/* A verification in several processes: each is another run of this program, with a part of the segments. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text/json.h"
@@ -87,7 +87,7 @@ static void attend(struct worker *workers, int count)
     }
 }
 
-/* Whether `a` says more than `b`: the first difference before what is missing, both before what is well. */
+/* Whether `a` ranks above `b`: the first difference before missing segments, both before verified ones. */
 static bool weighs_more(const struct tr_verify_result *a, const struct tr_verify_result *b)
 {
     static const int weight[] = {[TR_VERIFIED] = 0, [TR_DIFFERS] = 2, [TR_UNVERIFIABLE] = 1};
