@@ -21,7 +21,7 @@ void cli_complete_choices(struct cli_candidates *out, const char *head, const st
         cli_candidates_join(out, head, choice.name, "", choice.help);
 }
 
-/* A key with '=' after it, or, once the word has that, its values. */
+/* A key: alone with '=' after it, or once the word has that, its values. */
 static void add_key(struct cli_candidates *out, const char *head, const struct tr_option *option)
 {
     char *key = tr_format("%s%s=", head, option->key);

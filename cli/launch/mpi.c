@@ -1,9 +1,9 @@
 /* The launcher of processes on one or several hosts: mpirun. It is a child in a separate process group, so
- * that a Ctrl-C reaches only the launcher. The first signal is sent to it as SIGUSR1, which mpirun
- * forwards to its processes: they finish the step and save. Processes of this host that do not confirm it
- * within a second are signalled directly: some plugins that mpirun loads replace its handlers. A second
- * signal ends mpirun, and with it the job. If the launcher dies, mpirun gets a signal to end the job; if
- * mpirun dies, its processes die, too (launched.c).
+ * that a Ctrl-C reaches the launcher alone. The first signal goes on as SIGUSR1, which mpirun hands to its
+ * processes: they finish the step and save. Processes of this host that do not say within a second that they
+ * heard it are signalled directly: some plugins that mpirun loads take its handlers away. A second signal
+ * ends mpirun, and with it the job. Should the launcher die, mpirun is told to end the job; should mpirun
+ * die, its processes do (launched.c).
  */
 #include "cli/program/exit_codes.h"
 #include "cli/launch/job.h"

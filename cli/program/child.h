@@ -1,7 +1,7 @@
 /* Another run of this program as a child, whose JSON lines are read.
  *
- * The child is in a separate process group, so that a Ctrl-C reaches only this program. The child ends in
- * good order when this program dies. SIGTERM asks it to finish its step and to report how far it came.
+ * The child is in a separate process group, so that a Ctrl-C reaches this program alone, and ends in good
+ * order when this program dies. SIGTERM asks it to finish what it does and to say how far it came.
  */
 #ifndef CLI_CHILD_H
 #define CLI_CHILD_H

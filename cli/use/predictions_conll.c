@@ -1,5 +1,5 @@
-/* Columns as in CoNLL: a word, its true tag if there is one, and its tag, a line for each word; an empty
- * line after each text. A word without a tag has "-".
+/* Columns as those of CoNLL: a word, its true tag where there is one, and its tag, a line for each word; an
+ * empty line after each text. A word without a tag has "-".
  */
 #include "cli/use/predictions.h"
 

@@ -1,5 +1,5 @@
-/* Opens data sets on a separate thread while the network is prepared: unpacking data and first touching
- * memory each take about half of the time to the first step.
+/* Opening data sets on a separate thread while the network is made ready: unpacking and first touching
+ * memory take about equal parts of the time to the first step.
  */
 #ifndef TR_JOB_OPENING_H
 #define TR_JOB_OPENING_H

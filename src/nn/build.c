@@ -293,9 +293,8 @@ static tr_status build_layer(struct tr_builder *builder, const tr_config *item)
     return status == TR_OK ? TR_OK : tr_fail_in(status, "%s: layer \"%s\"", layer->where, layer->name);
 }
 
-/* A max pool directly after a relu applies the relu's gradient while it passes its own back, which saves a
- * pass over memory.
- */
+/* A max pool right after a relu applies the relu's gradient while it passes its own back: one pass over
+ * memory less. */
 static void fuse_relu_gradients(struct tr_model *model)
 {
     for (int i = 0; i < model->layer_count; i++) {

@@ -31,9 +31,9 @@ struct tr_model {
     struct tr_layer *layers;
     int parameter_count;
     struct tr_parameter *parameters;
-    /* The base of adapters (nn/adapters.h), separate from all that is learned: offsets refer to separate
-       memory, see nn/base_numbers.h. Empty where there are no adapters, or where the model was built
-       whole. */
+    /* What adapters stand beside (nn/adapters.h), apart from all that is learned: places in `offset` are of
+       separate memory, see nn/base_numbers.h. Nothing where there are no adapters, or where the model was
+       built whole. */
     int base_count;
     struct tr_parameter *base;
     int64_t base_floats;

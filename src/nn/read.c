@@ -85,8 +85,8 @@ static tr_status add_inputs(struct tr_model *model, struct tr_layer *layer,
     return TR_OK;
 }
 
-/* The inputs are those of `from`, else the layer before; where a class takes several, those of `with`
-   follow. */
+/* The inputs are those of `from`, else the layer before, with those of `with` after it where a class takes
+   several. */
 static tr_status connect(struct tr_model *model, struct tr_layer *layer, const tr_config *item)
 {
     const struct tr_layer_class *class = layer->class;

@@ -89,8 +89,7 @@ enum tr_whole_kind { TR_WHOLE_NONE, TR_WHOLE_LAMB, TR_WHOLE_MUON };
 /* The update of a parameter as a whole; job/step/variables_whole.c lists the order of its operations. */
 struct tr_whole_update {
     enum tr_whole_kind kind;
-    /* The update that writes the direction (in place of w), and the step along it. The caller sets count
-       and pointers. */
+    /* To the direction, instead of w; then along the direction. Count and pointers are the caller's. */
     struct tr_op_update elements;
     struct tr_op_advance advance;
     bool ratio; /* LAMB: scales by the norms of w and of the direction */

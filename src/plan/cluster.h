@@ -1,9 +1,9 @@
 /* The plan's model of a cluster: hosts, the ranks on each, and the time of messages between them.
  *
- * The model of a message is that of LogGP (Alexandrov et al. 1995, "LogGP: incorporating long messages
- * into the LogP model"): `overhead` of the processor at each end, `latency` under way, and a time for each
- * byte. Links are shared: a host sends one message at a time and receives one at a time, in order of
- * arrival, each at the full rate of its link. The network between hosts has no other limits.
+ * The model of a message is that of LogGP (Alexandrov et al. 1995, "LogGP: incorporating long messages into
+ * the LogP model"): `overhead` of the processor at each end, `latency` on the way, and so much for each byte,
+ * with links that are shared: a host sends one message at a time and receives one at a time, in the order in
+ * which they come, each at the full rate of its link. The network between hosts has no limits.
  */
 #ifndef TR_PLAN_CLUSTER_H
 #define TR_PLAN_CLUSTER_H

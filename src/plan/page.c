@@ -265,7 +265,7 @@ tr_status tr_plan_page(const struct tr_plan *plan, char **out)
 
 /* ---- the picture ---- */
 
-/* The chart's picture with a separate legend, since a page's style sheet is missing. */
+/* The chart's own picture, with a separate legend: pages' style sheets are not there. */
 #define WIDTH  480
 #define HEIGHT 250
 #define LINE   16

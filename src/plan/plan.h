@@ -41,7 +41,7 @@ double tr_plan_error(const struct tr_plan_row *row);
 /* The time of a step with three digits, since plans are about fast ones, too: "0.047 ms", "1.25 ms", "4.2 s".
    Written to `text`, which is returned. */
 const char *tr_plan_step_text(double seconds, char text[TR_TEXT_NUMBER_SIZE]);
-/* Tables and curves as a self-contained page, in the style of reports. Returned, free with tr_free().
+/* Tables and curves as a separate page, in the style of reports. Returned, free with tr_free().
  * TR_ENOMEM.
  */
 tr_status tr_plan_page(const struct tr_plan *plan, char **html);

@@ -7,8 +7,9 @@
  *         -> shards to all (the class)
  *     exchange of reports -> figures -> average (the class), unless something is bad
  *
- * A device with its own memory, in a process that decides alone, runs its part of this without the host
- * (driver_alone.c). Separate replicas may also meet within a round, but only neighbours.
+ * A device with separate memory that nobody else has a say in goes through its part of this without the
+ * host (driver_alone.c). Replicas apart may also meet within a round, neighbours
+ * only.
  *
  * Invariant: decisions depend on numbers that are the same on all ranks of a replica, so all of them
  * update, or none.
@@ -307,8 +308,8 @@ static tr_status compute_one(tr_strategy *strategy, const struct tr_replica *rep
                                            : compute_alone(strategy, replica, step, out);
 }
 
-/* With SAM: replaces the gradient by the one at the moved parameters. The figures of the step stay those
-   at the parameters. */
+/* With SAM: instead of the gradient, which is there, comes that beside the parameters. The figures of
+   the step stay those at the parameters. */
 static tr_status look_around(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
                              struct tr_combined *combined)
 {

@@ -1,5 +1,5 @@
-/* Steps of a single process, or of separate replicas between their exchanges, on a device with its own
- * memory: the device judges a step as tr_judge() does, and afterwards the host judges by the same numbers.
+/* Steps of a process alone, or of replicas apart between their exchanges, on a device with separate memory:
+ * the device judges a step as tr_judge() does, and the host judges afterwards by the same numbers.
  *
  * The host waits for a step once. Where nothing happens between two steps, it first enqueues the next one,
  * so that the device never waits for the host.

@@ -1,7 +1,6 @@
-/* A burn-in: each processor that this process may use, and each device with a driver, trains the same
- * small job repeatedly. They do not wait for each other, so that all are under load at once; an error of
- * one does not affect the others.
- */
+/* A burn-in: each processor that this process may use, and each device that needs a driver, trains the
+ * same small job over and over. Places do not wait for each other, so that all are under load at once; what
+ * one of them computes wrongly is its own. */
 #include "verify/burn_in.h"
 
 #include "base/alloc.h"
@@ -91,7 +90,7 @@ static tr_status add_site(struct burn *burn, const char *device, int processor)
     return TR_OK;
 }
 
-/* All devices of kinds with drivers. */
+/* All of a kind of devices that need a driver. */
 static tr_status add_kind(struct burn *burn, const struct tr_device_kind *kind)
 {
     char facts[256], name[80];

@@ -1,5 +1,5 @@
-/* Modules: parts of the program in separate shared objects, so that the libraries they link are needed
- * only where the module is used.
+/* Modules: parts of the program in separate shared objects, so that the libraries they are made of are
+ * needed only by those who use them.
  *
  * A module shares no code with the library. It exports one constant structure whose first member is `int
  * version`; it takes and gives plain C types and reports failures as text.

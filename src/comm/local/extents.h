@@ -1,4 +1,4 @@
-/* Windows of ranks of a group: extents of the shared file, each after a page that counts its users.
+/* Windows of ranks of a group: extents of the file that they share, each after a page that counts its users.
  *
  * No rank needs another's descriptors, so this works wherever the ranks run. The last user of an extent
  * releases its memory; its place in the file is not reused.

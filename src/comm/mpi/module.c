@@ -1,4 +1,4 @@
-/* The MPI module. It uses only two-sided nonblocking calls: blocking ones hang when a peer is dead, and
+/* The MPI module, made of two-sided nonblocking calls only: blocking ones hang when a peer is dead,
  * collectives and one-sided ones make no progress by themselves.
  */
 #include "comm/mpi/module.h"
@@ -37,10 +37,10 @@ static enum tr_mpi_result explain(int error, char *message, size_t size)
 /* ---- the world ---- */
 
 /* Open MPI 4 can lock itself up over TCP: where a connection breaks in the middle of a write,
-   mca_btl_tcp_endpoint_close() completes the pieces that wait, while it holds the lock of the endpoint,
-   and the completion of one sends a message to the same endpoint (mca_pml_ob1_send_fin()), which takes
-   that lock again. MPI_THREAD_SINGLE has no such locks. MPI_THREAD_SERIALIZED has them, although
-   serialized calls do not need them: they are disabled. */
+   mca_btl_tcp_endpoint_close() completes the pieces that wait, while it holds the lock of the endpoint, and
+   the completion of one sends a message to the same endpoint (mca_pml_ob1_send_fin()), which takes that lock
+   again. MPI_THREAD_SINGLE is without such locks, MPI_THREAD_SERIALIZED has them although the caller's order
+   makes them needless: they are put aside. */
 static void put_locks_aside(void)
 {
 #if defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION == 4

@@ -32,8 +32,7 @@ static const struct pair llama_pairs[] = {
     {0},
 };
 
-/* Whether `text` matches `pattern`, whose star stands for a number; *number is that number, -1 without a
-   star. */
+/* Whether `text` is `pattern` with a number instead of its star; *number is that, -1 without a star. */
 static bool fits(const char *pattern, const char *text, int64_t *number)
 {
     const char *star = strchr(pattern, '*');

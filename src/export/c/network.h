@@ -33,9 +33,9 @@ struct tr_c_value {
     int64_t floats; /* size, or the part of it that does not depend on the number of tokens */
     int64_t each;   /* what each of <NAME>_TOKENS adds to it */
     int64_t row;    /* floats of a token, where all tokens have a place; else 0 */
-    int64_t offset; /* in the workspace; of values with `each`, in a token's part, after all others */
-    int same;       /* TR_C_SAME: the value at whose place it lies */
-    bool zeroed;    /* is set to zero before the first token, since there may be no tokens */
+    int64_t offset; /* in the workspace: of values with `each` in a token's share of it, after all others */
+    int same;       /* TR_C_SAME: the value in whose place it lies */
+    bool zeroed;    /* before the first token, since there may be none */
     char name[TR_C_IDENTIFIER];
 };
 
@@ -102,8 +102,7 @@ tr_status tr_c_write_tokens(struct tr_c_network *network, const struct tr_traced
 bool tr_c_goes_on(const struct tr_c_network *network);
 /* Whether texts continue from all tokens that fit: the network has no positions that end earlier. */
 bool tr_c_keeps_all(const struct tr_c_network *network);
-/* What these functions need of the workspace, after the network's own part: scores, and the tokens of the
-   positions. */
+/* What they take of the workspace, after the network's own: scores, and the tokens of the positions. */
 int64_t tr_c_floats_of_texts(const struct tr_c_network *network);
 void tr_c_declare_texts(const struct tr_c_network *network, struct tr_text *text);
 tr_status tr_c_write_texts(const struct tr_c_network *network, struct tr_text *text);

@@ -59,17 +59,16 @@ static void name_network(struct tr_c_network *network)
 
 #define TOKENS_MOST 512 /* where nothing in the network limits the number of tokens */
 
-/* Whether a token sees later ones, or the operation takes all tokens for another reason. */
+/* Whether a token sees those after it, or the operation takes them all in another way. */
 static bool looks_ahead(const struct tr_traced *traced)
 {
     if (traced->kind == TR_TRACED_attention_forward) return !traced->as.attention_forward.at.causal;
     return traced->kind != TR_TRACED_sequence_last_forward && tr_c_is_of_all(traced);
 }
 
-/* Attention keeps all tokens, and so does every operation where tokens see later ones. Texts may be longer
- * than a table of positions; all further tokens get its last vector. Written texts look back as far as the
- * shortest table, or as far as attention is meant for, if there is room for no more.
- */
+/* Attention keeps all tokens, as everything does where tokens see those after them. Texts may be longer than
+ * a table of positions, whose last vector all further ones get; the shortest table, or what attention is
+ * meant for where that is no more than there is room for, says how far texts that are written look back. */
 static void count_tokens(struct tr_c_network *network)
 {
     const struct tr_trace *trace = network->trace;
@@ -149,7 +148,8 @@ static bool is_single(const struct tr_c_network *network, const struct tr_traced
     }
 }
 
-/* Tokens that see later ones take memory for each token, and attention always does. */
+/* Of tokens that see those after them, and of attention in any case, there is as much as there are tokens.
+ */
 static void size_value(struct tr_c_network *network, const struct tr_traced *traced, int value)
 {
     struct tr_c_value *at = &network->value[value];

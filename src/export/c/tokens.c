@@ -1,6 +1,6 @@
-/* Operations over tokens as calls of parts. Tokens come one at a time, and values that pass to the next
- * token lie in the workspace. Where a token sees later ones, each operation is run for all tokens before
- * the next operation (`whole`).
+/* Operations over tokens as calls of parts. Tokens come one at a time, and what goes from one to the next
+ * lies in the workspace; or, where a token sees those after it, all of them are taken through an operation
+ * before the next one (`whole`).
  */
 #include "export/c/network.h"
 

@@ -82,8 +82,7 @@ tr_status tr_hub_numbers(struct tr_hub_outgoing *out, const struct tr_hub_piece 
             return tr_fail(TR_EUNSUPPORTED,
                            "\"%s\" has %g, which is beyond what 16 bits hold (65504); write 32 bits",
                            piece->theirs, (double)value);
-        memcpy((uint16_t *)(void *)out->numbers + i, &narrow, sizeof narrow); /* after the numbers that
-                                                                                 were read */
+        memcpy((uint16_t *)(void *)out->numbers + i, &narrow, sizeof narrow); /* after what was read */
     }
     return TR_OK;
 }

@@ -206,7 +206,7 @@ static void set_name(const char *name, int64_t block, char *out, size_t size)
         snprintf(out, size, "%s", name ? name : "");
 }
 
-/* Tensors of an encoder have its name as prefix, in place of the @. */
+/* Tensors of an encoder have its name in front, instead of the @. */
 static void set_their_name(const struct tr_hub_config *config, const char *name, int64_t block, char *out,
                            size_t size)
 {

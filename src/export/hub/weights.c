@@ -1,7 +1,7 @@
 /* The weights of a directory as tensors with our names, in float32.
  *
- * Our tensors are those of PyTorch's modules of the same network: the projections to queries, keys and
- * values are one matrix, with the rows of the three one after the other. GPT-2 has its matrices [in][out].
+ * Ours are those of PyTorch's modules of the same network: the projections to queries, keys and values are
+ * one matrix, whose rows are theirs one after the other. GPT-2 has its matrices [in][out].
  */
 #include "base/alloc.h"
 #include "base/numbers/half.h"

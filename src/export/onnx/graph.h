@@ -1,9 +1,9 @@
 /* Shared by the parts of the ONNX export: a graph that grows operation by operation.
  *
- * Values are kept in the form of ONNX's operations: images channels first, sequences time first. A vector
- * that was an image (after a flatten) stays an image until an operation needs it as a vector. So a
- * convolutional network is exported without a single transposition: the parameters of the following layer
- * are permuted instead.
+ * Values are kept in the form that ONNX's operations want: images channels first, sequences time first. A
+ * vector that was an image (after a flatten) stays an image until an operation needs it as a vector, so that
+ * a convolutional network is exported without a single transposition: the parameters of what follows change
+ * places instead.
  */
 #ifndef TR_EXPORT_ONNX_GRAPH_H
 #define TR_EXPORT_ONNX_GRAPH_H

@@ -1,6 +1,5 @@
-/* Operations over tokens. Examples of a batch are padded to one length at their end, and `lengths` has
- * their true lengths; time comes first, as in ONNX's recurrent operations.
- */
+/* Operations over tokens. Examples of a batch are padded to one length after their end, and `lengths` says
+ * where that is; time comes first, as ONNX's recurrent operations have it. */
 #include "export/onnx/graph.h"
 
 #include "base/fail.h"
@@ -159,7 +158,7 @@ tr_status tr_onnx_translate_gru(struct tr_onnx_graph *graph, const struct tr_tra
 
 /* ---- other orders of tokens ---- */
 
-/* Reverses the tokens of each example; padding stays in place. */
+/* The tokens of each example from its end on; what is after the end stays there. */
 static struct tr_onnx_name reversed(struct tr_onnx_graph *graph, const char *x)
 {
     static const int64_t last = -1, before_all = INT64_MIN, time = 0;
@@ -176,7 +175,7 @@ static struct tr_onnx_name reversed(struct tr_onnx_graph *graph, const char *x)
     return tr_onnx_emit(graph, "Slice", 5, x, from.text, to.text, axis.text, step.text);
 }
 
-/* Puts parts of rows one after the other. */
+/* Parts of rows come one after the other. */
 tr_status tr_onnx_translate_copy(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_op_sequence_copy *op = &traced->as.sequence_copy;

@@ -136,7 +136,7 @@ void tr_torch_make_attention(const struct tr_layer *layer, struct tr_text *text)
     tr_text_add(text, ")");
 }
 
-/* The mask: tokens after the end of their example, and later tokens. */
+/* What is masked: tokens after the end of their example, and those to come. */
 void tr_torch_call_attention(const struct tr_layer *layer, struct tr_text *text)
 {
     bool causal = *(const bool *)tr_layer_option(layer, "causal");

@@ -6,11 +6,12 @@
 #include "job/feed/intake.h"
 #include "nn/layer.h"
 
-/* The source of a class: an expression that makes the module in __init__() (NULL for none), and one that
-   calls it on `x` in forward(), where `lengths` has those of sequences. A class with several inputs is
-   written by `join` instead: the texts before, between and after their expressions, which follow the text
-   of `call` if there is one. `needs` (or NULL) is the source of a class that PyTorch does not have and the
-   layer takes (static storage, or NULL for none); layers that need the same one return the same pointer. */
+/* How a class is written: an expression that makes the module in __init__() (NULL where there is none), and
+   one that calls it on `x` in forward(), where `lengths` has those of sequences. A class with several inputs
+   is written by `join` instead: what stands before, between and after their expressions, after what `call`
+   writes if there is one. `needs` (or NULL)
+   is the source of a class that PyTorch does not have and the layer takes (static storage, or NULL for none);
+   layers that need the same one return the same pointer. */
 struct tr_torch_layer {
     const char *class;
     void (*make)(const struct tr_layer *layer, struct tr_text *text);

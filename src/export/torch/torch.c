@@ -155,7 +155,7 @@ static void keep(const struct tr_model *model, int i, struct tr_text *text)
     tr_text_add(text, " = x\n");
 }
 
-/* The shape of `x` after layer `i`. */
+/* What `x` is after layer `i`. */
 static void add_layer(const struct tr_model *model, int i, struct tr_text *text)
 {
     /* The module is that of the layer whose parameters are shared. */

@@ -35,7 +35,7 @@ struct tr_feed {
     /* For joined sources with images: each image of a batch as bytes and as numbers, and the vectors. */
     struct tr_source_parts parts; /* in the network's order */
     void *part_bytes[TR_SOURCE_PARTS];
-    void *part_floats[TR_SOURCE_PARTS + 1]; /* the images', and after them that of the vectors */
+    void *part_floats[TR_SOURCE_PARTS + 1]; /* after the images the vectors */
 };
 
 /* ---- making ---- */

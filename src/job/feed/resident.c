@@ -43,7 +43,7 @@ static bool is_ragged(const tr_source *source)
     return source->info.features == TR_FEATURE_TOKENS && !source->stream;
 }
 
-/* Sizes of the kept data in words; each part has separate memory. */
+/* What is kept, in words, each part in separate memory. */
 struct extent {
     int64_t features, labels, bytes; /* `bytes`: part of `features` for images */
     int64_t *start;                  /* [count + 1] of the set; host memory */

@@ -33,9 +33,9 @@ struct tr_variables_part {
    another rank may be filling it. Returned, destroy with tr_variables_destroy(). */
 tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
                               const struct tr_optimizer *optimizer, float *window, tr_variables **out);
-/* The same with all arenas in zeroed memory that ranks share: `window` has tr_variables_arenas() *
-   arena_floats floats, for the parameters and then for the others in their order. TR_EUNSUPPORTED on
-   devices with memory of their own. */
+/* The same with all arenas in memory that ranks share and that is zero: `window` has tr_variables_arenas() *
+   arena_floats floats, for the parameters and then for the others in their order. TR_EUNSUPPORTED on devices
+   with separate memory. */
 tr_status tr_variables_create_shared(tr_device *device, const struct tr_model *model,
                                      const struct tr_optimizer *optimizer, float *window, tr_variables **out);
 /* The arenas that the optimizer needs, the parameters included. */
@@ -77,17 +77,17 @@ int64_t tr_variables_floats(const tr_variables *variables);
 /* The scalars of the step, in device memory. */
 struct tr_step_scalars *tr_variables_scalars(const tr_variables *variables);
 
-/* Sets whether this process gives parameters in memory shared by several processes their first values (the
-   default). A process whose device has separate memory always fills its own. Values of other processes are
-   there after all have met. */
+/* Says of parameters in memory that several processes share whether this one gives them their first values;
+   without a call it does. One whose device has separate memory gives itself its own. Those of the others
+   are there once all have met. */
 void tr_variables_let_fill(tr_variables *variables, bool fills);
 bool tr_variables_fills(const tr_variables *variables);
 /* Likewise for the other arenas, which are shared only by tr_variables_create_shared(). */
 bool tr_variables_fills_state(const tr_variables *variables);
 /* Initial parameters of the part for a seed, where this process fills them. Moments are zero already. */
 tr_status tr_variables_initialize(tr_variables *variables, uint64_t seed);
-/* If this process fills the shared memory: copies them, or loaded state, there from a device with separate
-   memory; call it before all meet. */
+/* Copies them, and likewise state that was loaded, from a device with separate memory to the memory that
+   others share, if this process is the one that gives them; before all meet. */
 tr_status tr_variables_give(tr_variables *variables);
 /* Sets moving averages, if any, to copies of the parameters, which must be there. */
 tr_status tr_variables_begin_ema(tr_variables *variables);

@@ -33,7 +33,7 @@ static tr_status initialize_host(const tr_variables *variables, uint64_t seed, f
     return TR_OK;
 }
 
-/* Initial parameters through the host, for devices with separate memory. */
+/* Initial parameters by way of the host, for devices with separate memory. */
 static tr_status initialize_by_copy(tr_variables *variables, uint64_t seed)
 {
     float *values = tr_alloc_aligned((size_t)variables->model->arena_floats + 1, sizeof *values);

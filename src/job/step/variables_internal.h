@@ -33,7 +33,7 @@ struct tr_variables {
     struct tr_variables_part part;
     float *shared;                   /* memory of ranks for all arenas, or NULL */
     bool filled;                     /* another rank gives the shared parameters their first values */
-    bool gives;                      /* this rank does so, from a device with separate memory */
+    bool gives;                      /* this one does so, from a device with separate memory */
     struct tr_step_scalars *scalars; /* device */
     struct tr_step_scalars next[2];  /* being copied there, of two steps in turn */
     tr_event sent[2];                /* mark after the copy */

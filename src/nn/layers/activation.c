@@ -1,4 +1,5 @@
-/* Activations as separate layers: relu, leaky_relu, gelu, silu, hard_swish, relu6, tanh, sigmoid. */
+/* Activations as separate layers: relu, leaky_relu, gelu, silu, hard_swish, relu6, tanh,
+ * sigmoid. */
 #include "base/fail.h"
 #include "nn/layers/table.h"
 

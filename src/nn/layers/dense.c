@@ -38,7 +38,7 @@ static int projections(const struct tr_layer *layer, struct tr_projection out[TR
     return 1;
 }
 
-/* The activation follows after the adapters' products are added. */
+/* The activation comes after what adapters add. */
 static tr_status forward_adapted(const struct tr_layer_call *call, struct tr_op_dense_forward *op)
 {
     const struct tr_op_activation_forward activation = {.count = call->rows * op->out,

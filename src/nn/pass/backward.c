@@ -138,7 +138,7 @@ tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, con
         call.example_cut = &example_cut;
         call.cut = &cut;
         call.apart = pass->apart && pass->apart[i];
-        /* Discarded gradients have consecutive memory, each node's after that of the node before. */
+        /* What is formed for nothing lies one after the other, a node's after that of the one before. */
         struct tr_cut waste = *call.cut, waste_of_examples = example_cut;
         waste.stride = waste_of_examples.stride = pass_waste_bytes(model, i) / (int64_t)sizeof(float);
         if (waste.stride > 0) {

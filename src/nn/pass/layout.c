@@ -1,11 +1,11 @@
 /* Memory of a pass: one planned block, laid out by the lifetimes of a step.
  *
- * Events of a step with n layers: layer i runs forward at i, the loss at n, layer i backward at 2n - i.
- * The input is written at -1. A fusion (nn/fusion.h) runs at the last event of its layers, and tensors
- * between them have no memory; only where outputs are observed do its layers run one by one. In a range,
- * the entry is written at -1, and the exit is sent and its gradient received at n. The entry's gradient
- * has separate memory, since it may be being sent while the next rows arrive. A layer that is computed
- * again (recompute.c) has memory twice: during forward, and from the event before which it runs again.
+ * Events of a step with n layers: layer i runs forward at i, the loss at n, layer i backward at 2n - i. The
+ * input is written at -1. A fusion (nn/fusion.h) runs at the last event of its layers, and what is between
+ * them has no memory; only where outputs are observed its layers run one by one. Of a range, the entry is
+ * written at -1, the exit is sent and its gradient received at n; the entry's gradient has separate memory,
+ * since it may be on its way while the next rows come in. A layer that is computed again (recompute.c) has
+ * memory twice: until forward has gone on, and from the event on before which it runs again.
  */
 #include "nn/pass/internal.h"
 
@@ -234,7 +234,7 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
         if (buffer->fused_only && !ends_fusion(pass, i)) continue;
         if (again && !buffer->backward_only) continue; /* it has been given those */
         const bool stays = limits->training && !buffer->forward_only;
-        /* The contribution of a layer after the range may arrive once forward is complete. */
+        /* What comes from a layer after the range may come once forward is done. */
         claim(plan, &pass->layer[i].buffer[k], buffer_bytes(pass, layer, k),
               buffer->from >= limits->end_layer ? model->layer_count
               : buffer->from > 0                ? backward_event(model, buffer->from)

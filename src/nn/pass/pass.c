@@ -40,7 +40,7 @@ static void fill_head(struct tr_pass *pass, tr_device *device, const struct tr_m
     tr_pass_arena(model, limits->first_layer, pass->limits.end_layer, &pass->arena_begin, &pass->arena_end);
 }
 
-/* The weights of the classes, or the quantiles, are the same in all runs, and have separate memory. */
+/* The weights of the classes, or the quantiles, stay the same in all runs, in separate memory. */
 static tr_status make_weights(struct tr_pass *pass)
 {
     const struct tr_model *model = pass->model;

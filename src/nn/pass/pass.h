@@ -4,9 +4,9 @@
  * block by lifetime. A pass allocates nothing afterwards. One process may hold several passes (training and
  * evaluation; one per microbatch in flight in a pipeline).
  *
- * A pass may be over a range of layers between cuts (nn/cut.h). At its entry it then takes the activations
- * of the layer before it and gives back their gradient; at its exit it gives activations for the layer
- * after it and takes back their gradient. Passes over all ranges in turn give the bits of a single pass.
+ * A pass may be over a range of the layers that cuts (nn/cut.h) allow. It then begins with the activations of
+ * the layer before it, and hands over their gradient, at its entry; it ends with activations for the layer
+ * after it, and takes their gradient, at its exit. Passes over all ranges in turn give the bits of one pass.
  */
 #ifndef TR_NN_PASS_H
 #define TR_NN_PASS_H
@@ -39,9 +39,9 @@ tr_status tr_pass_memory(const tr_device *device, const struct tr_model *model,
 tr_status tr_pass_recomputed(const tr_device *device, const struct tr_model *model,
                              const struct tr_pass_limits *limits, bool *again);
 
-/* Where the input of the next run goes: floats [examples][input], or tokens [tokens] with offsets
-   [examples + 1]. Device memory, owned by the pass; NULL where the model has no such input. With a range
-   that begins after layer 0 there are only offsets. */
+/* Where the input of the next run goes: floats [examples][input], or tokens [tokens] with offsets [examples +
+   1]. Device memory, owned by the pass; NULL where the model has no such input. With a range that begins
+   after layer 0 there are offsets only. */
 float *tr_pass_input(tr_pass *pass);
 int32_t *tr_pass_token(tr_pass *pass);
 int32_t *tr_pass_offset(tr_pass *pass);
@@ -115,11 +115,11 @@ tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, cons
 /* The network's output [examples or tokens][output] of the last forward, or the values at the exit; device
    memory, valid until the next forward or backward. */
 const float *tr_pass_output(const tr_pass *pass);
-/* For a pass over all layers that is not for training: forward for the tokens after the first past->rows
-   ones of an example, the only one of the batch. past->memory [layers] has the sizes of the classes'
-   memory() for past->longest tokens (device memory, NULL where 0), and holds the results of earlier calls.
-   The output is that of these tokens, with the bits that tr_pass_forward() of the whole example would
-   give. Only where tr_model_extends(). */
+/* For a pass that is not for training and over all layers: forward for the tokens after past->rows first
+   ones of one example, which the batch has alone. past->memory [layers] holds what the classes' memory() asks
+   for with past->longest tokens (device memory, NULL where 0), and what earlier calls left there. The output
+   is that of these tokens, with the bits that tr_pass_forward() of the whole example would give. Only where
+   tr_model_extends(). */
 tr_status tr_pass_extend(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
                          const struct tr_layer_past *past);
 /* Whether all layers can continue a sequence, so that tr_pass_extend() may be used. */
@@ -143,9 +143,9 @@ const float *tr_pass_correct_rows(const tr_pass *pass);
 tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
                            float *gradients, int64_t stride);
 
-/* Called after each layer of a backward pass, from the last one down. The work enqueued by then completes
-   the gradients of the parameters of `layer` and reads these parameters for the last time; the same holds
-   for all later layers. A failure ends the pass. */
+/* Called after each layer of a backward pass, from the last one down. What it enqueued writes the last of the
+   gradients of the parameters of `layer` and reads these parameters for the last time; those of the layers
+   after it came before. A failure ends the pass. */
 typedef tr_status (*tr_pass_listener)(void *user, int layer);
 /* Sets or, with NULL, removes the listener. */
 void tr_pass_listen(tr_pass *pass, tr_pass_listener listener, void *user);
@@ -166,9 +166,9 @@ typedef tr_status (*tr_pass_taker)(void *user, int layer, const float *x, const 
    written. */
 void tr_pass_leave_apart(tr_pass *pass, const bool *apart, tr_pass_taker taker, void *user);
 
-/* Called after each layer of a forward pass with its output, `count` floats of device memory, valid for
-   the call; a failure ends the pass. Observed layers run one by one. Observing a training pass takes
-   additional memory, from the first time on. */
+/* Called after each layer of a forward pass with its output, `count` floats of device memory, valid for the
+   call; a failure ends the pass. Observed layers run one by one, and observing a pass that trains
+   takes separate memory, from the first time on. */
 typedef tr_status (*tr_pass_observer)(void *user, const struct tr_layer *layer, const float *output,
                                       int64_t count);
 /* Sets or, with NULL, removes the observer; used to find values that are not finite, and for histograms. */

@@ -34,8 +34,8 @@ static void keep_split_fusions(struct tr_pass *pass)
     }
 }
 
-/* The layer before whose backward the group must run again, -1 if none reads it. Groups after it are
-   finished. */
+/* The layer before whose backward the group has to be there, -1 if none reads it. Groups after it are done.
+ */
 static int find_trigger(const struct tr_pass *pass, int first, int end)
 {
     const struct tr_model *model = pass->model;

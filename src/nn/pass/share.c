@@ -1,9 +1,9 @@
 /* Gradients of parameters that several layers use.
  *
- * Each layer leaves a microbatch's contribution to the gradient (a leaf), whatever the nodes of the pass
- * are. For each microbatch these are added before the reduction tree: from the last layer that uses the
- * parameters, layer by layer, to their owner. So the sum is the same however microbatches are divided.
- * Leaves are consecutive, each with the layout of the parameters in an arena.
+ * Each layer leaves what a microbatch adds to the gradient (a leaf), whatever the nodes of the pass are.
+ * These are added microbatch by microbatch before anything goes into the tree: that of the last layer + that
+ * of the one before it, and so on, to that of the layer which has the parameters. So the sum is the same
+ * however microbatches are divided. Leaves lie one after the other, each as the parameters lie in an arena.
  */
 #include "nn/pass/internal.h"
 

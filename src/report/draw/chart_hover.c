@@ -1,6 +1,5 @@
-/* The values under the pointer. The picture is cut into bands, each with a line and a box that a style
- * sheet shows while the pointer is in the band.
- */
+/* The values under the pointer. The picture is cut into bands, each with a line and a separate box that a
+ * style sheet shows while the pointer is in the band. */
 #include "report/draw/chart_frame.h"
 
 #include "report/draw/html.h"

@@ -25,8 +25,8 @@ static void cut_range(int64_t begin, int64_t end, int64_t most, bool whole, stru
     }
 }
 
-/* Buckets end at layers, since backward completes these at once, but are not much larger than `most`
-   floats; weights with factors are separate buckets. Returns their number. */
+/* Buckets end with layers, since that is when backward completes them, but are not much larger than `most`
+   floats; weights that are formed from factors are separate buckets. Returns their number. */
 static int cut_buckets(const struct all_reduce *self, int64_t most, struct bucket *bucket)
 {
     const struct tr_model *model = self->head.job->model;

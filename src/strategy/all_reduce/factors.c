@@ -197,7 +197,7 @@ static tr_status check_window(const struct all_reduce *self)
                    holder, bytes, needed);
 }
 
-/* Factors are consecutive, each with the rows of all ranks. */
+/* Factors lie one after the other, with the rows of all ranks. */
 static void place(struct all_reduce *self)
 {
     struct factors_memory *factors = &self->factors;

@@ -150,7 +150,7 @@ static tr_status form(struct all_reduce *self, const struct tr_layer *layer, int
     return tr_device_dense_backward_weights(self->head.device, &op);
 }
 
-/* The sums of the whole step, which are stored after the gradient. */
+/* The sums of the whole step, which lie after the gradient. */
 static tr_status learn_of_loss(struct all_reduce *self)
 {
     tr_strategy *strategy = &self->head;

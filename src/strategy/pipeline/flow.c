@@ -4,9 +4,9 @@
  * its output activations are sent, their gradient may arrive -> backward -> the gradient of its inputs is
  * sent, its parameter gradients enter the tree.
  *
- * A flight is reused after the backward of its unit. By then all its messages except the last are done,
- * and the entry's gradient has separate memory (nn/pass/pass.h), so that no stage waits for a neighbour to
- * receive it.
+ * A flight is taken again when its unit has gone backward. By then all its messages are done but the last,
+ * and the entry's gradient has separate memory (nn/pass/pass.h), so that nobody waits for a neighbour to
+ * fetch it.
  */
 #include "strategy/pipeline/stage_internal.h"
 

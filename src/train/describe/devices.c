@@ -26,7 +26,7 @@ static const struct {
 
 #define STATE_SIZE 512
 
-/* Facts about devices that have drivers. */
+/* What can be said of devices that need a driver. */
 struct look {
     bool test;         /* opens them, which tests their arithmetic */
     const char *cache; /* for programs, or NULL */

@@ -16,9 +16,9 @@ struct tr_evaluated_row {
     float labels;  /* 1, or of tokens; 0 where no pixel has one */
 };
 
-/* The floats of an example that metrics need besides its row: the answers (train/evaluate/answer.h) and,
-   where these are not classes, as many targets after them. 0 where none are needed, as for losses of
-   tokens, or where `examples` of them would be too many. */
+/* The floats of an example that metrics want beside its row: the outputs as people get them
+   (train/evaluate/answer.h) and, where these are no classes, as many targets after them. 0 where they want
+   none, as of losses of tokens, or where `examples` of them would be too many. */
 int64_t tr_metrics_width(const struct tr_job *job, int64_t examples);
 
 /* How many targets these are. */

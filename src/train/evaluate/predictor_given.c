@@ -55,7 +55,7 @@ struct run {
     const uint8_t *images;
     float *floats; /* [count][floats], filled and scaled */
     const char *const *texts;
-    const int32_t *given; /* tokens of all examples, if given instead of texts */
+    const int32_t *given; /* tokens of all examples, instead of texts */
     const int64_t *begin; /* [count + 1] where those of an example are */
     int32_t *subwords;    /* both, made from texts of subwords */
     int64_t *subwords_begin;

@@ -60,7 +60,7 @@ tr_status trainer_observe_connect(tr_trainer *trainer);
 
 /* A run starts. TR_EIO where files cannot be written. */
 tr_status trainer_observe_start(tr_trainer *trainer);
-/* During a run, this rank became the root, whose events continue in a new file. Local. */
+/* In a run under way, this rank became the root, whose events go on in a separate file. Local. */
 void trainer_observe_take_over(tr_trainer *trainer);
 /* The next step is about to be made. */
 void trainer_observe_next(tr_trainer *trainer);

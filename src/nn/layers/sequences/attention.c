@@ -1,5 +1,5 @@
 /* attention: multi-head self-attention over the tokens of each example (Vaswani et al. 2017), with the
- * projections before and after it. The cost of an example depends only on its own tokens.
+ * projections in front of it and after it. An example costs its own tokens only.
  */
 #include "nn/layers/product.h"
 #include "nn/layers/common.h"
@@ -277,7 +277,7 @@ static tr_status extend(const struct tr_layer_call *call)
     return attend(call, &at);
 }
 
-/* Not where a token sees later ones: these would change its output. */
+/* Where a token sees those after it, they change what follows from it. */
 static bool extends(const struct tr_layer *layer)
 {
     return ((const struct options *)layer->options)->causal;
