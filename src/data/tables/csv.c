@@ -83,8 +83,7 @@ static const struct tr_option csv_options[] = {
      FIELD(missing),
      .fallback = "stop",
      .choices = gaps,
-     .help = "replacement of a missing feature: a field that is empty, ?, NA, N/A, NaN, null or None; in "
-             "a column of `categories`, mean and constant stand for none of its names"},
+     .help = "replacement of a missing feature (empty, ?, NA, N/A, NaN, null or None)"},
     TR_OPTION_MISSING_VALUE(struct tr_csv_options),
     {.key = "standardize",
      .type = TR_OPTION_BOOL,

@@ -111,9 +111,7 @@ static const struct tr_option series_options[] = {
      FIELD(missing),
      .fallback = "stop",
      .choices = gaps,
-     .help = "replacement of a missing number of a window: a field that is empty, ?, NA, N/A, NaN, null or "
-             "None. Windows "
-             "whose target is missing are left out"},
+     .help = "replacement of a missing number of a window (empty, ?, NA, N/A, NaN, null or None)"},
     TR_OPTION_MISSING_VALUE(struct series_options),
     {.key = "standardize",
      .type = TR_OPTION_BOOL,

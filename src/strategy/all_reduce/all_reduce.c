@@ -258,9 +258,8 @@ static const struct tr_option options[] = {
      .offset = AT(factors),
      .fallback = "auto",
      .choices = factors,
-     .help = "whether processes exchange the factors of gradients of dense weights (inputs and output "
-             "gradients) instead of adding gradients; a single process then applies gradients of large "
-             "weights piece by piece. Does not change results"},
+     .help = "whether processes exchange the factors of the gradients of dense weights (inputs and output "
+             "gradients) instead of these gradients. Does not change results"},
 };
 
 const struct tr_strategy_division all_reduce_division = {.placement = placement, .gather = gather};
