@@ -415,7 +415,8 @@ static void test_functions_give_the_same_bits(void **state)
     (void)state;
     struct tr_text text = TR_TEXT_INIT;
     struct tr_c_parts parts = {0};
-    char path[SCRATCH_PATH], *source;
+    char path[SCRATCH_PATH], *source, *texts;
+    must(tr_c_texts_unpack(&texts));
     tr_text_add(&text, "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n");
 #define DECLARE(name) tr_text_add(&text, "float call_" #name "(float x);\n");
     FUNCTIONS(DECLARE)
@@ -423,7 +424,8 @@ static void test_functions_give_the_same_bits(void **state)
 #define USE(name) tr_c_parts_use(&parts, TR_C_##name);
     FUNCTIONS(USE)
 #undef USE
-    tr_c_parts_write(&parts, &(struct tr_c_names){"f", "F", ""}, &text);
+    tr_c_parts_write(&parts, &(struct tr_c_names){"f", "F", "", texts}, &text);
+    tr_free(texts);
 #define DEFINE(name) tr_text_add(&text, "float call_" #name "(float x) { return f_" #name "(x); }\n");
     FUNCTIONS(DEFINE)
 #undef DEFINE

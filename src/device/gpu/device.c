@@ -108,6 +108,7 @@ static void gpu_destroy(tr_device *device)
     }
     tr_free(gpu->marks);
     tr_free(gpu->cache);
+    tr_free(gpu->sources);
     tr_free(gpu);
 }
 
@@ -163,7 +164,8 @@ tr_status gpu_device_create(const struct gpu_api *api, const struct tr_device_ch
     }
     gpu->ahead_least = INT64_MIN;
     gpu->ahead_most = INT64_MAX;
-    status = api->open(number, choice->timed, &gpu->session);
+    status = gpu_sources_unpack(&gpu->sources);
+    if (status == TR_OK) status = api->open(number, choice->timed, &gpu->session);
     if (status == TR_OK) status = gpu_self_test(gpu);
     device->timed = choice->timed;
     device->slow = gpu->info.slow;

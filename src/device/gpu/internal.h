@@ -67,8 +67,9 @@ struct gpu {
     int32_t *table_place; /* where to find them by their hashes (memory.c); NULL: there is none yet */
     uint64_t tick;
 
-    char *cache; /* see struct tr_device_choice; or NULL */
-    int built;   /* programs that were built from source */
+    char *cache;   /* see struct tr_device_choice; or NULL */
+    char *sources; /* see gpu_source() */
+    int built;     /* programs that were built from source */
     struct gpu_program *programs;
     int program_count;
     struct gpu_kept_plan *plans; /* of convolutions */
@@ -146,9 +147,10 @@ void gpu_programs_release(struct gpu *gpu);
 /* operations/convolution.c */
 void gpu_plans_release(struct gpu *gpu);
 
-/* sources.c: the text of kernels/<name>.k, NULL if there is none; all the names, ending with NULL; and the
-   text that precedes every program. */
-const char *gpu_source(const char *name);
+/* sources.c: all texts of kernels, freed with tr_free(); among them the one of that name, NULL if there is
+   none; the names of kernels/<name>.k, and NULL; and those of the texts that every program begins with. */
+tr_status gpu_sources_unpack(char **out);
+const char *gpu_source(const char *sources, const char *name);
 extern const char *const gpu_source_names[];
 extern const char *const gpu_prelude[];
 extern const int gpu_prelude_count;

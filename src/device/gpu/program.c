@@ -65,9 +65,10 @@ static tr_status build(struct gpu *gpu, const char *name, const char *options, v
 {
     const char *parts[MOST_PARTS];
     struct gpu_program_source source = {.name = name, .parts = parts};
-    const char *text = gpu_source(name);
+    const char *text = gpu_source(gpu->sources, name);
     assert(text && "a source that sources.c lists");
-    for (int i = 0; i < gpu_prelude_count; i++) parts[source.count++] = gpu_prelude[i];
+    for (int i = 0; i < gpu_prelude_count; i++)
+        parts[source.count++] = gpu_source(gpu->sources, gpu_prelude[i]);
     parts[source.count++] = text;
     char *all = tr_format(
         "-DD_THREADS=%u %s%s%s%s", gpu->threads, gpu->info.processor ? "-DD_KEEP_ROLLED " : "",

@@ -435,9 +435,10 @@ static bool test_key(const struct gpu *gpu, char key[TR_SHA256_TEXT])
                  tile->thread_n);
         gpu_key_add(&under_way, text);
     }
-    for (int i = 0; i < gpu_prelude_count; i++) gpu_key_add(&under_way, gpu_prelude[i]);
+    for (int i = 0; i < gpu_prelude_count; i++)
+        gpu_key_add(&under_way, gpu_source(gpu->sources, gpu_prelude[i]));
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
-        gpu_key_add(&under_way, gpu_source(sources[i]));
+        gpu_key_add(&under_way, gpu_source(gpu->sources, sources[i]));
     return gpu_key_end(&under_way, key);
 }
 

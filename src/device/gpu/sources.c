@@ -1,7 +1,7 @@
-/* The kernels' texts, which cmake/embed.cmake puts into the program. */
+/* The kernels' texts, compressed into the program by cmake/embed.cmake. */
 #include "device/gpu/internal.h"
 
-#include <string.h>
+#include "base/text/packed.h"
 
 /* To add a group of kernels, add its file kernels/<name>.k and a line here. */
 #define SOURCES(X)                                                                                           \
@@ -22,28 +22,21 @@
     X(winograd_conv)                                                                                         \
     X(update)
 
-#define DECLARE(name) extern const char tr_gpu_##name[];
-SOURCES(DECLARE)
-DECLARE(dialect)
-DECLARE(fma)
-DECLARE(division)
-DECLARE(mathf)
-DECLARE(common)
-DECLARE(lanes)
-DECLARE(transforms)
-DECLARE(winograd)
+extern const struct tr_packed tr_gpu_packed;
 
-const char *const gpu_prelude[] = {tr_gpu_dialect, tr_gpu_fma,   tr_gpu_division,   tr_gpu_mathf,
-                                   tr_gpu_common,  tr_gpu_lanes, tr_gpu_transforms, tr_gpu_winograd};
+const char *const gpu_prelude[] = {"dialect", "fma",   "division",   "mathf",
+                                   "common",  "lanes", "transforms", "winograd"};
 const int gpu_prelude_count = sizeof gpu_prelude / sizeof gpu_prelude[0];
 
 #define NAME(name) #name,
 const char *const gpu_source_names[] = {SOURCES(NAME) NULL};
 
-const char *gpu_source(const char *name)
+tr_status gpu_sources_unpack(char **out)
 {
-#define FIND(candidate)                                                                                      \
-    if (strcmp(name, #candidate) == 0) return tr_gpu_##candidate;
-    SOURCES(FIND)
-    return NULL;
+    return tr_unpack(&tr_gpu_packed, out);
+}
+
+const char *gpu_source(const char *sources, const char *name)
+{
+    return tr_unpacked(&tr_gpu_packed, sources, name);
 }

@@ -54,6 +54,7 @@ struct tr_c_network {
     int64_t context;      /* of the positions: the number of last tokens that texts continue from; 0: none */
     int indent;           /* of operations of tokens */
     bool *parameter_used; /* [parameters] */
+    char *texts;          /* of tr_c_texts_unpack() */
     struct tr_c_parts parts;
     struct tr_text body; /* of the predicting function */
 };

@@ -1,14 +1,14 @@
 #include "export/c/parts.h"
 
+#include "base/text/packed.h"
+
 #include <assert.h>
 #include <string.h>
 
-#define DECLARE(name) extern const char tr_c_text_##name[];
-TR_C_PARTS(DECLARE)
-#undef DECLARE
+extern const struct tr_packed tr_c_text_packed;
 
-#define ADD(name) tr_c_text_##name,
-static const char *const texts[TR_C_PART_COUNT] = {TR_C_PARTS(ADD)};
+#define ADD(name) #name,
+static const char *const part_names[TR_C_PART_COUNT] = {TR_C_PARTS(ADD)};
 #undef ADD
 
 #define NEEDS 4
@@ -65,8 +65,15 @@ void tr_c_parts_use(struct tr_c_parts *parts, enum tr_c_part part)
     }
 }
 
-void tr_c_fill(const char *template, const struct tr_c_names *names, struct tr_text *text)
+tr_status tr_c_texts_unpack(char **out)
 {
+    return tr_unpack(&tr_c_text_packed, out);
+}
+
+void tr_c_fill(const char *name, const struct tr_c_names *names, struct tr_text *text)
+{
+    const char *template = tr_unpacked(&tr_c_text_packed, names->texts, name);
+    assert(template && "a text that is a file");
     static const char *const marks[] = {"@name@", "@NAME@", "@file@"};
     const char *const values[] = {names->name, names->upper, names->file};
     for (const char *at; (at = strchr(template, '@'));) {
@@ -83,7 +90,7 @@ void tr_c_parts_write(const struct tr_c_parts *parts, const struct tr_c_names *n
 {
     for (int i = 0; i < TR_C_PART_COUNT; i++) {
         if (!parts->used[i]) continue;
-        tr_c_fill(texts[i], names, text);
+        tr_c_fill(part_names[i], names, text);
         tr_text_add(text, "\n");
     }
 }

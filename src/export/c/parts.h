@@ -90,10 +90,13 @@ void tr_c_parts_use(struct tr_c_parts *parts, enum tr_c_part part);
 struct tr_c_names {
     const char *name, *upper; /* @name@, @NAME@ */
     const char *file;         /* @file@: the name of the file that is written */
+    const char *texts;        /* of tr_c_texts_unpack() */
 };
 /* Adds the parts that are used, a blank line after each. */
 void tr_c_parts_write(const struct tr_c_parts *parts, const struct tr_c_names *names, struct tr_text *text);
-/* Adds `template` with the names put in. */
-void tr_c_fill(const char *template, const struct tr_c_names *names, struct tr_text *text);
+/* All texts, freed with tr_free(). TR_ENOMEM, TR_ECORRUPT. */
+tr_status tr_c_texts_unpack(char **out);
+/* Adds the text of the file <name>.c.in with the names put in. */
+void tr_c_fill(const char *name, const struct tr_c_names *names, struct tr_text *text);
 
 #endif

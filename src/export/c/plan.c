@@ -376,6 +376,7 @@ tr_status tr_c_network_plan(const struct tr_trace *trace, const struct tr_c_sett
     const struct tr_model *model = trace->model;
     *network = (struct tr_c_network){.trace = trace, .settings = settings, .tokens = model->input.sequence};
     name_network(network);
+    TR_TRY(tr_c_texts_unpack(&network->texts));
     TR_TRY(name_layers(network));
     count_tokens(network);
     network->value = tr_alloc_zero((size_t)trace->value_count, sizeof *network->value);
@@ -393,6 +394,7 @@ void tr_c_network_release(struct tr_c_network *network)
     tr_free(network->parameter_used);
     tr_free(network->value);
     tr_free(network->layer_name);
+    tr_free(network->texts);
     *network = (struct tr_c_network){0};
 }
 

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const char tr_c_text_generate[], tr_c_text_generate_on[];
-
 bool tr_c_goes_on(const struct tr_c_network *network)
 {
     const struct tr_model *model = network->trace->model;
@@ -269,7 +267,7 @@ tr_status tr_c_write_texts(const struct tr_c_network *network, struct tr_text *t
         [TR_UNIT_BPE] = TR_C_text_of_subwords,
     };
     const tr_vocabulary *vocabulary = network->settings->vocabulary;
-    const struct tr_c_names names = {network->name, network->upper, ""};
+    const struct tr_c_names names = {network->name, network->upper, "", network->texts};
     const enum tr_unit unit = tr_vocabulary_unit(vocabulary);
     struct tr_c_parts parts = {0};
     tr_c_parts_use(&parts, parts_of[unit]);
@@ -281,6 +279,6 @@ tr_status tr_c_write_texts(const struct tr_c_network *network, struct tr_text *t
     else if (unit != TR_UNIT_BYTES)
         add_words(network, text);
     tr_c_parts_write(&parts, &names, text);
-    tr_c_fill(ends(network) ? tr_c_text_generate : tr_c_text_generate_on, &names, text);
+    tr_c_fill(ends(network) ? "generate" : "generate_on", &names, text);
     return text->failed ? TR_ENOMEM : TR_OK;
 }

@@ -11,10 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Texts that are not parts. */
-extern const char tr_c_text_head[], tr_c_text_guards[];
-
-/* Text from outside, changed so that it cannot end a comment. Returned, free with tr_free(). */
+/* Text from outside for a comment, which it must not end. Returned, free with tr_free(). */
 static char *comment_text(const char *string)
 {
     char *copy = tr_strdup(string);
@@ -132,15 +129,15 @@ static tr_status write_file(struct tr_c_network *network, const char *origin, co
                             struct tr_file_writer *writer)
 {
     struct tr_text text = TR_TEXT_INIT;
-    const struct tr_c_names names = {network->name, network->upper, file};
+    const struct tr_c_names names = {network->name, network->upper, file, network->texts};
     TR_TRY(tr_c_network_body(network));
     tr_c_write_answers(network);
     if (tr_c_goes_on(network)) tr_c_parts_use(&network->parts, TR_C_draw);
     tr_text_addf(&text, "/* %s\n", origin);
-    tr_c_fill(tr_c_text_head, &names, &text);
+    tr_c_fill("head", &names, &text);
     add_declarations(network, &text);
     tr_text_addf(&text, "#ifndef %s_DECLARATIONS\n", network->upper);
-    tr_c_fill(tr_c_text_guards, &names, &text);
+    tr_c_fill("guards", &names, &text);
     tr_text_add(&text, "\n");
     tr_c_parts_write(&network->parts, &names, &text);
     tr_status status = tr_c_flush(&text, writer);

@@ -432,7 +432,9 @@ static void a_gpu_is_had_by_cuda_first(void **state)
 
 static tr_status build(const char *text, char said[TR_MESSAGE_SIZE])
 {
-    const char *parts[] = {gpu_prelude[0], text};
+    char *sources;
+    assert_int_equal(gpu_sources_unpack(&sources), TR_OK);
+    const char *parts[] = {gpu_source(sources, gpu_prelude[0]), text};
     const struct gpu_program_source source = {
         .name = "of a test", .parts = parts, .count = 2, .options = "-DD_THREADS=256"};
     void *session, *program;
@@ -441,6 +443,7 @@ static tr_status build(const char *text, char said[TR_MESSAGE_SIZE])
     snprintf(said, TR_MESSAGE_SIZE, "%s", status == TR_OK ? "" : tr_error_message());
     if (status == TR_OK) gpu_api_cuda.free_program(session, program);
     gpu_api_cuda.close(session);
+    tr_free(sources);
     return status;
 }
 
