@@ -27,5 +27,13 @@ foreach(suite bookworm trixie)
   add_test(NAME packages.sources.${suite} COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/packages/sources_on.sh ${suite} ${PROJECT_SOURCE_DIR})
   set_tests_properties(packages.sources.${suite} PROPERTIES LABELS "packages;long" TIMEOUT 3600 SKIP_RETURN_CODE 77)
 endforeach()
+# The warnings of compilers of other systems: those of GCC and clang that this one has are for build.gcc and build.clang.
+set(compilers_bullseye gcc-10)
+set(compilers_trixie gcc-13 gcc-14 clang-17 clang-18)
+foreach(suite bullseye trixie)
+  add_test(NAME packages.compilers.${suite} COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/packages/compilers_on.sh ${suite} ${PROJECT_SOURCE_DIR}
+                                                    ${compilers_${suite}})
+  set_tests_properties(packages.compilers.${suite} PROPERTIES LABELS "packages;long" TIMEOUT 7200 SKIP_RETURN_CODE 77)
+endforeach()
 add_test(NAME packages.linters COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/packages/linters.sh ${PROJECT_SOURCE_DIR})
 set_tests_properties(packages.linters PROPERTIES LABELS packages TIMEOUT 300)
