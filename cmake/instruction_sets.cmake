@@ -7,20 +7,30 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
 else()
   set(TRIREME_ISAS plain)
 endif()
+# `plain` is a fallback where others are: not worth the compiler's time, nor much room.
+set(TRIREME_FLAGS_plain)
+if(NOT TRIREME_ISAS STREQUAL plain)
+  set(TRIREME_FLAGS_plain ${TRIREME_SMALL})
+endif()
 set(TRIREME_ONLY_ISAS "" CACHE STRING "Of the instruction sets of the processor's kind, those to compile kernels for; empty: all")
 mark_as_advanced(TRIREME_ONLY_ISAS)
 if(TRIREME_ONLY_ISAS)
   set(TRIREME_ISAS ${TRIREME_ONLY_ISAS})
 endif()
-# `plain` is a fallback, which is not worth the compiler's time.
-set(TRIREME_FLAGS_avx512 $<$<CONFIG:Release>:-O3> -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma)
-set(TRIREME_FLAGS_avx2 $<$<CONFIG:Release>:-O3> -mavx2 -mfma)
-set(TRIREME_FLAGS_neon $<$<CONFIG:Release>:-O3>)
-set(TRIREME_FLAGS_plain)
+# Two copies of a loop, for each value of a condition that does not change in it, gain nothing and double what are large loops here.
+set(TRIREME_FLAGS_fast $<$<CONFIG:Release>:-O3>)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  list(APPEND TRIREME_FLAGS_fast $<$<CONFIG:Release>:-fno-unswitch-loops>)
+endif()
+set(TRIREME_FLAGS_avx512 ${TRIREME_FLAGS_fast} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma)
+set(TRIREME_FLAGS_avx2 ${TRIREME_FLAGS_fast} -mavx2 -mfma)
+set(TRIREME_FLAGS_neon ${TRIREME_FLAGS_fast})
+# Kernels leave out the tables that a debugger or backtrace() follows out of a function without debug information: 60 KB. Stacks that
+# begin in a kernel end there, others are whole.
+set(TRIREME_FLAGS_kernels -fno-function-sections $<$<CONFIG:Release>:-fno-asynchronous-unwind-tables>)
 # No reader comes near the kernels, and clang takes many minutes to instrument them.
-set(TRIREME_FLAGS_kernels)
 if(TRIREME_FUZZ OR TRIREME_SANITIZE STREQUAL "undefined")
-  set(TRIREME_FLAGS_kernels -fno-sanitize=all)
+  list(APPEND TRIREME_FLAGS_kernels -fno-sanitize=all)
 endif()
 
 # Adds sources of this directory to a target, each compiled once per instruction set with TR_ISA=<name> and TR_ISA_<NAME>
