@@ -364,7 +364,7 @@ static tr_status build_columns(struct tr_builder *builder, const struct tr_model
     return TR_OK;
 }
 
-/* An input with a name is a part of the vector that the network takes; of an image under its shape. */
+/* A named input is a slice of the network's input vector, reshaped if it is an image. */
 static tr_status build_parts(struct tr_builder *builder, const struct tr_model_input *input)
 {
     struct tr_model *model = builder->model;

@@ -120,7 +120,7 @@ struct tr_layer {
     bool keeps_input, keeps_output; /* whether its backward reads them */
     bool recompute;                 /* it is computed again in backward, train.recompute */
     bool fed;   /* it computes nothing: its output comes from outside, as the network's input does */
-    bool alias; /* its output is its input under another shape; no calls are made */
+    bool alias; /* its output is its input in another shape; it is never called */
     struct tr_layer_relu relu;
     float statistic_momentum; /* fraction of a new batch in this layer's statistics */
     int64_t flops;            /* of the forward pass, per example or token; a multiply-add counts 2 */

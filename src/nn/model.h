@@ -20,13 +20,13 @@
 
 struct tr_model {
     struct tr_shape input;
-    int64_t vocabulary;   /* of token input, else 0 */
-    int64_t image_tokens; /* the most of an example, where layers make sequences of an image; else 0 */
-    int entry_layers; /* the first so many layers are none of the file: they make a sequence, or an image, of
-                         the numbers of the input */
+    int64_t vocabulary;   /* for token input, else 0 */
+    int64_t image_tokens; /* most tokens of an example, where layers turn an image into a sequence; else 0 */
+    int entry_layers;     /* number of first layers that are not in the file: they make a sequence, or an
+                             image, from the numbers of the input */
     char text_part[TR_NAME_SIZE]; /* of a text with numbers beside it: its name, which stands for the input;
                                      else "" */
-    int part_layers; /* the first so many layers are none of the file: each gives an input that has a name */
+    int part_layers; /* number of first layers that are not in the file: each gives one named input */
     int layer_count;
     struct tr_layer *layers;
     int parameter_count;

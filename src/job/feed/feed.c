@@ -315,7 +315,7 @@ static tr_status feed_columns(tr_feed *feed, tr_pass *pass, const struct tr_batc
                                (size_t)(rows * width) * sizeof *to);
 }
 
-/* How far probabilities may be from a sum of 1: rows are often written with two digits. */
+/* Tolerance for the sum of probabilities, since rows are often written with two digits. */
 #define SUM_OFF 0.02
 
 static tr_status check_probabilities(const struct tr_loss_class *class, const float *target, int64_t values,

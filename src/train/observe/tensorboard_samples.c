@@ -179,7 +179,9 @@ static tr_status add_table(struct sampler *sampler)
 /* Whether examples can be shown with a prediction: PNG has no other numbers of channels. */
 static bool can_show(const struct tr_job *job)
 {
-    if (tr_job_is_of_tokens(job) || tr_job_pixels(job) > 0) return false; /* no one answer for an example */
+    if (tr_job_is_of_tokens(job) || tr_job_pixels(job) > 0)
+        return false; /* no single prediction for an
+                         example */
     if (job->features == TR_FEATURE_TOKENS) return job->parts.count == 0;
     return job->features == TR_FEATURE_IMAGE && (job->stored.size[2] == 1 || job->stored.size[2] == 3);
 }

@@ -163,6 +163,7 @@ static void test_bad_tables(void **unused)
     refuse("1,2,0\n3,4,-1\n", "label -1 is not a whole number");
     refuse("1,2,0\n3,4,1e30\n", "label 1e+30 is not a whole number");
     refuse("1,2,0\n\"3,4,0\n", "bad:2:1: a quote that is not closed");
+    refuse("1,2,0\n\"3\"\"x,4,0\n", "bad:2:1: a quote that is not closed");
     refuse("1,2,0\n\"3\"x,4,0\n", "bad:2:4: text after a closed quote");
     write_file("bad", "1,2,0\n3,4\0,0\n", 13);
     expect_refusal("{csv: {path: bad}}", TR_EFORMAT, "bad:2:3");
