@@ -1,8 +1,10 @@
-/* The weight gradient of depthwise convolutions, by vectors of channels. The sums of a kernel row stay in
- * registers along a line of output pixels; those of a unit wait in the member's scratch between lines.
- * Kernel sizes without an unrolled copy are computed tap by tap, with several vectors of channels at once.
+/* The weight gradient of depthwise convolutions, by vectors of channels. Where the kernel's rows have copies
+ * of their own, the sums of a vector, of one kernel row or of all, stay in registers along a line of output
+ * pixels, and an input that several pixels read is loaded once for all of them; those of a unit wait in the
+ * member's scratch between lines. Other kernels go tap by tap, with several vectors of channels under way.
  *
- * Sums of channels beyond the last are computed too, from +0, and not written.
+ * Every sum takes its products in the order of lines and pixels, whichever way it goes. Sums of channels that
+ * do not exist are formed too, of +0, and not written.
  */
 #include "device/cpu/convolutions/pool.h"
 #include "device/cpu/grouped/grouped.h"
@@ -12,15 +14,15 @@
 struct part {
     int64_t c, n; /* n: number of channels that exist */
     int32_t row, row_end, tap;
-    int64_t floats; /* its sums: [rows][columns][DEPTHWISE_BLOCK] */
+    int64_t floats; /* its sums: [rows][columns][g->block] */
 };
 
 static struct part part_of(const struct grouped_gradient *g, int64_t unit)
 {
     const struct tr_sliding_window *w = &g->op->window;
     const int64_t each = !g->whole_rows ? (int64_t)w->kernel_h * w->kernel_w : g->by_row ? w->kernel_h : 1;
-    struct part part = {.c = unit / each * DEPTHWISE_BLOCK};
-    part.n = smaller(DEPTHWISE_BLOCK, g->groups - part.c);
+    struct part part = {.c = unit / each * g->block};
+    part.n = smaller(g->block, g->groups - part.c);
     if (!g->whole_rows) {
         part.row = (int32_t)(unit % each / w->kernel_w);
         part.tap = (int32_t)(unit % each % w->kernel_w);
@@ -28,7 +30,7 @@ static struct part part_of(const struct grouped_gradient *g, int64_t unit)
         part.row = (int32_t)(unit % each);
     }
     part.row_end = g->whole_rows && !g->by_row ? w->kernel_h : part.row + 1;
-    part.floats = (int64_t)(part.row_end - part.row) * (g->whole_rows ? w->kernel_w : 1) * DEPTHWISE_BLOCK;
+    part.floats = (int64_t)(part.row_end - part.row) * (g->whole_rows ? w->kernel_w : 1) * g->block;
     return part;
 }
 
@@ -43,106 +45,166 @@ static inline int64_t rest(int64_t n, int v)
     return n > v * VW ? smaller(VW, n - v * VW) : 0;
 }
 
-/* One pixel, and the taps [begin, end) of a kernel row that it has. */
-static void border_pixel(const float *x, const float *dy, int64_t channels, int32_t begin, int32_t end,
-                         int64_t n, float *sums)
+/* A line of output pixels and the lines of the image under it, from the unit's channels on. */
+struct line {
+    const float *x[DEPTHWISE_ROWS]; /* under each kernel row, where the first tap of pixel 0 would be */
+    const float *dy;
+    int64_t channels;                           /* floats between pixels */
+    int32_t pixels, step, full_begin, full_end; /* [full_begin, full_end) have all taps of a kernel row */
+    int32_t first, last; /* columns of the image: [first, last), counted from tap 0 of pixel 0 */
+};
+
+/* Of a line whose pixel 0 has tap 0 at column -pad_left. */
+static void find_full(const struct tr_sliding_window *w, struct line *line)
 {
-    for (int v = 0; v * VW < n; v++) {
-        const int64_t m = rest(n, v);
-        const vf d = v_load_part(dy + v * VW, m);
-        for (int32_t k = begin; k < end; k++) {
-            float *sum = sums + k * DEPTHWISE_BLOCK + v * VW;
-            v_store(sum, v_fma(v_load_part(x + k * channels + v * VW, m), d, v_load(sum)));
-        }
-    }
+    int32_t end = (w->in_w - w->kernel_w + w->pad_left) >= 0
+                      ? (w->in_w - w->kernel_w + w->pad_left) / w->stride_w + 1
+                      : 0;
+    line->pixels = w->out_w;
+    line->step = w->stride_w;
+    line->first = w->pad_left;
+    line->last = w->pad_left + w->in_w;
+    line->full_begin = (int32_t)smaller((w->pad_left + w->stride_w - 1) / w->stride_w, w->out_w);
+    line->full_end = (int32_t)smaller(end, w->out_w);
+    if (line->full_end < line->full_begin) line->full_end = line->full_begin;
 }
 
 #if V_SHAPES
-/* `count` pixels with all `kernel` taps, x `step` channels further for each: `vectors` vectors of channels.
- */
-V_INLINE void whole_pixels(const float *x, const float *dy, int64_t channels, int64_t step, int32_t count,
-                           const int kernel, const int vectors, bool whole, int64_t n, float *sums)
+/* A pixel that may lack taps. */
+V_INLINE void edge(const struct line *line, int32_t pixel, int64_t c, const int rows, const int kernel,
+                   const int vectors, bool whole, int64_t n, vf *sum)
 {
-    vf sum[DEPTHWISE_LARGEST][DEPTHWISE_VECTORS];
+    const int32_t at = pixel * line->step;
+    vf d[DEPTHWISE_TOGETHER];
+    V_UNROLL for (int v = 0; v < vectors; v++) d[v] =
+        load(line->dy + pixel * line->channels + c + v * VW, whole, n);
     V_UNROLL for (int k = 0; k < kernel; k++)
     {
-        V_UNROLL for (int v = 0; v < vectors; v++) sum[k][v] = v_load(sums + k * DEPTHWISE_BLOCK + v * VW);
-    }
-    for (int32_t i = 0; i < count; i++, x += step, dy += channels) {
-        V_UNROLL for (int v = 0; v < vectors; v++)
+        if (at + k < line->first || at + k >= line->last) continue;
+        V_UNROLL for (int r = 0; r < rows; r++)
         {
-            const vf d = load(dy + v * VW, whole, n);
-            V_UNROLL for (int k = 0; k < kernel; k++)
+            const float *x = line->x[r] + (at + k) * line->channels + c;
+            vf *own = sum + (r * kernel + k) * vectors;
+            V_UNROLL for (int v = 0; v < vectors; v++) own[v] =
+                v_fma(load(x + v * VW, whole, n), d[v], own[v]);
+        }
+    }
+}
+
+/* `count` pixels from `pixel` on with all taps, `step` columns apart. Ascending inputs give each sum its
+   pixels in ascending order. */
+V_INLINE void full_pixels(const struct line *line, int32_t pixel, int64_t c, const int count, const int step,
+                          const int rows, const int kernel, const int vectors, const int v, bool whole,
+                          int64_t n, vf *sum)
+{
+    vf d[DEPTHWISE_PIXELS];
+    V_UNROLL for (int p = 0; p < count; p++) d[p] =
+        load(line->dy + (pixel + p) * line->channels + c, whole, n);
+    V_UNROLL for (int r = 0; r < rows; r++)
+    {
+        const float *x = line->x[r] + (int64_t)pixel * step * line->channels + c;
+        V_UNROLL for (int s = 0; s < (count - 1) * step + kernel; s++)
+        {
+            const vf from = load(x + s * line->channels, whole, n);
+            V_UNROLL for (int p = 0; p < count; p++)
             {
-                sum[k][v] = v_fma(load(x + k * channels + v * VW, whole, n), d, sum[k][v]);
+                const int k = s - p * step;
+                vf *own = sum + (r * kernel + k) * vectors + v;
+                if (k >= 0 && k < kernel) *own = v_fma(from, d[p], *own);
             }
         }
     }
-    V_UNROLL for (int k = 0; k < kernel; k++)
+}
+
+/* A line for some vectors of channels, c floats into the unit, and `rows` kernel rows whose sums are at
+   `sums`, `block` floats apart. step: that of the line, or 0: any. */
+V_INLINE void vector_line(const struct line *line, int64_t c, int64_t block, const int step, const int rows,
+                          const int kernel, const int vectors, const int pixels, bool whole, int64_t n,
+                          float *sums)
+{
+    vf sum[DEPTHWISE_SUMS];
+    int32_t pixel = 0;
+    V_UNROLL for (int k = 0; k < rows * kernel; k++)
     {
-        V_UNROLL for (int v = 0; v < vectors; v++) v_store(sums + k * DEPTHWISE_BLOCK + v * VW, sum[k][v]);
+        V_UNROLL for (int v = 0; v < vectors; v++) sum[k * vectors + v] =
+            v_load(sums + k * block + c + v * VW);
+    }
+    for (; pixel < line->full_begin; pixel++) edge(line, pixel, c, rows, kernel, vectors, whole, n, sum);
+    for (; step > 0 && pixel + pixels <= line->full_end; pixel += pixels) {
+        V_UNROLL for (int v = 0; v < vectors; v++)
+            full_pixels(line, pixel, c + v * VW, pixels, step, rows, kernel, vectors, v, whole, n, sum);
+    }
+    for (; pixel < line->pixels; pixel++) edge(line, pixel, c, rows, kernel, vectors, whole, n, sum);
+    V_UNROLL for (int k = 0; k < rows * kernel; k++)
+    {
+        V_UNROLL for (int v = 0; v < vectors; v++)
+            v_store(sums + k * block + c + v * VW, sum[k * vectors + v]);
     }
 }
 
-/* All channels of a unit: as many vectors at once as registers allow. */
-V_INLINE void whole_channels(const float *x, const float *dy, int64_t channels, int64_t step, int32_t count,
-                             const int kernel, const int vectors, int64_t n, float *sums)
+V_INLINE void lines(const struct line *line, int64_t block, const int step, const int rows, const int kernel,
+                    const int vectors, const int pixels, int64_t n, float *sums)
 {
-    int v = 0;
-    for (; (v + vectors) * VW <= n; v += vectors)
-        whole_pixels(x + v * VW, dy + v * VW, channels, step, count, kernel, vectors, true, VW,
-                     sums + v * VW);
-    for (; (v + 1) * VW <= n; v++)
-        whole_pixels(x + v * VW, dy + v * VW, channels, step, count, kernel, 1, true, VW, sums + v * VW);
-    if (v * VW < n)
-        whole_pixels(x + v * VW, dy + v * VW, channels, step, count, kernel, 1, false, n - v * VW,
-                     sums + v * VW);
+    int64_t c = 0;
+    for (; c + vectors * VW <= n; c += vectors * VW)
+        vector_line(line, c, block, step, rows, kernel, vectors, pixels, true, VW, sums);
+    for (; c + VW <= n; c += VW)
+        vector_line(line, c, block, step, rows, kernel, 1, DEPTHWISE_PIXELS, true, VW, sums);
+    if (c < n) vector_line(line, c, block, step, rows, kernel, 1, DEPTHWISE_PIXELS, false, n - c, sums);
 }
 
-static void whole_line(const float *x, const float *dy, int64_t channels, int64_t step, int32_t count,
-                       int32_t kernel, int64_t n, float *sums)
+V_INLINE void lines_by_step(const struct line *line, int64_t block, const int rows, const int kernel,
+                            const int vectors, const int pixels, int64_t n, float *sums)
+{
+    if (line->step == 1)
+        lines(line, block, 1, rows, kernel, vectors, pixels, n, sums);
+    else if (line->step == 2)
+        lines(line, block, 2, rows, kernel, vectors, pixels, n, sums);
+    else
+        lines(line, block, 0, rows, kernel, vectors, pixels, n, sums);
+}
+
+/* Three rows of three taps at once, where a vector is a line of the cache and there are registers enough;
+   else row by row, with as many vectors and pixels as registers allow. */
+static void three_rows(const struct line *line, int64_t block, int64_t n, float *sums)
+{
+    lines_by_step(line, block, 3, 3, 1, 4, n, sums);
+}
+static void one_row(const struct line *line, int64_t block, int32_t kernel, int64_t n, float *sums)
 {
     if (kernel == 3)
-        whole_channels(x, dy, channels, step, count, 3, 4, n, sums);
+        lines_by_step(line, block, 1, 3, 4, 2, n, sums);
     else if (kernel == 5)
-        whole_channels(x, dy, channels, step, count, 5, 2, n, sums);
+        lines_by_step(line, block, 1, 5, 2, 4, n, sums);
     else
-        whole_channels(x, dy, channels, step, count, 7, 1, n, sums);
+        lines_by_step(line, block, 1, 7, 1, 4, n, sums);
 }
-#else
-static void whole_line(const float *x, const float *dy, int64_t channels, int64_t step, int32_t count,
-                       int32_t kernel, int64_t n, float *sums)
-{
-    for (int32_t i = 0; i < count; i++)
-        border_pixel(x + i * step, dy + i * channels, channels, 0, kernel, n, sums);
-}
-#endif
 
-/* A line of output pixels against one kernel row; `line` is the image's line under it. */
-static void row_of_taps(const struct grouped_gradient *g, const struct part *part, const float *line,
-                        const float *dy, float *sums)
+/* A line of output pixels against the rows of the unit that lie in the image: kernel row `row` has the line
+   at `x`, later ones the lines below, `below` floats apart. */
+static void rows_of_taps(const struct grouped_gradient *g, const struct part *part, struct line *line,
+                         const float *x, int64_t below, int32_t rows, float *sums)
 {
     const struct tr_sliding_window *w = &g->op->window;
-    const int64_t channels = g->groups;
-    int32_t ow = 0;
-    while (ow < w->out_w) {
-        const struct pool_range taps =
-            pool_taps(ow, w->stride_w, w->pad_left, w->dilation_w, w->kernel_w, w->in_w);
-        const int64_t x = ((int64_t)ow * w->stride_w - w->pad_left) * channels + part->c;
-        int32_t count = 1;
-        if (taps.begin > 0 || taps.end < w->kernel_w) {
-            border_pixel(line + x, dy + ow * channels + part->c, channels, taps.begin, taps.end, part->n,
-                         sums);
-        } else {
-            /* While the last tap lies inside the image. */
-            count = (w->in_w - w->kernel_w + w->pad_left - ow * w->stride_w) / w->stride_w + 1;
-            count = (int32_t)smaller(count, w->out_w - ow);
-            whole_line(line + x, dy + ow * channels + part->c, channels, w->stride_w * channels, count,
-                       w->kernel_w, part->n, sums);
-        }
-        ow += count;
+    const float *first = x - (int64_t)w->pad_left * g->groups + part->c;
+    if (VW >= 16 && rows == 3 && w->kernel_w == 3) {
+        for (int32_t r = 0; r < rows; r++) line->x[r] = first + r * below;
+        three_rows(line, g->block, part->n, sums);
+        return;
+    }
+    for (int32_t r = 0; r < rows; r++) {
+        line->x[0] = first + r * below;
+        one_row(line, g->block, w->kernel_w, part->n, sums + r * w->kernel_w * g->block);
     }
 }
+#else
+static void rows_of_taps(const struct grouped_gradient *g, const struct part *part, struct line *line,
+                         const float *x, int64_t below, int32_t rows, float *sums)
+{
+    (void)g, (void)part, (void)line, (void)x, (void)below, (void)rows,
+        (void)sums; /* g->whole_rows is false */
+}
+#endif
 
 /* A line of output pixels against one tap. */
 static void line_of_tap(const struct grouped_gradient *g, const struct part *part, const float *line,
@@ -169,25 +231,37 @@ static void line_of_tap(const struct grouped_gradient *g, const struct part *par
     for (int v = 0; v < DEPTHWISE_VECTORS; v++) v_store(sums + v * VW, sum[v]);
 }
 
+/* The rows of the unit that lie in the image under output line oh. */
+static struct pool_range rows_in(const struct tr_sliding_window *w, const struct part *part, int32_t oh)
+{
+    struct pool_range rows = pool_taps(oh, w->stride_h, w->pad_top, w->dilation_h, w->kernel_h, w->in_h);
+    rows.begin = (int32_t)larger(rows.begin, part->row);
+    rows.end = (int32_t)smaller(rows.end, part->row_end);
+    return rows;
+}
+
 static void microbatch(const struct grouped_gradient *g, const struct part *part, int32_t number, float *sums)
 {
     const struct tr_op_conv_backward_weights *op = g->op;
     const struct tr_sliding_window *w = &op->window;
-    const int64_t line = (int64_t)w->in_w * g->groups, out_line = (int64_t)w->out_w * g->groups;
-    const int64_t row_floats = (int64_t)(g->whole_rows ? w->kernel_w : 1) * DEPTHWISE_BLOCK;
+    const int64_t in_line = (int64_t)w->in_w * g->groups, out_line = (int64_t)w->out_w * g->groups;
+    const int64_t row_floats = (int64_t)(g->whole_rows ? w->kernel_w : 1) * g->block;
+    struct line line = {.channels = g->groups};
+    find_full(w, &line);
     for (int64_t i = 0; i < part->floats; i++) sums[i] = 0;
     for (int64_t r = op->cut.row[number]; r < op->cut.row[number + 1]; r++)
         for (int32_t oh = 0; oh < w->out_h; oh++) {
+            const struct pool_range rows = rows_in(w, part, oh);
+            if (rows.begin >= rows.end) continue;
+            const int64_t ih = (int64_t)oh * w->stride_h + rows.begin * w->dilation_h - w->pad_top;
+            const float *x = op->x + (r * w->in_h + ih) * in_line;
             const float *dy = op->dy + (r * w->out_h + oh) * out_line;
-            for (int32_t kh = part->row; kh < part->row_end; kh++) {
-                const int64_t ih = (int64_t)oh * w->stride_h + kh * w->dilation_h - w->pad_top;
-                if (ih < 0 || ih >= w->in_h) continue;
-                const float *x = op->x + (r * w->in_h + ih) * line;
-                float *row = sums + (kh - part->row) * row_floats;
-                if (g->whole_rows)
-                    row_of_taps(g, part, x, dy, row);
-                else
-                    line_of_tap(g, part, x, dy, row);
+            float *row = sums + (rows.begin - part->row) * row_floats;
+            if (g->whole_rows) {
+                line.dy = dy + part->c;
+                rows_of_taps(g, part, &line, x, w->dilation_h * in_line, rows.end - rows.begin, row);
+            } else {
+                line_of_tap(g, part, x, dy, row);
             }
         }
 }
@@ -195,10 +269,10 @@ static void microbatch(const struct grouped_gradient *g, const struct part *part
 static void write(const struct grouped_gradient *g, const struct part *part, const float *sums, float *dw)
 {
     const int32_t kernel_w = g->op->window.kernel_w;
-    const int64_t rows = part->floats / DEPTHWISE_BLOCK;
+    const int64_t rows = part->floats / g->block;
     float *to = dw + ((int64_t)part->row * kernel_w + part->tap) * g->groups + part->c;
     for (int64_t k = 0; k < rows; k++)
-        for (int64_t i = 0; i < part->n; i++) to[k * g->groups + i] = sums[k * DEPTHWISE_BLOCK + i];
+        for (int64_t i = 0; i < part->n; i++) to[k * g->groups + i] = sums[k * g->block + i];
 }
 
 void depthwise_gradient(const struct grouped_gradient *g, int64_t unit, float *sums)

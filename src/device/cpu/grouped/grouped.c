@@ -153,12 +153,15 @@ static void plan_units(struct grouped_gradient *g, int members)
         g->unit_floats = GROUPS_INPUTS * GROUPS_OUTPUTS;
         return;
     }
-    const int64_t blocks = divide_up(g->groups, DEPTHWISE_BLOCK);
     g->whole_rows = V_SHAPES && w->dilation_w == 1 && w->kernel_h <= DEPTHWISE_LARGEST &&
                     (w->kernel_w == 3 || w->kernel_w == 5 || w->kernel_w == 7);
-    g->by_row = g->whole_rows && blocks < 2 * members && members > 1;
+    const int64_t vectors = divide_up(g->groups, VW);
+    g->block = DEPTHWISE_BLOCK;
+    if (g->whole_rows) g->block = smaller(divide_up(vectors, members) * VW, DEPTHWISE_MOST);
+    const int64_t blocks = divide_up(g->groups, g->block);
+    g->by_row = g->whole_rows && vectors < members;
     g->units = blocks * (!g->whole_rows ? taps : g->by_row ? w->kernel_h : 1);
-    g->unit_floats = DEPTHWISE_BLOCK * (!g->whole_rows ? 1 : g->by_row ? w->kernel_w : taps);
+    g->unit_floats = g->block * (!g->whole_rows ? 1 : g->by_row ? w->kernel_w : taps);
 }
 
 tr_status CPU_KERNEL(grouped_conv_backward_weights)(tr_device *device,

@@ -45,6 +45,7 @@ struct grouped_gradient {
     int32_t groups, in_each, out_each;
     bool depthwise, by_row; /* by_row: a unit is one kernel row, not all of them */
     bool whole_rows;        /* depthwise: a kernel whose rows stay in registers */
+    int64_t block;          /* depthwise: channels of a unit */
     int64_t units;
     int64_t unit_floats; /* most sums of a unit */
     int levels;          /* sums of a unit that wait at once (base/numbers/tree.h) */
@@ -54,11 +55,18 @@ struct grouped_gradient {
 void depthwise_gradient(const struct grouped_gradient *g, int64_t unit, float *sums);
 void groups_gradient(const struct grouped_gradient *g, int64_t unit, float *sums);
 
-/* Channels of a unit of a depthwise gradient. */
+/* Channels of a unit of a depthwise gradient that goes tap by tap; and at most where rows stay in registers.
+ */
 #define DEPTHWISE_VECTORS 4
 #define DEPTHWISE_BLOCK   (DEPTHWISE_VECTORS * VW)
-/* Rows and columns of the largest kernel whose sums are formed row by row. */
-#define DEPTHWISE_LARGEST 7
+#define DEPTHWISE_MOST    256
+/* Rows and columns of the largest kernel whose sums are formed row by row; kernel rows, and vectors, that go
+   together at most, and their sums; output pixels that share what they read. */
+#define DEPTHWISE_LARGEST  7
+#define DEPTHWISE_ROWS     3
+#define DEPTHWISE_TOGETHER 4 /* vectors */
+#define DEPTHWISE_SUMS     12
+#define DEPTHWISE_PIXELS   4
 /* Inputs and outputs of a group for a unit of its gradient. */
 #define GROUPS_INPUTS  4
 #define GROUPS_OUTPUTS (2 * VW)
