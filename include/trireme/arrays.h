@@ -6,10 +6,10 @@
  *     tr_source *train = NULL;
  *     tr_status status = tr_source_from_arrays(&arrays, &train);
  *
- * A trainer takes such sources by `data` of struct tr_train_settings (trireme/train.h), under the names by
- * which the model file asks for them: `data: {train: {memory: {name: train}}}`. The sets "train",
- * "validation" and "test" need no line in the model file. Equal numbers give equal hashes, whether they come
- * from files or from memory.
+ * A trainer takes such sources by `data` of struct tr_train_settings (trireme/train.h), under their names
+ * in the model file: `data: {train: {memory: {name: train}}}`. The sets "train", "validation" and "test"
+ * need no line in the model file. Equal numbers give equal hashes, whether they come from files or from
+ * memory.
  */
 #ifndef TRIREME_ARRAYS_H
 #define TRIREME_ARRAYS_H
@@ -36,7 +36,7 @@ enum tr_array_type {
 
 #define TR_ARRAY_DIMENSIONS 4
 
-/* An array of the caller's, in the byte order of the machine. The first dimension counts examples. */
+/* An array of the caller, in the byte order of the machine. The first dimension counts examples. */
 struct tr_array {
     const void *data;                    /* the first element */
     enum tr_array_type type;             /* of its elements */
@@ -47,22 +47,23 @@ struct tr_array {
                                             dimension closest */
 };
 
-/* Examples in arrays. Begin with TR_ARRAYS_INIT; members may be appended in later versions. */
+/* Examples in arrays. Initialize with TR_ARRAYS_INIT; members may be appended in later versions. */
 struct tr_arrays {
     size_t size; /* sizeof(struct tr_arrays) */
     /* The inputs of the network:
          images   uint8 [count][height][width] or [count][height][width][channels]
-         numbers  any type, [count] or [count][numbers], or any but uint8, [count][steps][numbers]: sequences
-       of vectors, and [count][height][width][channels]: images of numbers, which are taken as they are; NaN
-       where a number is missing, which the format `memory` of the model file must allow
-       (`missing: mean`) tokens   with `tokens` set, int32 or int64: [count][longest], of which example i has
-       lengths[i], or, with `offsets`, [all], of which example i has [offsets[i], offsets[i + 1]) */
+         numbers  any type, [count] or [count][numbers]; or any but uint8: [count][steps][numbers], sequences
+                  of vectors, or [count][height][width][channels], images of numbers, which are not scaled.
+                  NaN stands for a missing number, which the format `memory` of the model file must allow
+                  (`missing: mean`)
+         tokens   with `tokens` set, int32 or int64: [count][longest], of which example i has lengths[i],
+                  or, with `offsets`, [all], of which example i has [offsets[i], offsets[i + 1]) */
     struct tr_array features;
     /* The targets:
-         nothing  0 dimensions
-         classes  integers [count] from 0
-         values   floats [count] or [count][values]
-         classes of tokens  integers in the form of `features`; negative ones (TR_NO_LABEL) count nowhere */
+         nothing            0 dimensions
+         classes            integers [count] from 0
+         values             floats [count] or [count][values]
+         classes of tokens  integers in the form of `features`; negative ones (TR_NO_LABEL) are not counted */
     struct tr_array labels;
     struct tr_array lengths;        /* integers [count] from 1; 0 dimensions: all have the longest */
     struct tr_array offsets;        /* integers [count + 1], ascending from 0; 0 dimensions: none */
@@ -70,8 +71,8 @@ struct tr_arrays {
     int32_t vocabulary;             /* tokens are below it; 0: the largest and 1 */
     int32_t classes;                /* labels are below it; 0: the largest and 1 */
     const char *const *class_names; /* [classes], copied; NULL: classes are just numbers */
-    /* Called once, when neither the caller nor the library uses the arrays any more, on whichever thread that
-       is; also by a tr_source_from_arrays() that fails. NULL: no notice is given. */
+    /* Called once, on any thread, when neither the caller nor the library uses the arrays any more; also
+       if tr_source_from_arrays() fails. NULL: not called. */
     void (*release)(void *user);
     void *user; /* of `release` */
 };
@@ -79,22 +80,23 @@ struct tr_arrays {
 #define TR_ARRAYS_INIT TR_SIZED_INIT(struct tr_arrays)
 
 /* A source over these arrays, which are borrowed until `release` is called, and must not change as long.
-   uint8 images, float32 numbers and int32 tokens, classes and offsets that lie one after the other are used
-   where they are; others are converted into one copy. TR_EINVAL for types, shapes and strides that make no
-   examples, for labels and tokens out of range, for infinite numbers, and NaN in values to learn: with the
-   place. TR_ENOMEM. Any thread. Returned, close with tr_source_close(); trainers that took it may live on. */
+   uint8 images, float32 numbers and int32 tokens, classes and offsets that lie one after the other are
+   used in place; others are converted into one copy. TR_EINVAL for types, shapes and strides that do not
+   form examples, for labels and tokens out of range, for infinite numbers, and for NaN in values to learn;
+   the message names the place. TR_ENOMEM. Any thread. Returned, close with tr_source_close(); trainers
+   that took it may live on. */
 TR_API tr_status tr_source_from_arrays(const struct tr_arrays *arrays, tr_source **out);
 
-/* Examples of a function. Begin with TR_EXAMPLE_READER_INIT. */
+/* Examples from a function. Initialize with TR_EXAMPLE_READER_INIT. */
 struct tr_example_reader {
     size_t size; /* sizeof(struct tr_example_reader) */
-    /* The kind of the examples, in the members that tr_source_info() fills: count, features, labels, and the
-       sizes that belong to these; class_names are copied. */
+    /* The kind of the examples, in the members that tr_source_info() fills: count, features, labels, and
+       the sizes for these kinds; class_names are copied. */
     struct tr_source_info info;
-    /* Writes example `index`, from 0 to count - 1, as tr_source_read() describes it: features into room for
-       the most that an example has, *length of them (set before to that), and the label; either may be NULL
-       where it is not wanted. The example must follow from the index alone. Non-zero ends whatever asked for
-       it with TR_EIO and that number in the message. */
+    /* Writes example `index`, from 0 to count - 1, in the form of tr_source_read(). The room for features
+       is that of the longest example; *length is set to that room before the call, and to the number of
+       features by it. Features or label may be NULL if not wanted. The example must follow from the index
+       alone. A non-zero result fails the caller with TR_EIO and that number in the message. */
     int (*read)(void *user, int64_t index, void *features, int64_t *length, void *label);
     int32_t any_thread; /* not 0: `read` may be called by several threads at once; else one call at a time */
     void (*release)(void *user); /* as in struct tr_arrays */
@@ -104,8 +106,8 @@ struct tr_example_reader {
 #define TR_EXAMPLE_READER_INIT TR_SIZED_INIT(struct tr_example_reader)
 
 /* A source over such a function. Its output is checked like the contents of a file: lengths, tokens and
-   classes in range, numbers finite (TR_EFORMAT). TR_EINVAL for an info that makes no examples, TR_ENOMEM.
-   Any thread. Returned, close with tr_source_close(); trainers that took it may live on. */
+   classes in range, numbers finite (TR_EFORMAT). TR_EINVAL for an info that does not describe examples,
+   TR_ENOMEM. Any thread. Returned, close with tr_source_close(); trainers that took it may live on. */
 TR_API tr_status tr_source_from_reader(const struct tr_example_reader *reader, tr_source **out);
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
-/* Looking at model files, checkpoints and devices without running anything. Texts are returned and freed with
- * tr_text_free(). Any thread. */
+/* Reports about model files, checkpoints and devices without a run. Texts are returned and freed with
+ * tr_text_free(). Any thread.
+ */
 #ifndef TRIREME_INSPECT_H
 #define TRIREME_INSPECT_H
 
@@ -21,7 +22,7 @@ TR_API tr_status tr_inspect(const char *path, const char *const *set, int set_co
 /* The same as one JSON object. */
 TR_API tr_status tr_inspect_json(const char *path, const char *const *set, int set_count, char **text);
 
-/* The thing to look at, of which one is given: a path, a text, or a checkpoint in memory. Begin with
+/* The object to report, exactly one: a path, a text, or a checkpoint in memory. Initialize with
    TR_INSPECT_SETTINGS_INIT; all is borrowed for the call. */
 struct tr_inspect_settings {
     size_t size;            /* sizeof(struct tr_inspect_settings) */
@@ -31,22 +32,23 @@ struct tr_inspect_settings {
     const char *model_text; /* a model file itself; this and the next three as in struct tr_train_settings */
     size_t model_length;    /* its bytes; 0: up to its NUL */
     const char *model_name; /* its name in messages and in the answer; NULL: "model" */
-    const char *directory;  /* where relative paths in it begin; NULL: the current one */
+    const char *directory;  /* start of relative paths in it; NULL: the current directory */
     struct tr_run_state state;          /* a checkpoint in memory */
-    const struct tr_named_source *data; /* [data_count] from memory, where the input follows from these */
+    const struct tr_named_source *data; /* [data_count] from memory, if the input follows from these */
     int data_count;                     /* of `data` */
     int json;                           /* not 0: one JSON object instead of a table */
 };
 #define TR_INSPECT_SETTINGS_INIT TR_SIZED_INIT(struct tr_inspect_settings)
-/* As tr_inspect() and tr_inspect_json(), for things without a path. TR_EINVAL unless one thing is given;
-   otherwise as these. */
+/* As tr_inspect() and tr_inspect_json(), for objects without a path. TR_EINVAL unless exactly one is
+   given; otherwise as these. */
 TR_API tr_status tr_inspect_model(const struct tr_inspect_settings *settings, char **text);
 
 /* The devices of this machine, and which instruction sets the cpu device can use. */
 TR_API tr_status tr_devices(char **text);
 TR_API tr_status tr_devices_json(char **text);
-/* The same, as text or (`json` not 0) as JSON, after every GPU and OpenCL device has been tested for exact
-   arithmetic; the first test of a device takes seconds. `program_cache` as in struct tr_train_settings. */
+/* The same, as text or (`json` not 0) as JSON, after every device with a separate driver has been tested
+   for exact arithmetic. This takes seconds for a device that was not tested before; `program_cache` as in
+   struct tr_train_settings. */
 TR_API tr_status tr_devices_tested(const char *program_cache, int json, char **text);
 
 /* The kinds of layers with their options. */

@@ -16,16 +16,16 @@ extern "C" {
 /* One figure. */
 struct tr_metric {
     const char *name; /* "f1" */
-    double value;     /* NaN where the data leave it undefined */
+    double value;     /* NaN if the data leave it undefined */
 };
 
-/* The metrics of an evaluation beside loss and accuracy. Further members may be appended in later versions.
- */
+/* The metrics of an evaluation besides loss and accuracy. Further members may be appended in later
+   versions. */
 struct tr_metrics {
     int count;                      /* of `metric` */
     const struct tr_metric *metric; /* [count] of all outputs together */
     int64_t outputs;                /* classes, questions or values */
-    int columns;                    /* figures of each output; 0 where there are no such */
+    int columns;                    /* figures of each output; 0 for none */
     const char *const *column;      /* [columns] their names */
     const double *table;            /* [outputs][columns]; NaN where undefined */
     const char *const *name;        /* [outputs] of the outputs, or NULL */

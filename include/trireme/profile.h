@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* The time of a run by activity, on all processes. Waiting for others is apart from communication, which
-   is the rest of the time for moving data. */
+/* The time of a run by activity, on all processes. Waiting for other processes is separate from
+   communication, which is the rest of the time for moving data. */
 enum tr_cause {
     TR_CAUSE_FORWARD,       /* outputs and losses */
     TR_CAUSE_BACKWARD,      /* gradients */
@@ -39,11 +39,11 @@ struct tr_profile_rank {
     double awaited;            /* seconds that the others waited for this process */
 };
 
-/* Where the time of a run went. */
+/* The times of a run. */
 struct tr_train_profile {
-    double peak; /* float operations per second that one process can reach, as measured; 0: not known */
+    double peak; /* float operations per second that one process can reach, as measured; 0: unknown */
     int layer_count, ranks;          /* of `layers` and of `rank` */
-    struct tr_profile_layer *layers; /* [layer_count] that computed something */
+    struct tr_profile_layer *layers; /* [layer_count] layers that computed */
     struct tr_profile_rank *rank;    /* [ranks] */
 };
 

@@ -1,4 +1,4 @@
-/* Reports: finished or running runs as one HTML page, which needs nothing else to be looked at. */
+/* Reports: finished or running runs as one self-contained HTML page. */
 #ifndef TRIREME_REPORT_H
 #define TRIREME_REPORT_H
 
@@ -12,13 +12,13 @@
 extern "C" {
 #endif
 
-/* Begin with TR_REPORT_SETTINGS_INIT; strings are borrowed for the call. */
+/* Initialize with TR_REPORT_SETTINGS_INIT; strings are borrowed for the call. */
 struct tr_report_settings {
     size_t size;       /* sizeof(struct tr_report_settings) */
     const char *title; /* NULL: the name of the first run's job */
-    const char *trace; /* a trace file to show an excerpt of; NULL: trace.json in the directory of the first
-                          run that has one, if any */
-    bool examples;     /* look at the test data with the first run's network: which examples it gets wrong */
+    const char *trace; /* a trace file to show an excerpt of; NULL: trace.json in the directory of the
+                          first run that has one, if any */
+    bool examples;     /* run the first run's network on the test data: which examples it gets wrong */
 };
 #ifdef __cplusplus
 inline tr_report_settings tr_report_settings_init()
@@ -36,9 +36,9 @@ inline tr_report_settings tr_report_settings_init()
 #endif
 
 /* Makes the page of the runs in `count` directories (1 to 64), as training left them with their
-   journal.jsonl; the first leads. *html is returned, free with tr_text_free() of trireme/data.h. TR_ENOTFOUND
-   for what is no directory of a run, TR_EFORMAT for a journal that does not begin like one, TR_EIO,
-   TR_ENOMEM. */
+   journal.jsonl; the first leads. *html is returned, free with tr_text_free() of trireme/data.h.
+   TR_ENOTFOUND for a directory without a run, TR_EFORMAT for a file that does not begin like a journal,
+   TR_EIO, TR_ENOMEM. */
 TR_API tr_status tr_report(const char *const *runs, int count, const struct tr_report_settings *settings,
                            char **html);
 

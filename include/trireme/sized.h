@@ -1,7 +1,6 @@
-/* How structures begin that a function of the library fills: all zero, but for their size.
- *
- * C names the member. C++ has that since C++20 only, so that a function makes the value there; both stay
- * right when a structure grows.
+/* The initial value of structures that a function of the library fills: all zero, except for their size. C
+ * sets the member by name. C++ can do that only since C++20, so there a function makes the value. Both
+ * stay right when a structure grows.
  */
 #ifndef TRIREME_SIZED_H
 #define TRIREME_SIZED_H

@@ -1,4 +1,5 @@
-/* Checkpoints in memory: a stream of bytes with all that a checkpoint on disk has, and the same checksums.
+/* Checkpoints in memory: a stream of bytes with the contents of a checkpoint on disk, and the same
+ * checksums.
  *
  *     void *bytes;
  *     size_t size;
@@ -8,8 +9,8 @@
  *     settings.state.size = size;
  *     status = tr_trainer_create(&settings, &another);
  *
- * The stream is a tar archive: written to a file and unpacked it is a directory that every command takes for
- * a checkpoint. Equal states give equal bytes.
+ * The stream is a tar archive: written to a file and unpacked it is a directory that every command accepts
+ * as a checkpoint. Equal states give equal bytes.
  */
 #ifndef TRIREME_STATE_H
 #define TRIREME_STATE_H
@@ -31,7 +32,7 @@ typedef int (*tr_run_state_writer)(void *user, const void *bytes, size_t size);
    until the end. */
 typedef int64_t (*tr_run_state_reader)(void *user, void *bytes, size_t room);
 
-/* A checkpoint to go on from, in memory or from a function; all members NULL or 0: none. Borrowed for the
+/* A checkpoint to resume from, in memory or from a function; all members NULL or 0: none. Borrowed for the
    call that takes it. */
 struct tr_run_state {
     const void *bytes; /* [size]; NULL: `read` gives them */
@@ -40,7 +41,7 @@ struct tr_run_state {
     void *user;               /* of `read` */
 };
 
-/* Frees what tr_trainer_save_state() returned. Accepts NULL. Any thread. */
+/* Frees the bytes of tr_trainer_save_state(). Accepts NULL. Any thread. */
 TR_API void tr_state_free(void *bytes);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
 /* Status codes and messages.
  *
- * Every fallible function of the library returns a tr_status. On anything but TR_OK the calling thread's
- * message says what failed, with which values, and what to do next. The library never exits and never prints.
+ * Every fallible function of the library returns a tr_status. On any other status than TR_OK the calling
+ * thread's message states what failed, with which values, and what to do next. The library never exits and
+ * never prints.
  */
 #ifndef TRIREME_STATUS_H
 #define TRIREME_STATUS_H
@@ -16,18 +17,18 @@ extern "C" {
 #define TR_API
 #endif
 
-/* How a call went. */
+/* The result of a call. */
 typedef enum tr_status {
-    TR_OK = 0,           /* well */
+    TR_OK = 0,           /* success */
     TR_EINVAL = 1,       /* an argument, option or model file is wrong */
     TR_ENOMEM = 2,       /* an allocation failed */
     TR_EIO = 3,          /* a file could not be read or written */
-    TR_EFORMAT = 4,      /* bytes from a file do not obey their format */
+    TR_EFORMAT = 4,      /* bytes from a file do not follow their format */
     TR_ECORRUPT = 5,     /* a checksum does not match */
     TR_EMISMATCH = 6,    /* two things that must agree do not (a checkpoint and a model, say) */
     TR_EUNSUPPORTED = 7, /* this build or machine does not support the request */
     TR_ENONFINITE = 8,   /* a loss or gradient became NaN or infinite */
-    TR_EINTERRUPTED = 9, /* a stop was asked for; state was kept */
+    TR_EINTERRUPTED = 9, /* a stop was requested; state was kept */
     TR_ENOTFOUND = 10,   /* a named thing does not exist */
     TR_EPEER = 11        /* another process of the job died, hung or gave up; restart from a checkpoint */
 } tr_status;

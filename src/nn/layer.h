@@ -191,8 +191,9 @@ struct tr_layer_call {
     const struct tr_layer_past *past; /* extend */
     void *memory;                     /* extend: the layer's own part of past->memory */
     const struct tr_layer_tail *tail; /* NULL, or for a class that fuses */
-    const float *derivative;          /* backward: derivative of the gelu that x[0] comes from, which dx[0] is
-                                         multiplied by; for a class with fusing.applies_gelu_gradient, or NULL */
+    const float *derivative;          /* backward: derivative of the gelu that x[0] comes from; dx[0] is
+                                         multiplied by it. For a class with fusing.applies_gelu_gradient, or
+                                         NULL */
     void *buffer[TR_LAYER_BUFFERS];
     struct tr_layer_borrowed borrowed;
     const float *parameter[TR_LAYER_PARAMETERS];

@@ -77,8 +77,9 @@ enum tr_option_flags {
                                    takes all remaining arguments */
     TR_OPTION_LEAVES = 8,       /* on the command line, makes required options optional (--help, --version) */
     TR_OPTION_ENVIRONMENT = 16, /* may come from the environment, see tr_options_environment() */
-    TR_OPTION_QUIET = 32        /* left out of tr_options_dump() where it has its fallback: for options added
-                                   after others, so that texts and digests of objects without it do not change */
+    TR_OPTION_QUIET = 32        /* left out of tr_options_dump() where it has its fallback: for options
+                                   added after others, so that texts and digests of objects without it
+                                   do not change */
 };
 
 struct tr_registry; /* base/options/registry.h */

@@ -73,8 +73,8 @@ struct tr_pass_tie {
     bool lends;           /* the range contains the lender; else the borrower */
     int64_t floats;       /* of the parameter */
     float *leaves;        /* [microbatches][floats], device memory of the pass. For the borrower, valid from
-                             backward to the next one; for the lender, the caller writes them between forward and
-                             backward. NULL without training */
+                             backward to the next one; for the lender, the caller writes them between forward
+                             and backward. NULL without training */
 };
 /* The tie number `index` of a pass in *out; false beyond the last. */
 bool tr_pass_tie(const tr_pass *pass, int index, struct tr_pass_tie *out);
