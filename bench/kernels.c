@@ -32,7 +32,7 @@ static const struct conv_shape conv_shapes[] = {
     {50, 32, 64, 14, 14, 5, 2, 2},   {50, 1, 32, 28, 28, 5, 2, 2},
 };
 
-/* Also by Winograd's algorithm: what of them ships, and residual networks. */
+/* Also by Winograd's algorithm: such layers of the shipped models, and residual networks. */
 static const struct conv_shape winograd_shapes[] = {
     {128, 256, 512, 10, 8, 3, 0, 4}, {128, 64, 256, 12, 10, 3, 0, 4}, {64, 32, 32, 12, 10, 3, 0, 4},
     {128, 16, 16, 32, 32, 3, 1, 4},  {128, 32, 32, 16, 16, 3, 1, 4},  {128, 64, 64, 8, 8, 3, 1, 4},

@@ -1,4 +1,4 @@
-/* What the parts of the kernel benchmark share. */
+/* Shared by the parts of the kernel benchmark. */
 #ifndef TR_BENCH_KERNELS_H
 #define TR_BENCH_KERNELS_H
 
@@ -23,10 +23,10 @@ double seconds(void);
 /* Calls `function` until half a second is over, at least three times, and returns the fastest in seconds. */
 double fastest(void (*function)(void *arguments), void *arguments);
 
-/* Independent libraries, by pass. Return false if the build did not find the library, or the library cannot
-   do it; else *time is the fastest of several. */
+/* Other libraries, by pass. Return false if the build did not find the library, or the library lacks the
+   operation; else *time is the fastest of several. */
 extern const bool have_openblas, have_onednn;
-/* The processor whose kernels OpenBLAS chose, which may be an older one than the machine's. */
+/* The processor for which OpenBLAS chose its kernels; it may be older than the machine's. */
 const char *openblas_core(void);
 bool openblas_dense(const struct dense_shape *shape, enum pass pass, int threads, double *time);
 bool onednn_conv(const struct conv_shape *shape, enum pass pass, int threads, double *time);

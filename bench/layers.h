@@ -1,4 +1,4 @@
-/* Dense layers and convolutions that bench_kernels and bench_tune measure, with numbers to compute on. */
+/* Dense layers and convolutions that bench_kernels and bench_tune measure, with input values. */
 #ifndef TR_BENCH_LAYERS_H
 #define TR_BENCH_LAYERS_H
 
@@ -11,7 +11,7 @@
 
 #define LAYER_MICROBATCHES_MOST 64
 
-/* A layer on a device. It points into itself: it stays where it was opened. */
+/* A layer on a device. It has pointers into itself: it must not be moved after opening. */
 struct layer {
     tr_device *device;
     char name[64];
@@ -33,7 +33,7 @@ struct layer {
    without memory. Free with tr_free(). */
 float *numbers(int64_t count);
 
-/* Even microbatches of one node; row has room for one more than that. */
+/* Even microbatches of one node; row has room for one more. */
 struct tr_cut layer_cut(int rows, int microbatches, int64_t *row, int32_t bound[2]);
 
 void layer_open_dense(struct layer *layer, tr_device *device, const struct dense_shape *shape);

@@ -1,4 +1,4 @@
-/* The convolution passes by oneDNN, in the layouts that it likes best. */
+/* The convolution passes by oneDNN, in its preferred layouts. */
 #include "kernels.h"
 
 #if TR_HAVE_ONEDNN
@@ -65,7 +65,7 @@ static dnnl_status_t describe_shapes(const struct conv_shape *s, enum pass pass,
     return status;
 }
 
-/* The same in whatever layouts oneDNN likes best. */
+/* The same in the layouts that oneDNN prefers. */
 static bool describe(const struct conv_shape *s, enum pass pass, dnnl_engine_t engine,
                      const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint,
                      dnnl_primitive_desc_t *out)
@@ -95,7 +95,7 @@ bool onednn_conv(const struct conv_shape *shape, enum pass pass, int threads, do
     dnnl_primitive_desc_t forward = NULL, description = NULL;
     struct execution e = {0};
     bool done = false;
-    /* A scratchpad of the library's own belongs to the thread that made the primitive; ours does not. */
+    /* A scratchpad of the library belongs to the thread that made the primitive; ours does not. */
     if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success ||
         dnnl_stream_create(&e.stream, engine, dnnl_stream_default_flags) != dnnl_success ||
         dnnl_primitive_attr_create(&attr) != dnnl_success ||

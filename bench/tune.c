@@ -1,11 +1,10 @@
-/* Measures the sizes of blocks for the processor at hand, and prints them as a row of
- * src/device/cpu/blocks.c:
+/* Measures the sizes of blocks for this processor, and prints them as a row of src/device/cpu/blocks.c:
  *
  *   bench_tune [isa [threads [rounds]]]        the best set, one thread, 2 rounds
  *
- * Each size in turn is tried at other values beside the one that is best so far, in interleaved pairs, on the
- * layers whose kernels take it. Another value is taken where the median of the pairs gains 1 % or more. A
- * round goes through all sizes. Run it while nothing else runs; bench/guard says whether the row holds.
+ * Each size in turn is tried with other values against its best value, in interleaved pairs, on the layers
+ * whose kernels use it. Another value is taken if the median of the pairs gains 1 % or more. A round goes
+ * through all sizes. Run it on an idle machine; bench/guard confirms the row.
  */
 #include "layers.h"
 
@@ -19,7 +18,7 @@
 
 #define PAIRS 9 /* odd */
 #define GAIN  0.99
-/* A measurement repeats layers for so many seconds at least. */
+/* A measurement repeats layers for at least this many seconds. */
 #define LEAST_SECONDS 0.02
 
 static const struct dense_shape dense_shapes[] = {
@@ -35,7 +34,7 @@ static const struct conv_shape winograd_shapes[] = {{32, 256, 512, 10, 8, 3, 0, 
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-/* Which layers and passes show what a size does, by the beginning of its name. */
+/* Which layers and passes depend on a size, by the beginning of its name. */
 enum kind { DENSE, CONV, WINOGRAD };
 static const struct {
     const char *prefix;

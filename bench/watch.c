@@ -1,5 +1,5 @@
-/* Runs a command and writes to a file how long it took to its first line that begins with a given text, and
- * its peak memory:
+/* Runs a command and writes to a file the time until its first line that begins with a given text, and its
+ * peak memory:
  *
  *     bench_watch FILE TEXT COMMAND [ARGUMENT...]      FILE receives "<milliseconds> <MiB>"
  *

@@ -1,7 +1,7 @@
 """The pairs of bench/guard: two programs train each job in turn, and every pair gives a ratio.
 
-Neighbours on a shared machine, the clock and the memory change within seconds, but hardly within a pair. Which of the two is first
-changes from pair to pair, so that what a run leaves behind (caches, heat) meets both alike.
+Neighbours on a shared machine, the clock and the memory change within seconds, but hardly within a pair. The two take
+turns in being first, so that after-effects of a run (caches, heat) meet both alike.
 """
 import argparse
 import datetime

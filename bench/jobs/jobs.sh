@@ -25,7 +25,7 @@ prepare_jobs() {
   sed "s|../data/mnist/|$PWD/$jobs/|" models/mnist-mlp.yaml >"$jobs/mnist-mlp.yaml"
 }
 
-# job_arguments JOB: what follows `trireme train` for a run of some seconds on one thread, which reports four times
+# job_arguments JOB: arguments after `trireme train` for a run of some seconds on one thread, which reports four times
 job_arguments() {
   case $1 in
   wide) every=6 model="models/mnist-cnn-wide.yaml --set train.batch=128" ;;
@@ -44,7 +44,7 @@ job_arguments() {
   echo "$model --steps $((every * 4)) --set train.log_every=$every --set data.test= --overwrite --log json"
 }
 
-# stop_bench FILE WORDS...: says what failed and what its log has, and ends
+# stop_bench FILE WORDS...: prints the failure and the log in FILE, and ends
 stop_bench() {
   log=$1
   shift

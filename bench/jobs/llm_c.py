@@ -46,7 +46,7 @@ def write_tokens(path, count, random):
 
 
 def program(directory, place, size):
-    """Its own main(), with our sizes, and nothing between the steps."""
+    """Its main() with our sizes, and nothing between the steps."""
     with open(os.path.join(directory, "train_gpt2.c"), encoding="utf-8") as file:
         text = file.read()
     for old, new in (

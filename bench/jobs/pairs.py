@@ -1,4 +1,4 @@
-"""What the pairs of bench/python and bench/guard share: medians that say how sure they are."""
+"""Shared by the pairs of bench/python and bench/guard: medians with their uncertainty."""
 import math
 import statistics
 
@@ -7,7 +7,7 @@ def median(values):
     """The median, an interval that has that of all possible pairs, and with which probability (95 %, or as much as so many pairs
     can tell)."""
     ordered, count = sorted(values), len(values)
-    # Of which two the true median lies between follows from tosses of a coin.
+    # The interval follows from tosses of a coin.
     share, cut = 2.0**-count, 0
     while cut + 1 < (count + 1) // 2 and share + math.comb(count, cut + 1) * 2.0**-count <= 0.025:
         cut += 1

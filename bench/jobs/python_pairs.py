@@ -1,7 +1,7 @@
 """The pairs of bench/python: python_pairs.py TRIREME ROUNDS.
 
-Both sides train mnist-mlp for 1,000 steps without evaluation. What is compared is the time of the steps as the engine has it,
-where Python could only stand in the way, and the whole time of both programs, which differ in how they come to their data.
+Both sides train mnist-mlp for 1,000 steps without evaluation. Compared are the time of the steps by the engine's clock,
+which Python could only lengthen, and the whole time of both programs, which differ in how they get their data.
 """
 
 import gzip

@@ -1,4 +1,4 @@
-"""What the rivals in speed share: the sizes of the jobs, their data, and how a step is timed.
+"""Shared by the rivals in speed: the sizes of the jobs, their data, and the timing of steps.
 
 `images` is None where the data of a job are made on the spot: noise of the right shape.
 """

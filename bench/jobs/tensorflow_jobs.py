@@ -95,7 +95,7 @@ def keras_rate(inputs, labels):
 
 
 def graph_logits(v1, x, keep):
-    """The logits of a graph, and the matrices that the mlp's L2 is about."""
+    """The logits of a graph, and the matrices that count for the mlp's L2."""
 
     def weights(*shape):
         return v1.Variable(v1.truncated_normal(shape, stddev=0.1))

@@ -13,7 +13,7 @@ import time
 import numpy
 import rivals
 
-WARM = 10  # steps of each worker before time counts
+WARM = 10  # steps of each worker before the measurement
 BATCH = 50
 
 
@@ -65,7 +65,7 @@ def take_part(role, task, ports, steps, mode, directory, rates):
             first = random.integers(len(inputs) - BATCH)
             session.run(train, {pixels: inputs[first:first + BATCH], labels: classes[first:first + BATCH]})
         rates.put(steps * BATCH / (time.perf_counter() - start))
-        time.sleep(3600)  # the others still work; the parent ends all
+        time.sleep(3600)  # the others are still working; the parent ends all
 
 
 def free_ports(count):

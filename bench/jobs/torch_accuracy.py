@@ -2,9 +2,9 @@
 
     torch_accuracy.py [--epochs N] TRIREME MODEL SEED...     MODEL: a key of RECIPES, found in models/
 
-The network is the one that `trireme export --torch` writes and begins with the weights that Trireme draws from the seed; the order
-of the examples, dropout, shifts and windows are PyTorch's own. One thread. Prints a line for each seed, to be held against
-the end of `trireme train MODEL --seed SEED` (and `--set train.epochs=N`).
+The network is the one that `trireme export --torch` writes and begins with the weights that Trireme draws from the
+seed; the order of the examples, dropout, shifts and windows are PyTorch's own. One thread. Prints a line for each seed,
+to compare with the end of `trireme train MODEL --seed SEED` (and `--set train.epochs=N`).
 """
 import argparse
 import collections
@@ -23,7 +23,8 @@ from torch.nn import functional as F
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 DATA = os.path.join(SOURCE, "data")
 
-# Of optimizer and train in the model files. `decay`: of AdamW, for weights alone; `ema`: of the averages that are judged.
+# From optimizer and train in the model files. `decay`: of AdamW, only for weights; `ema`: of the averages that are
+# evaluated.
 Recipe = collections.namedtuple("Recipe", "batch epochs steps beta2 decay warmup final clip ema", defaults=[0, 0, 0.999, 0.01, 0, 1, 0, 0])
 RATE = 1e-3
 RECIPES = {
@@ -82,7 +83,8 @@ class Reviews:
 
 
 class Text:
-    """Windows from anywhere in the first nine tenths; judged are those of the last tenth, one behind the other."""
+    """Windows from anywhere in the first nine tenths for training; those of the last tenth, one after the other,
+    for evaluation."""
 
     WINDOW = 64
 
@@ -109,7 +111,8 @@ SETS = {"mnist-vit": Digits, "sst2-transformer": Reviews, "shakespeare-gpt": Tex
 
 
 def begin(trireme, model, seed, place):
-    """The network with the weights that Trireme draws, and the words that it numbers: a step of no length makes a checkpoint of them."""
+    """The network with Trireme's initial weights, and the words with its numbers: from a checkpoint after a step
+    of rate 0."""
     run = lambda *arguments: subprocess.run([trireme, *arguments], cwd=place, check=True, stdout=subprocess.DEVNULL)
     still = ["optimizer.rate=1e-30", "optimizer.schedule=null", "train.evaluate_every=0", "data.validation=null", "data.test=null"]
     run("train", f"{SOURCE}/models/{model}.yaml", "--seed", str(seed), "--steps=1", "--quiet", "--out=run", *(f"--set={x}" for x in still))
@@ -169,7 +172,7 @@ def train(net, data, recipe):
 
 @torch.no_grad()
 def judge(net, data):
-    """Accuracy and mean loss on what was not trained on."""
+    """Accuracy and mean loss on data that was not trained on."""
     net.eval()
     right, loss, count = 0, 0.0, 0
     for inputs, labels in data.test():

@@ -48,7 +48,7 @@ def network(job):
 
 
 def examples(name, directory):
-    """Inputs and labels, and what an input is multiplied by once it is a float."""
+    """Inputs and labels, and the factor of an input once it is a float."""
     if name in ("lstm", "lstm2"):
         return torch.randint(1, rivals.WORDS, (rivals.SENTENCES, rivals.TOKENS)), torch.randint(0, 2, (rivals.SENTENCES,)), None
     if name == "residual":

@@ -9,7 +9,8 @@ def convolution(inputs, filters, kernel, stride=1):
 
 
 class Block(nn.Module):
-    """A block of a residual network: convolutions on the path, and a 1x1 convolution beside it where shapes differ."""
+    """A block of a residual network: convolutions on the path, and a parallel 1x1 convolution where shapes
+    differ."""
 
     def __init__(self, inputs, path, stride):
         super().__init__()

@@ -1,4 +1,4 @@
-/* Two libraries: one that the other needs, and that is not where it would be found. */
+/* Two libraries, one of which needs the other; the other is not in a folder that the loader searches. */
 #ifdef ABSENT
 __attribute__((visibility("default"))) int tr_test_absent(void);
 int tr_test_absent(void)

@@ -47,7 +47,7 @@ static int32_t wait_for_events(uint32_t count, const cl_event *events)
 
 static int32_t finish(cl_queue queue)
 {
-    int32_t error = real.clFinish(queue); /* nobody waits for what is under way otherwise */
+    int32_t error = real.clFinish(queue); /* otherwise no thread would wait for running commands */
     return is_lost() ? CL_DEVICE_NOT_AVAILABLE : error;
 }
 
@@ -58,7 +58,7 @@ static cl_memory create_buffer(cl_context context, uint64_t flags, size_t bytes,
     return NULL;
 }
 
-static uint64_t taken; /* of what it promises */
+static uint64_t taken; /* of the promised features */
 
 static int32_t device_info(cl_device device, uint32_t what, size_t size, void *value, size_t *bytes)
 {

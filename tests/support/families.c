@@ -15,8 +15,8 @@
 #define TEST_DIGITS 41
 #define LINES       90
 
-/* What the four model files leave out: statistics, averages, momentum, clipping, augmentation, warm-up, a
-   residual connection, an epoch whose last batch is dropped. */
+/* Features that the four model files lack: statistics, averages, momentum, clipping, augmentation,
+   warm-up, a residual connection, an epoch whose last batch is dropped. */
 static const char everything[] =
     "name: everything\n"
     "seed: 3\n"
@@ -53,7 +53,7 @@ static const char everything[] =
     "  schedule: {kind: cosine, warmup: 3, steps: 20}\n"
     "train: {batch: 31, microbatches: 6, last_batch: drop, steps: 8, log_every: 1, evaluate_every: 4}\n";
 
-/* What predicts the next token: windows that overlap, weights that two layers share. */
+/* A language model: windows that overlap, weights that two layers share. */
 static const char language[] =
     "name: language\n"
     "seed: 5\n"

@@ -1,6 +1,6 @@
-/* Every test program has this: one that ends with blocks of the library that nobody freed fails, and says how
- * many. Which ones, AddressSanitizer says (TRIREME_SANITIZE=address). Processes that a test forks are left
- * out: they have the blocks of the test.
+/* Linked into every test program: one that ends with unfreed blocks of the library fails, and prints their
+ * number. AddressSanitizer shows which they are (TRIREME_SANITIZE=address). Processes that a test forks
+ * are left out: they have the blocks of the test.
  */
 #include "base/alloc.h"
 

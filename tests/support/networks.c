@@ -662,7 +662,7 @@ void networks_have_every_layer(void)
         must(network_build(networks[i].text, networks[i].input, networks[i].vocabulary, &model));
         for (int k = 0; k < model->layer_count; k++)
             for (int c = 0; c < count; c++) seen[c] |= classes[c] == &model->layers[k].class->entry;
-        /* None of them says at which pace layers learn, so that all do. */
+        /* No layer of them sets its pace of learning, so that all learn. */
         for (int k = 0; k < model->parameter_count; k++)
             if (model->parameters[k].pace.rate_factor != 1 || model->parameters[k].pace.frozen)
                 fail_msg("%s: parameter \"%s\" does not learn", networks[i].name, model->parameters[k].name);
@@ -767,7 +767,7 @@ static void upload(const struct trial *trial, void *to, const void *from, int64_
 
 /* ---- a trial ---- */
 
-/* Biases of 0 and gains of 1 would hide what is multiplied with or added to the wrong thing. */
+/* Biases of 0 and gains of 1 would hide a multiplication with, or an addition to, the wrong operand. */
 static void make_parameters(struct trial *trial)
 {
     const struct tr_model *model = trial->model;
@@ -814,7 +814,7 @@ static void make_batch(struct trial *trial)
     for (int64_t i = 0; i < trial->examples * outputs; i++) trial->target[i] = real(STREAM_TARGET, i);
     for (int64_t i = 0; i < trial->examples * outputs && tr_loss_class_of(&model->loss)->soft; i++)
         trial->target[i] = fabsf(trial->target[i]); /* probabilities */
-    /* Behind classes of 0 and 1, which the first of several losses may want. */
+    /* After classes of 0 and 1, which the first of several losses may need. */
     int64_t targets = tr_loss_targets(&model->loss, outputs);
     for (int64_t i = 0; i < trial->examples && model->loss.head_count > 0; i++)
         trial->target[i * targets] = (float)(number(STREAM_LABEL, i) % 2);

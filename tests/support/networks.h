@@ -1,5 +1,5 @@
-/* Small networks that together hold every kind of layer and every way of connecting them, and one batch to
- * run them on: what tests of src/nn share.
+/* Small networks that together have every kind of layer and every kind of connection, and one batch to run
+ * them on, for tests of src/nn.
  *
  * All numbers follow from fixed seeds. A function that cannot do its work ends the test.
  */
@@ -20,28 +20,29 @@ extern const int network_count;
 /* Fails the test unless every kind of layer is in one of them. */
 void networks_have_every_layer(void);
 
-/* After an exporter to `format` refused a network by TR_EUNSUPPORTED: fails the test unless the message names
-   a layer and an operation of TR_DEVICE_OPS that is none of `known` (ends with NULL), those that the format
-   has always had. So a new operation may be refused, and no old one may be lost. */
+/* For an exporter to `format` that refused a network by TR_EUNSUPPORTED. Fails the test unless the message
+   names a layer and an operation of TR_DEVICE_OPS outside of `known` (ends with NULL), which the format
+   has always supported. So a new operation may be refused, and no old one may be lost. */
 void refusal_of_a_new_operation(const char *format, const char *const *known);
 
-/* After an exporter refused a network that scores every token: fails the test unless the message says so. */
+/* For an exporter that refused a network that scores every token: fails the test unless the message names
+   this reason. */
 void refusal_of_tokens(void);
 
-/* The shape that tr_shape_text() writes so; "tokens" is a sequence of numbers of words. */
+/* The shape for a text in the format of tr_shape_text(); "tokens" is a sequence of numbers of words. */
 struct tr_shape network_shape(const char *text);
 
 /* Builds a model from text that messages call "test.yaml", with the base of adapters in the arena. As
    tr_model_build(). */
 tr_status network_build(const char *text, const char *input, int64_t vocabulary, struct tr_model **out);
 
-/* A network on a device with parameters, biases included, that are no round numbers, and a batch. */
+/* A network on a device with parameters, biases included, that are not round numbers, and a batch. */
 struct trial {
     tr_device *device;
     struct tr_model *model;
     float *parameters;               /* device, an arena */
     struct tr_step_scalars *scalars; /* device */
-    int64_t stride;                  /* floats of an arena and the sums behind it */
+    int64_t stride;                  /* floats of an arena and the sums after it */
     int32_t microbatches;
     int64_t *example_row,
         *token_row; /* [microbatches + 1] of the whole batch; token_row [..] = 0 without tokens */
@@ -53,8 +54,7 @@ struct trial {
     int32_t *token, *offset, *label;
 };
 
-/* The cut is even where the sizes divide. Empty microbatches occur when there are more of them than examples.
- */
+/* The split is even if the sizes divide. Empty microbatches occur if there are more of them than examples. */
 void trial_make(struct trial *trial, const struct network *network, const char *device, int64_t examples,
                 int32_t microbatches);
 void trial_release(struct trial *trial);
@@ -64,8 +64,8 @@ struct tr_pass_limits trial_limits(const struct trial *trial, bool training);
 /* Device memory for `count` arenas with their sums, filled with zeros; free with tr_device_free(). */
 float *trial_arenas(const struct trial *trial, int count);
 
-/* Feeds microbatches [first, end) to the pass and describes them as the fewest tree nodes; the batch that is
-   returned lives until the next call. */
+/* Feeds microbatches [first, end) to the pass and describes them by the fewest tree nodes; the returned
+   batch is valid until the next call. */
 const struct tr_pass_batch *trial_feed(struct trial *trial, tr_pass *pass, int32_t first, int32_t end);
 /* Forward, loss and, in training, backward; node j's gradients go to gradients + j * stride. */
 void trial_run(struct trial *trial, tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,

@@ -1,5 +1,5 @@
-/* Stands in for NVIDIA's OpenCL driver, in a library of its name: offers what a driver offers the loader,
- * clGetExtensionFunctionAddress, and passes it on to the driver that TRIREME_TEST_DRIVER names. With
+/* Stands in for NVIDIA's OpenCL driver, in a library of its name: exports clGetExtensionFunctionAddress,
+ * as drivers do for the loader, and forwards it to the driver that TRIREME_TEST_DRIVER names. With
  * TRIREME_TEST_BY_NAME it finds other functions by name, too, as drivers of version 2 of cl_khr_icd do.
  */
 #include "device/gpu/opencl/abi.h"

@@ -1,6 +1,6 @@
-/* Operations described to oneDNN 2 and 3 by the same words, those of 3: a primitive's description is made at
- * once from its arguments, and shapes are handles. The descriptors in between, which only 2 has, stay in
- * here.
+/* Operations described to oneDNN 2 and 3 by the same functions, those of 3: a primitive's description is
+ * made directly from its arguments, and shapes are handles. The intermediate descriptors, which only 2
+ * has, stay in this file.
  */
 #ifndef TESTS_SUPPORT_ONEDNN_API_H
 #define TESTS_SUPPORT_ONEDNN_API_H

@@ -1,5 +1,5 @@
-/* OpenCL devices in tests: whether there are any, with a cache of programs that all tests share, since
- * compiling is most of what they would wait for.
+/* OpenCL devices in tests: whether there are any. All tests share a cache of programs, since most of their
+ * time would be compiling.
  */
 #ifndef TESTS_SUPPORT_OPENCL_H
 #define TESTS_SUPPORT_OPENCL_H

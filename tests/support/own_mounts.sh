@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a command in a name space of mounts of its own: what it mounts is gone with it. Also under chroot, where / is no mount
-# point, as long as no mount is shared with others. Says "skipped:" and ends with 77 where that is not allowed.
+# Runs a command in a separate name space of mounts, which vanishes with its mounts. Also under chroot, where / is no mount point,
+# as long as no mount is shared with others. Says "skipped:" and ends with 77 where that is not allowed.
 #
 #     own_mounts.sh COMMAND...
 set -eu

@@ -27,9 +27,10 @@ static void *run_rank(void *user)
     rank->outcome = (struct outcome){.status = trainer_create(rank->settings, rank->comm, &trainer)};
     if (rank->outcome.status == TR_OK) {
         trainer_outcome(trainer, &rank->outcome);
-        /* Only the root tells what happens; the parameters are on every rank. */
+        /* Only the root reports; the parameters are on every rank. */
         if (rank->outcome.status == TR_OK)
-            rank->outcome.status = tr_trainer_hash(trainer, rank->outcome.hash); /* short of memory, say */
+            rank->outcome.status = tr_trainer_hash(trainer, rank->outcome.hash); /* short of memory, for
+                                                                                    example */
     } else {
         snprintf(rank->outcome.message, sizeof rank->outcome.message, "%s", tr_error_message());
         tr_comm_abort(rank->comm, rank->outcome.message);
@@ -75,7 +76,7 @@ static void run_threads(void *(*run)(void *), int size, int apart, struct rank *
     struct tr_comm_settings patience = TR_COMM_SETTINGS_INIT;
     tr_comm *comms[RANKS];
     must_train(tr_comm_thread_create(size, hosts[apart], &patience, comms));
-    /* So few would exchange directly; what many do must come out the same. */
+    /* So few would exchange directly; many ranks must get the same result. */
     for (int r = 0; apart && size > 2 && r < size; r++) comms[r]->routing = TR_ROUTING_TREE;
     for (int r = 0; r < size; r++) {
         ranks[r].comm = comms[r];
@@ -95,7 +96,7 @@ static void be_process(void *(*run)(void *), tr_local_group *group, struct rank 
     struct tr_comm_settings patience = TR_COMM_SETTINGS_INIT;
     char ticket[TR_LOCAL_TICKET_SIZE];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* A check that fails ends the process, or it would go on with the tests behind this one. */
+    /* A failed check ends the process; otherwise it would continue with the later tests. */
     setenv("CMOCKA_TEST_ABORT", "1", 1);
     must_train(tr_local_group_ticket(group, number, ticket, sizeof ticket));
     must_train(tr_comm_local_create(ticket, &patience, &rank->comm));

@@ -19,29 +19,28 @@ struct rank {
     void *user;             /* of run_ranks_by()'s function, kept */
 };
 
-/* What ranks are from now on. Processes are joined by memory that they share (comm/local): what they leave in
-   a rank's `outcome` comes back, and else what they write to memory of ranks_shared(). */
+/* Chooses threads or processes for later ranks. Processes share memory (comm/local): of their results only
+   a rank's `outcome` returns, and memory of ranks_shared(). */
 enum ranks_kind { RANKS_ARE_THREADS, RANKS_ARE_PROCESSES };
 void ranks_become(enum ranks_kind kind);
 bool ranks_are_processes(void);
 /* Memory, zero, that all ranks of later runs and the test share. Release with ranks_unshare(). */
 void *ranks_shared(size_t size);
 void ranks_unshare(void *memory, size_t size);
-/* A rank dies without a word: called by itself. Does not return in a process. */
+/* A rank dies without notice: called by itself. Does not return in a process. */
 void ranks_die(tr_comm *comm);
 
-/* Runs a job on `size` ranks; all outcomes are returned. `apart`: 1, every rank pretends to be on a host of
-   its own; 2, two of them on each; which processes do not. The settings' `set` must be there already. */
+/* Runs a job on `size` ranks; all outcomes are returned. `apart`: 1, every rank pretends to be on a host
+   of its own; 2, two of them on each; which processes do not. The settings' `set` must be filled already. */
 void run_ranks(const struct tr_train_settings *settings, int size, int apart, struct rank *ranks);
-/* The same with a function of the test's own instead, which is given its rank, destroys its communicator and
-   returns NULL. */
+/* The same with a function of the test, which gets its rank, destroys its communicator and returns NULL. */
 void run_ranks_by(void *(*run)(void *rank), const struct tr_train_settings *settings, int size, int apart,
                   struct rank *ranks);
-/* As run_ranks() with settings of each rank's own, [size]. */
+/* As run_ranks() with separate settings for each rank, [size]. */
 void run_ranks_each(const struct tr_train_settings *const *settings, int size, int apart, struct rank *ranks);
-/* Fails the test unless every rank went well and has the expected hash; `how` says what was run. */
+/* Fails the test unless every rank succeeded and has the expected hash; `how` describes the run. */
 void expect_ranks(const struct outcome *expected, const struct rank *ranks, int size, const char *how);
-/* Fails the test unless every rank went well. */
+/* Fails the test unless every rank succeeded. */
 void expect_well(const struct rank *ranks, int size, const char *how);
 
 #endif

@@ -16,7 +16,7 @@ int64_t shadow_memory;
 void (*shadow_goes_on)(void);
 atomic_llong shadow_waits, shadow_taken;
 
-#define MARKS 4096 /* events that may be under way at a time */
+#define MARKS 4096 /* greatest number of pending events */
 
 /* Memory of the device. */
 struct range {
@@ -26,16 +26,16 @@ struct range {
     struct range *next;
 };
 
-/* A copy that is not done: from the host, as long as `late` is NULL; else the host is to get `late`, which
-   comes from `from` only then, if that is not NULL. */
+/* A pending copy. While `late` is NULL it is from the host. Otherwise the host will get `late`, which is
+   read from `from` only then, if that is not NULL. */
 struct copy {
     void *to;
     const void *from;
     void *late;
-    void *sent; /* what the host had when it was enqueued, and must have until it is done */
-    bool taken; /* from the host: the device has it */
+    void *sent; /* the host's bytes when it was enqueued, which must not change until it is done */
+    bool taken; /* from the host: the device has the bytes */
     size_t bytes;
-    uint64_t behind; /* the event that it comes behind */
+    uint64_t behind; /* the event before it */
     struct copy *next;
 };
 
@@ -44,11 +44,12 @@ struct shadow {
     tr_device *cpu;
     struct range *ranges;
     struct copy *copies, **last;
-    uint64_t recorded, done, asked; /* events: the last one, the last that is over, and that was asked for */
-    /* Operations and copies: how many it was given, how many of the first ones are known to be done, and how
-       many there were at an event. */
+    uint64_t recorded, done, asked; /* events: the last one, the last finished one, and the last one
+                                       queried */
+    /* Operations and copies: how many were enqueued, how many of the first are known to be done, and how
+       many had been enqueued at an event. */
     uint64_t given, known, at[MARKS];
-    bool spoilt; /* the host wrote to what was on its way */
+    bool spoilt; /* the host wrote to bytes of a pending copy */
 };
 
 static struct shadow *shadow_of(tr_device *device)
@@ -116,7 +117,7 @@ static tr_status enqueue(struct shadow *shadow, void *to, const void *from, size
     return TR_OK;
 }
 
-/* What came from the host before the present operation is there. */
+/* Data from the host before the current operation has arrived. */
 static void take_from_host(struct shadow *shadow)
 {
     for (struct copy *copy = shadow->copies; copy; copy = copy->next) {
@@ -126,7 +127,7 @@ static void take_from_host(struct shadow *shadow)
     }
 }
 
-/* The copy is done: the host had in the meantime what it sent. */
+/* The copy is done: the host's bytes must not have changed meanwhile. */
 static void check_sent(struct shadow *shadow, struct copy *copy)
 {
     if (copy->sent && memcmp(copy->from, copy->sent, copy->bytes) != 0) shadow->spoilt = true;
@@ -134,7 +135,7 @@ static void check_sent(struct shadow *shadow, struct copy *copy)
     copy->sent = NULL;
 }
 
-/* The device itself is to write there, behind the copies that read it. */
+/* The device is about to write there, after the copies that read it. */
 static void check_sent_from(struct shadow *shadow, const void *memory, size_t bytes)
 {
     uintptr_t begin = (uintptr_t)memory, end = begin + bytes;
@@ -178,11 +179,11 @@ static tr_status shadow_to_host(tr_device *device, void *to, const void *from, s
     memcpy(copy->late, from, bytes);
     end(shadow);
     check_sent_from(shadow, to, bytes);
-    memset(to, 0xff, bytes); /* for whoever looks too early */
+    memset(to, 0xff, bytes); /* for readers that do not wait */
     return TR_OK;
 }
 
-/* As late as can be: whoever writes to the source before it was waited for spoils it. */
+/* As late as possible: a write to the source before the wait spoils the copy. */
 static tr_status shadow_to_host_beside(tr_device *device, void *to, const void *from, size_t bytes)
 {
     struct shadow *shadow = shadow_of(device);
@@ -192,8 +193,8 @@ static tr_status shadow_to_host_beside(tr_device *device, void *to, const void *
     return TR_OK;
 }
 
-/* Ends the copies before `event`; those behind it are as late as can be. *told: some went to the host. A
-   device that is behind would have taken what the host wrote before it waited: no run goes on then. */
+/* Ends the copies before `event`; those after it are as late as possible. *told: some went to the host. A
+   device that lags would have read what the host wrote without waiting: the run ends then. */
 static tr_status end_copies(struct shadow *shadow, uint64_t event, bool *told)
 {
     *told = false;
@@ -216,7 +217,7 @@ static tr_status end_copies(struct shadow *shadow, uint64_t event, bool *told)
     return tr_device_wait(shadow->cpu);
 }
 
-/* Somebody waits for the first ones that it was given. */
+/* A wait for the first operations that were enqueued. */
 static void count_wait(struct shadow *shadow, uint64_t given)
 {
     if (given <= shadow->known) return;
@@ -254,7 +255,7 @@ static tr_status shadow_record(tr_device *device, tr_event *out)
     return TR_OK;
 }
 
-/* Not yet, when asked for the first time. */
+/* Not finished, at the first query. */
 static tr_status shadow_reached(tr_device *device, tr_event event, bool *out)
 {
     struct shadow *shadow = shadow_of(device);

@@ -1,7 +1,7 @@
-/* A device for tests whose memory nobody can touch: that of the processor, made inaccessible but for the time
- * of an operation or a copy, so that whoever reads or writes it directly ends the test. Copies come late, as
- * those of accelerators do: to the host not before they are waited for, and from the host at any time until
- * then, so that who does not wait is found out, too. The bits are those of the cpu device.
+/* A device for tests whose memory the host cannot access: memory of the processor, made inaccessible
+ * except during an operation or a copy, so that a direct read or write ends the test. Copies are late, as
+ * on accelerators: to the host not before a wait, and from the host at any time until then, so that a
+ * missing wait is found, too. The bits are those of the cpu device.
  */
 #ifndef TESTS_SUPPORT_SHADOW_H
 #define TESTS_SUPPORT_SHADOW_H
@@ -10,16 +10,15 @@
 
 #include <stdatomic.h>
 
-/* What all of them say of their room; INT64_MAX to begin with. */
+/* The free memory that all of them report; INT64_MAX at first. */
 extern int64_t shadow_room;
-/* Likewise of memory of their own; 0 to begin with: theirs is the host's. */
+/* Likewise their separate memory; 0 at first: theirs is the host's. */
 extern int64_t shadow_memory;
-/* Called, unless NULL, where the host gets what it asked one of them for while that has more to do already.
- */
+/* Called, unless NULL, when a copy has reached the host while the device has more work. */
 extern void (*shadow_goes_on)(void);
-/* How often anybody waited for what one of them had not done yet. */
+/* How often a thread waited for unfinished work of one of them. */
 extern atomic_llong shadow_waits;
-/* Bytes that all of them were asked for and have not been given back. */
+/* Bytes that all of them have allocated and not freed. */
 extern atomic_llong shadow_taken;
 /* `threads` and `isa` as for the cpu device. Returned, destroy with tr_device_destroy(). */
 tr_status shadow_create(int threads, const char *isa, tr_device **out);

@@ -1,4 +1,4 @@
-/* Runs of small jobs through the public interface, and what is worth comparing about them.
+/* Runs of small jobs through the public interface, and their results for comparison.
  *
  * A function that cannot do its work ends the test.
  */
@@ -25,8 +25,8 @@ void job_set(struct job *job, const char *assignment);
 /* Makes the trainer, or fails the test with the message. */
 tr_trainer *job_trainer(struct job *job);
 
-/* Small versions of the model files that ship, and jobs that use what those do not; `everything` is the last.
- */
+/* Small versions of the shipped model files, and jobs with the features that those lack; `everything` is
+   the last. */
 struct family {
     const char *name, *model;
     const char *data[4];   /* overrides that take the data from a scratch directory */
@@ -35,11 +35,10 @@ struct family {
 extern const struct family families[];
 extern const int family_count;
 
-/* Makes the data of the families in the scratch directory `place` and, for the models that have no file,
-   their model files. */
+/* Makes the data of the families in the scratch directory `place` and model files for the models that have
+   none. */
 void family_files(const char *place);
-/* A scratch directory with these files, for tests that all use one; to be set up and torn down by the group.
- */
+/* A scratch directory with these files, for tests that all use one; for setup and teardown of a group. */
 extern char family_place[SCRATCH_PATH];
 int family_place_make(void **state);
 int family_place_remove(void **state);
@@ -72,7 +71,7 @@ struct outcome {
 void trainer_outcome(tr_trainer *trainer, struct outcome *outcome);
 /* Makes a trainer, runs and destroys it. A failure of either is in the outcome. */
 void job_outcome(struct job *job, struct outcome *outcome);
-/* Fails the test unless both went well and ended with the same bits; `how` says what the second was. */
+/* Fails the test unless both succeeded and ended with the same bits; `how` describes the second. */
 void expect_same(const struct outcome *expected, const struct outcome *got, const char *how);
 
 /* The instruction sets that this machine and build have, NULL at the end; "plain" is always among them. The

@@ -1,8 +1,9 @@
-/* Every test program has this: one that hangs prints the stacks of its threads and fails, a little before
- * ctest would end it without a word. TRIREME_TEST_SECONDS, which tests/CMakeLists.txt sets, says when.
+/* Linked into every test program: one that hangs prints the stacks of its threads and fails, a little
+ * before ctest would end it without output. TRIREME_TEST_SECONDS, which tests/CMakeLists.txt sets, says
+ * when.
  *
- * All of it runs in a handler of SIGALRM, while other threads may hold any lock: so no memory is asked for,
- * and no stream written to. Children of a test have no alarm.
+ * All of it runs in a handler of SIGALRM, while other threads may hold any lock: so it neither allocates
+ * memory nor writes to streams. Children of a test have no alarm.
  */
 #include <errno.h>
 #include <execinfo.h>
@@ -23,7 +24,7 @@
 extern char **environ;
 
 #define FRAMES 64
-/* How long a thread is given to show its stack; one that blocks the signal never does. */
+/* How long a thread may take to show its stack; one that blocks the signal never does. */
 #define ANSWER_MILLISECONDS 1000
 
 static int seconds;
@@ -76,13 +77,13 @@ static void say_functions(int count)
     arguments[used++] = options;
     arguments[used++] = program;
     for (int i = 0; i < count; i++) {
-        uintptr_t call = (uintptr_t)frame[i] - 1; /* where it returns to is behind it */
+        uintptr_t call = (uintptr_t)frame[i] - 1; /* a return address is after its call */
         if (call < place.base || call >= place.end) continue;
         snprintf(text[i], sizeof text[i], "%#llx", (unsigned long long)(call - place.base));
         arguments[used++] = text[i];
     }
     arguments[used] = NULL;
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* for what it prints; nobody prints to it any more */
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* for its output; later output is not shown */
     if (posix_spawnp(&child, name, NULL, NULL, arguments, environ) == 0) waitpid(child, NULL, 0);
 }
 

@@ -1,5 +1,5 @@
-/* Collectives of the transport's own: all ranks bring what they have, and whoever comes last does the whole
- * collective on everybody's memory.
+/* Collectives of the transport: all ranks announce their buffers, and the last to arrive does the whole
+ * collective on the memory of all.
  */
 #include "support/comm_thread/group.h"
 
@@ -44,8 +44,8 @@ static bool do_all_gather(const struct group *group, const struct group_meeting 
 
 enum { INPUTS_MOST = 1024 };
 
-/* The share of a rank. Sums may be formed in the place of nodes, but only of the rank's own share, which no
-   other rank reads. */
+/* The part of a rank. Sums may be computed in the place of nodes, but only for the rank's own part, which
+   no other rank reads. */
 static bool do_sum(const struct group_meeting *meeting, int rank)
 {
     const struct tr_sum *own = meeting->share[rank].sum;
@@ -56,7 +56,7 @@ static bool do_sum(const struct group_meeting *meeting, int rank)
     for (int i = 0; i < route->root.inputs; i++) {
         const struct tr_input *from = &route->root.input[i];
         int whose = from->rank, index = from->index;
-        if (whose < 0) { /* what comes from another rank, in the order of its nodes */
+        if (whose < 0) { /* data from another rank, in the order of its nodes */
             const struct tr_hop *hop = &route->hop[index];
             whose = hop->peer;
             for (index = 0; hop > route->hop && hop[-1].peer == whose; hop--) index++;
@@ -135,7 +135,7 @@ void group_leave_meeting(struct group *group, int rank, struct tr_transfer *tran
     for (struct group_meeting *meeting = group->meetings; meeting; meeting = meeting->next)
         if (meeting->share[rank].transfer == transfer) {
             meeting->share[rank].transfer = NULL;
-            meeting->came = -group->size; /* it never comes about */
+            meeting->came = -group->size; /* it never takes place */
         }
 }
 

@@ -1,4 +1,4 @@
-/* What the ranks of a group of threads share. */
+/* Shared by the ranks of a group of threads. */
 #ifndef TESTS_SUPPORT_COMM_THREAD_GROUP_H
 #define TESTS_SUPPORT_COMM_THREAD_GROUP_H
 
@@ -8,34 +8,34 @@
 
 /* A message that is delayed on purpose. */
 struct group_fault {
-    int to; /* -1: none is wanted */
+    int to; /* -1: no fault is set */
     int64_t left;
     double seconds;
     const struct tr_transfer *held; /* the message, once it was sent */
     double due;
 };
 
-/* One rank, seen by the others. */
+/* One rank, as the others see it. */
 struct group_member {
     pthread_cond_t changed;
-    uint64_t moment;                      /* counts what may move its operations on */
+    uint64_t moment;                      /* counts events that may advance its operations */
     struct tr_transfer *receives, *sends; /* to this rank, not yet matched; oldest first */
     bool left, gave_up, killed;
-    double frozen; /* since when, 0: it is not */
+    double frozen; /* since this time; 0: it is not */
     char why[GROUP_WHY];
     struct group_fault fault;
 };
 
-/* What a rank brings to a collective that the transport does itself. */
+/* The buffers of a rank for a collective of the transport. */
 struct group_share {
-    struct tr_transfer *transfer; /* NULL: it has not come yet, or has left */
+    struct tr_transfer *transfer; /* NULL: it has not arrived, or has left */
     const int64_t *bound;
     const struct tr_sum *sum;
 };
 
 enum group_collective { GROUP_BROADCAST, GROUP_ALL_GATHER, GROUP_REDUCE_SCATTER };
 
-/* A collective under way; done by the rank that comes last. */
+/* A collective in progress; done by the last rank to arrive. */
 struct group_meeting {
     enum group_collective kind;
     int tag, root, came;
@@ -47,7 +47,7 @@ struct group {
     pthread_mutex_t lock; /* guards all; taken after the lock of a communicator */
     int handles;          /* communicators not yet destroyed */
     int size;
-    int first_to_give_up; /* -1: none did */
+    int first_to_give_up; /* -1: none */
     struct group_meeting *meetings;
     struct group_member member[];
 };
@@ -59,14 +59,14 @@ struct thread_comm {
 
 /* ---- collective.c ---- */
 
-extern const struct tr_comm_class group_collective_class; /* the slots of collectives alone */
-/* With the lock of the group held: a transfer of a collective is given up. */
+extern const struct tr_comm_class group_collective_class; /* only the slots of collectives */
+/* With the lock of the group held: gives up a transfer of a collective. */
 void group_leave_meeting(struct group *group, int rank, struct tr_transfer *transfer);
 void group_free_meetings(struct group *group);
 
 enum { GROUP_WAITING, GROUP_COPYING, GROUP_COMPLETE, GROUP_MISMATCH }; /* states of a transfer */
 
-/* With the lock of the group held: lets the rank look again at what it waits for. */
+/* With the lock of the group held: makes the rank check its waiting operations again. */
 void group_wake(struct group *group, int rank);
 
 #endif

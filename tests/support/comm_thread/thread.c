@@ -1,5 +1,5 @@
 /* The transport between threads: a message is copied once, from the sender's memory to the receiver's, by
- * whoever comes second.
+ * the second of the two to arrive.
  *
  * States of a transfer: WAITING in the list of the receiving rank -> COPYING (in no list; both sides must
  * stay) -> COMPLETE, or MISMATCH if the sizes differ. States change under the lock of the group; `done` is
@@ -33,7 +33,7 @@ void group_wake(struct group *group, int rank)
 
 /* ---- messages ---- */
 
-/* The rank that a send comes from is kept with it, since `peer` is where it goes. */
+/* The sender's rank is stored with a send, since `peer` is its destination. */
 static int sender_of(const struct tr_transfer *send)
 {
     return ((const tr_comm *)send->request)->rank;
@@ -54,7 +54,7 @@ static bool take_out(struct tr_transfer **list, struct tr_transfer *transfer)
     return true;
 }
 
-/* Whether a fault still keeps a message back. */
+/* Whether a fault is holding a message back. */
 static bool is_held(const struct group *group, const struct tr_transfer *send)
 {
     const struct group_fault *fault = &group->member[sender_of(send)].fault;
@@ -67,8 +67,7 @@ static void release_held(struct group *group, const struct tr_transfer *send)
     if (fault->held == send) fault->held = NULL;
 }
 
-/* A message about to be sent: if it is the one that the fault wants, keeps it back. False if it is lost for
- * good. */
+/* A message about to be sent: if it is the one of the fault, holds it back. False if it is lost. */
 static bool pass_fault(struct group *group, const struct tr_transfer *send)
 {
     struct group_fault *fault = &group->member[sender_of(send)].fault;
@@ -142,10 +141,10 @@ static tr_status thread_start(tr_comm *comm, struct tr_transfer *transfer)
         if (pass_fault(group, transfer))
             append(&group->member[transfer->peer].sends, transfer);
         else
-            transfer->state = GROUP_COMPLETE; /* as far as the sender can tell */
+            transfer->state = GROUP_COMPLETE; /* from the sender's view */
         struct tr_transfer *receive = find_receive(group, transfer->peer, comm->rank, transfer->tag);
         if (receive) try_receive(group, transfer->peer, receive);
-        /* Else the receiver looks for itself when it comes, or when a delay is over. */
+        /* Otherwise the receiver finds it when it arrives, or when a delay is over. */
     } else if (alive) {
         append(&group->member[comm->rank].receives, transfer);
         try_receive(group, comm->rank, transfer);
@@ -159,7 +158,7 @@ static tr_status thread_test(tr_comm *comm, struct tr_transfer *transfer)
 {
     struct group *group = group_of(comm);
     pthread_mutex_lock(&group->lock);
-    /* A collective's is done by whoever comes last. */
+    /* A collective's transfer is done by the last rank to arrive. */
     if (transfer->state == GROUP_WAITING && !transfer->sends && !transfer->request)
         try_receive(group, comm->rank, transfer);
     int state = transfer->state;
@@ -175,8 +174,10 @@ static bool thread_withdraw(tr_comm *comm, struct tr_transfer *transfer)
     struct group_member *to = &group->member[transfer->sends ? transfer->peer : comm->rank];
     take_out(transfer->sends ? &to->sends : &to->receives, transfer);
     if (!transfer->sends && transfer->request) group_leave_meeting(group, comm->rank, transfer);
-    if (transfer->sends && transfer->request) release_held(group, transfer); /* else it was never started */
-    while (transfer->state == GROUP_COPYING)                                 /* ends by itself, soon */
+    if (transfer->sends && transfer->request)
+        release_held(group, transfer);       /* otherwise it was never
+                                                started */
+    while (transfer->state == GROUP_COPYING) /* ends by itself, soon */
         pthread_cond_wait(&group->member[comm->rank].changed, &group->lock);
     pthread_mutex_unlock(&group->lock);
     transfer->done = true;
@@ -195,7 +196,7 @@ static tr_status thread_poll(tr_comm *comm, uint64_t *moment)
     return alive ? TR_OK : killed(comm);
 }
 
-/* When to look again, because a message held back for this rank is due: at most `seconds` from now. */
+/* When to check again, because a held message for this rank is due: at most `seconds` from now. */
 static double until_due(const struct group *group, int rank, double seconds)
 {
     double now = tr_clock_seconds();

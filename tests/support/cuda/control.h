@@ -1,5 +1,4 @@
-/* What tests tell the stand-in for CUDA, and ask it (stand_in.h).
- */
+/* Control and queries of the stand-in for CUDA by tests (stand_in.h). */
 #ifndef TESTS_SUPPORT_CUDA_CONTROL_H
 #define TESTS_SUPPORT_CUDA_CONTROL_H
 
@@ -11,7 +10,7 @@ struct stand_in {
 #undef MEMBER
 };
 
-/* The stand-in that the loader finds; ends the test where it finds another driver or none. */
+/* The stand-in that the loader finds; ends the test if it finds another driver or none. */
 const struct stand_in *stand_in(void);
 
 #endif

@@ -41,11 +41,11 @@ static bool is_lost(void)
     if (machine.lost)
         close(made);
     else
-        machine.trigger[0] = '\0'; /* another process is the one */
+        machine.trigger[0] = '\0'; /* only another process can be lost */
     return machine.lost;
 }
 
-/* What was arranged for this call; the lock is held from here to end(). */
+/* The arranged result of this call; the lock is held from here to end(). */
 static cu_result begin(const char *name, bool on_device)
 {
     pthread_mutex_lock(&lock);
@@ -68,13 +68,13 @@ static struct cu_context_s *context(void)
     return current[depth - 1];
 }
 
-/* Whether the host may have been told of a failure where it wanted to wait. */
+/* Whether a failure may have been reported to the host when it wanted to wait. */
 static bool gave_errors(cu_result result)
 {
     return result != CUDA_SUCCESS || failed || machine.lost;
 }
 
-/* A call that fails has done nothing, unless it ends the life of something. */
+/* A failed call has no effect, unless it ends the life of something. */
 #define DO(name, on_device)                                                                                  \
     do {                                                                                                     \
         cu_result arranged = begin(#name, on_device);                                                        \
@@ -193,7 +193,7 @@ EXPORT cu_result cuInit(unsigned flags)
     return end(machine.devices == 0 ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS);
 }
 
-/* NVRTC asks a driver for it, and goes on without. */
+/* NVRTC asks a driver for it, and continues without. */
 EXPORT cu_result cuGetExportTable(const void **table, const void *id);
 EXPORT cu_result cuGetExportTable(const void **table, const void *id)
 {
@@ -399,7 +399,7 @@ static bool is_done(const struct cu_event_s *event)
     return !event->stream || event->stream->done >= event->at;
 }
 
-/* Each time it is asked one more command is done. */
+/* Each query does one more command. */
 EXPORT cu_result cuEventQuery(cu_event event)
 {
     DO(cuEventQuery, true);
@@ -535,7 +535,7 @@ EXPORT cu_result cuMemcpyHtoDAsync_v2(cu_pointer to, const void *from, size_t by
     return end(CUDA_SUCCESS);
 }
 
-/* To memory that is not pinned it returns when it is done. */
+/* A copy to memory that is not pinned returns when it is done. */
 EXPORT cu_result cuMemcpyDtoHAsync_v2(void *to, cu_pointer from, size_t bytes, cu_stream stream)
 {
     DO(cuMemcpyDtoHAsync_v2, true);
@@ -558,8 +558,8 @@ EXPORT cu_result cuMemsetD32Async(cu_pointer to, unsigned value, size_t count, c
 
 /* ---- modules ---- */
 
-/* The first line of an image says what it is compiled for, the second one with which options: *text becomes
-   what follows; NULL for an image of the real compiler, where these are taken. */
+/* The first line of an image is its architecture, the second one its options: *text becomes the rest; NULL
+   for an image of the real compiler, if these are taken. */
 static cu_result look_at_image(const char **text, char options[1024])
 {
     const char *at = *text;

@@ -1,5 +1,5 @@
-/* libnvrtc.so.12 for tests: see stand_in.h. It looks at options as strictly as the real one, and hands on the
- * text, with the options that the same text wants of OpenCL's compiler.
+/* libnvrtc.so.12 for tests: see stand_in.h. It checks options as strictly as the real one, and forwards
+ * the text, with the matching options of OpenCL's compiler.
  */
 #include "device/gpu/cuda/abi.h"
 
@@ -21,7 +21,7 @@ enum { ARCHS = sizeof archs / sizeof archs[0] };
 struct nvrtc_program_s {
     char *text, log[400], options[900];
     int arch;
-    int own; /* machine code: of an architecture itself */
+    int own; /* machine code: the number of the architecture */
 };
 
 EXPORT int nvrtcVersion(int *major, int *minor)
@@ -79,7 +79,7 @@ static int take_arch(struct nvrtc_program_s *program, const char *value)
     return 0;
 }
 
-/* Options of OpenCL are put together as the layer for OpenCL does, so that both share programs of pocl. */
+/* Options of OpenCL are composed as in the layer for OpenCL, so that both share programs of pocl. */
 EXPORT int nvrtcCompileProgram(nvrtc_program program, int count, const char *const *options)
 {
     static const char *const strict[] = {"-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true",
@@ -133,7 +133,7 @@ static size_t write_image(const struct nvrtc_program_s *program, char *out, size
            1;
 }
 
-/* Machine code is not made for what is no machine. */
+/* Machine code is made only for existing architectures. */
 EXPORT int nvrtcGetCUBINSize(nvrtc_program program, size_t *bytes)
 {
     *bytes = program->own ? write_image(program, NULL, 0, 1) : 0;

@@ -29,19 +29,19 @@
 
 #include <stdint.h>
 
-/* What the driver exports beside CUDA's entries, for dlsym(). */
+/* Exports of the driver beside CUDA's entries, for dlsym(). */
 #define STAND_IN_FUNCTIONS(X)                                                                                \
-    /* Call number `at` from now on, from 0, fails with `code`, once; -1: none does. */                      \
+    /* The next call number `at`, from 0, fails with `code`, once; -1: none does. */                         \
     X(void, stand_in_fail, (int64_t at, int code))                                                           \
-    /* The name of the call that failed so; NULL: it has not come. */                                        \
+    /* The name of the call that failed so; NULL: none has. */                                               \
     X(const char *, stand_in_failed, (void))                                                                 \
-    /* Every call that needs a device fails from now on, until 0 is said. */                                 \
+    /* Every later call that needs a device fails, until it is set to 0. */                                  \
     X(void, stand_in_lose, (int lost))                                                                       \
-    /* Contexts that are held, streams, events, modules, graphs, pools, blocks, pinned memory. */            \
+    /* Counts of held contexts, streams, events, modules, graphs, pools, blocks, pinned memory. */           \
     X(int64_t, stand_in_live, (void))                                                                        \
     /* Commands that were done. */                                                                           \
     X(int64_t, stand_in_done, (void))                                                                        \
-    /* Contexts that the thread has made current and not taken back. */                                      \
+    /* Contexts that the thread has pushed and not popped. */                                                \
     X(int, stand_in_depth, (void))                                                                           \
     /* Launches of graphs that were done, changes of their kernels, and kernels whose first group was not 0. \
      */                                                                                                      \
