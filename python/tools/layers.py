@@ -1,7 +1,7 @@
 """Writes trireme/layers.py, a function for each kind of layer, from the reference of the model file.
 
     python3 python/tools/layers.py                    writes it, from docs/reference/model-file.md
-    python3 python/tools/layers.py --check [MANUAL]   says whether it is as the reference is, in place of that of the docs as
+    python3 python/tools/layers.py --check [MANUAL]   compares it with the reference, or with MANUAL as
                                                       `trireme inspect --manual` prints it; exits with 1 if not
 
 The reference is made from the option tables of the program, so that names, types, choices and defaults follow from these.
@@ -87,7 +87,7 @@ class Option:
         return f"{self.name}: {self.type()}" + ("" if self.required else " | None = None")
 
     def described(self):
-        # In the words of numpydoc: {"same", "valid"}, int, >= 1.
+        # In the notation of numpydoc: {"same", "valid"}, int, >= 1.
         value = re.sub("`([^`]*)`", r'"\1"', self.value)
         value = "{" + value + "}" if self.value.startswith("`") else value
         for words, kind in KINDS:
@@ -104,7 +104,7 @@ def rows(section):
 
 
 def read(manual):
-    """Options that all layers have, and of each kind its words and its options."""
+    """The options of all layers, and for each kind its description and its options."""
     layers = manual.split("\n## Layers\n", 1)[1]
     common, kinds = [], []
     for part in layers.split("\n### ")[1:]:
@@ -123,7 +123,7 @@ def read(manual):
 
 def function(kind, about, own, common):
     required = [option for option in own if option.required]
-    # The first may be given without its name, as in the model file, and so may those that must be given.
+    # The first option may be given without its name, as in the model file, and so may required options.
     first = required or own[:1]
     others = [option for option in own if option not in first] + common
     lines = ["", "", f"def {kind}("]

@@ -1,10 +1,10 @@
 """Writes trireme/_layouts.py from the public headers: structures, enumerations, types of functions, prototypes.
 
     python3 python/tools/layouts.py          writes it
-    python3 python/tools/layouts.py --check  says whether it is as the headers are; exits with 1 if not
+    python3 python/tools/layouts.py --check  compares it with the headers; exits with 1 if they differ
 
-The headers are plain C99 of one style, so a small reader does: no compiler is needed, and what it does not
-understand is an error. python/tests/test_layouts.py compares sizes and offsets with those of a C compiler.
+The headers are plain C99 of one style, so a small reader does: no compiler is needed, and unknown syntax
+is an error. tests/python/test_layouts.py compares sizes and offsets with those of a C compiler.
 """
 
 import pathlib
@@ -141,7 +141,7 @@ class Reader:
 
 
 def in_order(reader):
-    """Structures, each after those that it holds or points to as a type."""
+    """Structures, each after those that it contains or points to."""
     done, order = set(), []
 
     def visit(name):
@@ -164,7 +164,8 @@ def write(reader):
     for name, value in [*reader.constants.items(), *reader.enums]:
         out.append(f"{name} = {value}")
     out.append("")
-    # Types of functions may take structures, and structures hold such types: the former see the latter as addresses.
+    # Types of functions may take structures, and structures contain such types: so types of functions take addresses of
+    # structures.
     for name, (result, parameters) in reader.callbacks.items():
         kinds = [re.sub(r"POINTER\(tr_\w+\)", "c_void_p", kind) for kind in [reader.type_of(result), *reader.parameters(parameters)]]
         out.append(f"{name} = CFUNCTYPE({', '.join(kinds)})")

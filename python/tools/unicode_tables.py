@@ -1,7 +1,7 @@
-"""Writes src/data/bpe/unicode_tables.inc: what byte-level tokenizers know of characters, from Python's unicodedata.
+"""Writes src/data/bpe/unicode_tables.inc: properties of characters for byte-level tokenizers, from Python's unicodedata.
 
     python3 python/tools/unicode_tables.py            # writes the file
-    python3 python/tools/unicode_tables.py --check    # says whether it is what this script writes
+    python3 python/tools/unicode_tables.py --check    # compares it with the output of this script
 
 The version of Unicode is pinned below: a Python with another one refuses, so that tokens change only on purpose.
 """
@@ -12,7 +12,7 @@ import unicodedata
 VERSION = "14.0.0"
 FILE = pathlib.Path(__file__).parents[2] / "src/data/bpe/unicode_tables.inc"
 OTHER, LETTER, NUMBER, SPACE = range(4)
-# White_Space of PropList.txt, which \s means to the libraries of other tokenizers.
+# White_Space of PropList.txt, which is \s in the libraries of other tokenizers.
 SPACES = {*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
 MOST = 0x110000
 HANGUL = range(0xAC00, 0xAC00 + 11172)  # composed by arithmetic

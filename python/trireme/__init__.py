@@ -30,7 +30,7 @@ from ._errors import (
     UnsupportedError,
 )
 
-# The module typing takes longer to load than all the rest of this.
+# The module typing takes longer to load than the rest of this file.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

@@ -67,7 +67,7 @@ class Tokens:
 
 
 def _of_pandas(name: str, values: Any) -> np.ndarray:
-    """A frame or a series. Numbers that may be missing have types of pandas' own."""
+    """A frame or a series. Columns with missing numbers may have pandas' own types."""
     array = values.to_numpy()
     if array.dtype != object:
         return np.asarray(array)
@@ -80,7 +80,7 @@ def _of_pandas(name: str, values: Any) -> np.ndarray:
 
 
 def look_at(name: str, values: Any) -> np.ndarray:
-    """Values as an array, without a copy where that can be, whatever their type."""
+    """Values as an array of any type, without a copy if possible."""
     if isinstance(values, np.ma.MaskedArray):
         if values.mask is np.ma.nomask or not values.mask.any():
             return np.asarray(values.data)
@@ -93,8 +93,8 @@ def look_at(name: str, values: Any) -> np.ndarray:
     if _arrow.is_arrow(values):
         return _arrow.to_array(name, values)
     if isinstance(values, memoryview):
-        values.shape  # NumPy would take one that was released for an object; this raises ValueError
-    if hasattr(values, "detach"):  # PyTorch: a tensor may ask for gradients
+        values.shape  # NumPy would take a released array for an object; this raises ValueError
+    if hasattr(values, "detach"):  # PyTorch: a tensor may require gradients
         values = values.detach()
     others = ("__array__", "__array_interface__", "__array_struct__")
     if hasattr(values, "__dlpack__") and not any(hasattr(values, other) for other in others):
@@ -113,7 +113,7 @@ def as_array(name: str, values: Any) -> np.ndarray:
         largest = array.size and int(array.max())
         if largest > np.iinfo(np.int64).max:
             raise OverflowError(f"{name}: {largest} is beyond 64-bit integers")
-        # Smaller types go where their numbers have room.
+        # Smaller types are widened to one that holds their numbers.
         return array.astype(np.int64 if array.dtype.itemsize > 4 or array.dtype == np.uint32 else np.int32)
     if array.dtype == object:
         try:
@@ -126,7 +126,7 @@ def as_array(name: str, values: Any) -> np.ndarray:
 
 
 class Classes:
-    """Labels as classes from 0, and their names where they are no such numbers."""
+    """Labels as classes from 0, with their names unless they are such numbers."""
 
     def __init__(self, labels: np.ndarray, names: Sequence[str] | None = None) -> None:
         self.names = list(names) if names is not None else None
@@ -150,7 +150,7 @@ class Classes:
 
 
 def check_room(what: str, wanted: int) -> None:
-    """Refuses a copy that memory has no room for, before the system ends whoever tries."""
+    """Refuses a copy that does not fit into memory, before the system kills a process."""
     if wanted < 1 << 30:
         return
     with open("/proc/meminfo", encoding="ascii") as file:
@@ -160,7 +160,7 @@ def check_room(what: str, wanted: int) -> None:
 
 
 class Examples:
-    """Arrays that the library can read, and what they are."""
+    """Arrays that the library can read, and their meaning."""
 
     def __init__(self, x: Any, y: Any = None, class_names: Sequence[str] | None = None) -> None:
         self.arrays: dict[str, np.ndarray] = {}
@@ -194,7 +194,7 @@ class Examples:
     def open(self) -> Source:
         """A source over them."""
         for member, array in self.arrays.items():
-            # One number that is repeated by its strides alone; to the library these say "one after the other".
+            # One number that is repeated by strides of 0 only; to the library these mean "one after the other".
             if array.size > 1 and not any(array.strides):
                 check_room(f"{member}: {list(array.shape)} by strides", array.size * array.itemsize)
                 self.arrays[member] = np.ascontiguousarray(array)

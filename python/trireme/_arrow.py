@@ -1,7 +1,7 @@
 """Tables of others by Arrow's C interface (pyarrow, polars, and all that has `__arrow_c_stream__` or `__arrow_c_array__`).
 
 https://arrow.apache.org/docs/format/CDataInterface.html; no package of Arrow is needed. Columns of numbers in one piece
-are looked at where they lie; whatever Arrow owns is released when the last array that looks at it is gone.
+are used in place; memory of Arrow is released when the last array that uses it is freed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _pointer(capsule: Any, name: bytes, kind: Any) -> Any:
 
 
 class _Held:
-    """What a producer gave, until nobody looks at it any more."""
+    """A producer's structures, until no array uses them."""
 
     def __init__(self, kind: Any) -> None:
         self.raw = kind()
@@ -82,7 +82,7 @@ class _Held:
 
 
 class _Moved(_Held):
-    """A structure out of its capsule, which is left empty."""
+    """A structure taken from its capsule, which is left empty."""
 
     def __init__(self, capsule: Any, name: bytes, kind: Any) -> None:
         super().__init__(kind)
@@ -93,7 +93,7 @@ class _Moved(_Held):
 
 
 def _chunks(values: Any) -> tuple[_Held, list[_Held]]:
-    """The schema and the pieces of whatever has the interface."""
+    """The schema and the pieces of an object with the interface."""
     if hasattr(values, "__arrow_c_stream__"):
         stream = _Moved(values.__arrow_c_stream__(), b"arrow_array_stream", _Stream)
         schema = _Held(_Schema)
@@ -251,7 +251,7 @@ def _in_table(title: str, schema: Any, piece: _Held, index: int) -> np.ndarray:
 
 
 def to_lists(values: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Integers and offsets of a column of lists; None where it is none."""
+    """Integers and offsets of a column of lists; None for other columns."""
     schema, pieces = _chunks(values)
     if schema.raw.format not in (b"+l", b"+L"):
         return None

@@ -57,7 +57,7 @@ def tensors(folder: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 class Directory:
-    """Where a run's files are: the caller's, or one that is removed with the run."""
+    """The directory of a run's files: the caller's, or one that is removed with the run."""
 
     def __init__(self, path: str | None = None) -> None:
         self.temporary = tempfile.TemporaryDirectory(prefix="trireme-") if path is None else None

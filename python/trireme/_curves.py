@@ -1,4 +1,4 @@
-"""Curves of a run: as text for terminals, and out of the page of its report for notebooks."""
+"""Curves of a run: as text for terminals, and from the page of its report for notebooks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def draw(history: Sequence[dict[str, Any]], key: str, width: int, height: int) -
 
 
 def pictures(page: str, lead: str) -> str:
-    """The curves of a report's page, with its style, as a frame of their own; `lead` stands above them."""
+    """The curves of a report's page, with its style, as a separate frame; `lead` stands above them."""
     style = re.search(r"<style>.*?</style>", page, flags=re.S)
     figures = re.findall(r"<figure><figcaption>(?:Loss|Accuracy)</figcaption>.*?</figure>", page, flags=re.S)
     inside = (

@@ -10,14 +10,14 @@ class Error(Exception):
 
 
 class ModelError(Error, ValueError):
-    """An argument, an option or the model is wrong. `line` and `column` say where in the model's text, if known."""
+    """An argument, an option or the model is wrong. `line` and `column` are the place in the model's text, if known."""
 
     line: int | None = None
     column: int | None = None
 
 
 class DataError(Error, ValueError):
-    """Data or a file are damaged or of another form than they should have."""
+    """Data or a file are damaged, or not in the expected format."""
 
 
 class MismatchError(Error, ValueError):
@@ -29,7 +29,7 @@ class NotFoundError(Error, LookupError):
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """This build, machine or network lacks what was asked for."""
+    """This build, machine or network does not support the request."""
 
 
 class NonFiniteError(Error, ArithmeticError):
@@ -41,7 +41,7 @@ class FileError(Error, OSError):
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """There is less memory than the job takes."""
+    """The job needs more memory than there is."""
 
 
 class PeerError(Error, ConnectionError):

@@ -1,4 +1,4 @@
-"""What happens in a run: events, and the records that are kept of them."""
+"""The events of a run, and their records."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _KINDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """What happens in a run. Figures that mean nothing for a kind are NaN, 0 or empty.
+    """An event of a run. Figures without meaning for a kind are NaN, 0 or empty.
 
-    `record()` gives those that mean something, as the history keeps them.
+    `record()` gives the others, as the history keeps them.
     """
 
     kind: str  #: "step", "progress", "evaluation", "checkpoint", "warning", "shares" or "end"
@@ -36,21 +36,21 @@ class Event:
     rate: float  #: learning rate of the step
     gradient_norm: float
     examples: int  #: in this step, or evaluated
-    seconds: float  #: of training since the run began
+    seconds: float  # : of training since the run began
     examples_per_second: float
     name: str  #: the data of an evaluation, the path of a checkpoint, the text of a warning
     hash: str  #: of "end" and "checkpoint"
     best: bool  #: an evaluation better than all before
     perplexity: float
-    metrics: dict[str, float]  #: what else an evaluation measured
+    metrics: dict[str, float]  # : the other results of an evaluation
 
     def record(self) -> dict[str, Any]:
-        """The figures that mean something, as a record of the history.
+        """The figures with a meaning for this kind, as a record of the history.
 
         Returns
         -------
         dict
-            "kind", "step", "epoch", "loss", and the others that the kind has
+            "kind", "step", "epoch", "loss", and the others of the kind
         """
         record: dict[str, Any] = {"kind": self.kind, "step": self.step, "epoch": self.epoch, "loss": self.loss}
         if not math.isnan(self.accuracy):
@@ -72,7 +72,7 @@ def metrics_of(found: Any) -> dict[str, float]:
 
 
 def event_at(address: Any, accuracies: bool) -> Event:
-    """The event that the library shows a listener; whether its accuracies mean something is known of the job."""
+    """The event that the library reports to a listener; whether accuracies are meaningful follows from the job."""
     raw = ctypes.cast(address, ctypes.POINTER(L.tr_train_event)).contents
     return Event(
         kind=_KINDS.get(raw.kind, str(raw.kind)),

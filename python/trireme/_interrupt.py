@@ -11,9 +11,9 @@ from ._library import lib
 
 
 class Interrupt:
-    """Python's own handler would raise where a callback of the library begins, and be lost there; this one notes that
-    Ctrl-C came and calls `tell`, and whoever called the library raises after that has ended in good order. Where the program
-    has a handler of its own, or in other threads than the main one, all stays as it is."""
+    """Python's own handler would raise where a callback of the library begins, and the exception would be lost
+    there. This one notes Ctrl-C and calls `tell`; the caller of the library raises after the call has ended in good
+    order. If the program has another handler, or in other threads than the main one, nothing is changed."""
 
     def __init__(self, tell: Callable[[], object] | None = None) -> None:
         self.tell = tell
@@ -32,8 +32,8 @@ class Interrupt:
             self.tell()
 
     def call(self, function: Any, *arguments: Any) -> tuple[int, str]:
-        """The status and the message of a function of the library that calls nobody back: it works in a thread of its own,
-        since Python hears no signal while its main thread is in the library."""
+        """The status and the message of a function of the library without callbacks. It works in a separate thread,
+        since Python handles no signal while its main thread is in the library."""
         found: list[tuple[int, str]] = []
 
         def work() -> None:

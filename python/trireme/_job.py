@@ -1,4 +1,4 @@
-"""What is trained on what: models by path, name, text, dict or layers; sets of examples and how the model names them."""
+"""The job: models by path, name, text, dict or layers; sets of examples and their names in the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._arrays import Examples
 from ._errors import NotFoundError
 from ._shipped import shipped
 
-#: Whatever `train` takes for a model.
+# : The types that `train` takes as a model.
 Model = Union[str, "os.PathLike[str]", Mapping[str, Any], Sequence[Any]]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
-#: The name of a kind alone, or a dict of the kind and its options.
+# : Only the name of a kind, or a dict of the kind and its options.
 Layer = Union[str, dict[str, dict[str, Any]]]
 
 
@@ -19,7 +19,7 @@ def _plain(value: Any) -> Any:
 
 
 def make(kind: str, options: Mapping[str, Any]) -> Layer:
-    """A layer with the options that were given; a name that is a word of Python ends with an underscore."""
+    """A layer with the given options; a name that is a keyword of Python ends with an underscore."""
     given = {key.rstrip("_"): _plain(value) for key, value in options.items() if value is not None}
     return {kind: given} if given else kind
 
@@ -39,7 +39,7 @@ def model(
     Parameters
     ----------
     layers : list
-        of what the functions of `trireme.layers` give, or of names and dicts as in a model file
+        results of the functions of `trireme.layers`, or names and dicts as in a model file
     loss : str, dict or list
         "softmax_cross_entropy" for classes, "mean_squared_error" for values, ...
     optimizer : dict
@@ -49,7 +49,7 @@ def model(
     input : dict
         preparation of an example before the first layer: {"scale": 1 / 255}
     name : str
-        what reports call it
+        its name in reports
     seed : int
         initial weights, order of examples and dropout follow from it
 

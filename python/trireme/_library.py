@@ -7,12 +7,12 @@ import os
 
 from . import _errors, _layouts
 
-# The module typing takes longer to load than all the rest of this.
+# The module typing takes longer to load than the rest of this file.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: The folder of the package, and of what it brings along.
+# : The folder of the package and its files.
 PACKAGE = os.path.dirname(os.path.realpath(__file__))
 NATIVE = os.path.join(PACKAGE, "_native")
 
@@ -58,7 +58,7 @@ def sized(kind: type[ctypes.Structure], **members: Any) -> Any:
 
 
 def text_of(call: Any, *arguments: Any) -> str:
-    """What a function returns in a text of its last parameter."""
+    """The text that a function returns through its last parameter."""
     text = ctypes.c_char_p()
     check(call(*arguments, ctypes.byref(text)))
     value = (text.value or b"").decode("utf-8", "replace")

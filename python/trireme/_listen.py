@@ -1,4 +1,4 @@
-"""Who hears of a run while it goes on: the history, callbacks, a bar."""
+"""The listeners of a run: the history, callbacks, a bar."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from . import _layouts as L
 from ._events import Event, event_at
 
 log = logging.getLogger("trireme")
-log.addHandler(logging.NullHandler())  # nothing is printed where the program sets up no logging
+log.addHandler(logging.NullHandler())  # nothing is printed unless the program sets up logging
 
-#: Called with each event; a true result ends the run after the step under way.
+# : Called with each event; a true result ends the run after the current step.
 Callback = Callable[[Event], Any]
 
 
 class Listener:
-    """Hears the run, tells the callbacks, and keeps what they raise until the run has ended."""
+    """Receives the events of the run, calls the callbacks, and keeps their exceptions until the run has ended."""
 
     def __init__(self, callbacks: Sequence[Callback], history: list[dict[str, Any]]) -> None:
         self.callbacks = callbacks
@@ -47,13 +47,13 @@ class Listener:
             log.warning("%s", event.name)
         elif event.kind == "checkpoint":
             log.info("step %d: saved %s", event.step, event.name)
-        # All are told, also when one of them asks for the end.
+        # All are called, also if one of them asks for the end.
         self.stopped |= any([bool(callback(event)) for callback in self.callbacks])
         return self.stopped
 
 
 def progress() -> Callback:
-    """A bar of tqdm, in the form that suits a terminal or a notebook."""
+    """A bar of tqdm, for a terminal or a notebook."""
     from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
 
     bar: Any = None

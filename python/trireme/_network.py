@@ -25,13 +25,13 @@ _FORMATS = {".safetensors": "safetensors", ".onnx": "onnx", ".py": "torch", ".np
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """One of the losses of a network, and the outputs that are its."""
+    """One of the losses of a network, and its outputs."""
 
-    #: Of the layer that gives them, or the number of the loss from 0 where no layer gives just these.
+    # : Of the layer that gives them, or the index of the loss if no layer gives exactly these.
     name: str
     #: "softmax_cross_entropy", ...
     loss: str
-    #: Where they are in a row of `Network.predict`.
+    # : Their place in a row of `Network.predict`.
     columns: slice
     #: Whether they are the probabilities of classes.
     classification: bool
@@ -58,9 +58,9 @@ class Network:
     name, hash, step
         of the run
     outputs : int
-        numbers that the network gives for an example
+        numbers of the network's answer for an example
     inputs : str
-        what it takes: "28 x 28 x 1 images", "4 numbers", "tokens", "several inputs"
+        its input: "28 x 28 x 1 images", "4 numbers", "tokens", "several inputs"
     heads : list of Head
         its losses with their outputs; a network with one loss has one
     classification : bool
@@ -119,7 +119,7 @@ class Network:
         return Head(name, raw.loss.decode(), columns, raw.classification, raw.yes_or_no)
 
     def close(self) -> None:
-        """Lets the network go. It may be called twice."""
+        """Closes the network. It may be called twice."""
         if self._handle:
             lib.tr_predictor_destroy(ctypes.byref(self._handle))
 
@@ -134,7 +134,7 @@ class Network:
         self.close()
 
     def _folder(self) -> str:
-        """The checkpoint that it was read from."""
+        """The checkpoint from which it was read."""
         path = os.fsdecode(self._path)
         best = os.path.join(path, "checkpoint-best")
         return best if self._options["best"] and os.path.exists(best) else str(_checkpoint.newest(path))
@@ -157,7 +157,7 @@ class Network:
             raise ValueError("the network is closed")
 
     def _frame(self, frame: Any) -> Any:
-        """A frame whose columns of names are the numbers that stand for them; others stay as they are."""
+        """A frame whose columns of names become their numbers; others are not changed."""
         counts = [lib.tr_predictor_category_count(self._handle, column) for column in range(self._columns)]
         if not any(counts) or frame.shape[1] != self._columns:
             return frame
@@ -263,14 +263,14 @@ class Network:
         return {head.name: rows[:, head.columns] for head in self.heads}
 
     def evaluate(self, x: Any, y: Any, class_names: Sequence[str] | None = None) -> dict[str, float]:
-        """Figures over examples with what is true of them.
+        """Figures over examples with their true classes or values.
 
         Parameters
         ----------
         x, y : arrays
             as for `train`
         class_names : list of str
-            the classes in their order, where y has names; those of the network where it is not given
+            the classes in their order, if y has names; default: those of the network
 
         Returns
         -------
@@ -294,12 +294,12 @@ class Network:
     def generate(
         self, prompt: str = "\n", *, tokens: int = 500, temperature: float = 1.0, top_k: int = 0, seed: int = 1
     ) -> str:
-        """Text that a language model goes on with.
+        """Text with which a language model continues a prompt.
 
         Parameters
         ----------
         prompt : str
-            what the text goes on from
+            the beginning of the text
         tokens : int
             how many
         temperature : float
@@ -343,12 +343,12 @@ class Network:
         Parameters
         ----------
         path : str or path
-            its ending says the format: .safetensors, .onnx, .py (PyTorch), .npz, .c, .gguf
+            its ending chooses the format: .safetensors, .onnx, .py (PyTorch), .npz, .c, .gguf
         format : str
-            the format in place of that: "safetensors", "onnx", "torch", "npz", "c", "gguf", "hub",
+            the format instead of the ending: "safetensors", "onnx", "torch", "npz", "c", "gguf", "hub",
             "peft"
         merge : bool
-            add adapters to the weights beside which they stand
+            merge adapters into the weights beside them
         """
         ending = os.path.splitext(os.fspath(path))[1]
         chosen = format or _FORMATS.get(ending)
@@ -388,6 +388,6 @@ def load(path: str | os.PathLike[str], *, best: bool = False, threads: int = 0, 
     Returns
     -------
     Network
-        opened; `close` or a `with` lets it go
+        opened; close it by `close` or a `with`
     """
     return Network(path, best=best, threads=threads, device=device)

@@ -1,4 +1,4 @@
-"""Runs: what training gives back."""
+"""Runs: the results of training."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Interrupted(KeyboardInterrupt):
     Attributes
     ----------
     run : Run
-        as far as it came: `train(..., resume=run)` goes on with it
+        up to that step: `train(..., resume=run)` continues it
     """
 
     def __init__(self, message: str, run: Run) -> None:
@@ -78,12 +78,12 @@ class Run:
 
     @property
     def directory(self) -> str:
-        """Where its checkpoints and its journal are."""
+        """The directory of its checkpoints and its journal."""
         return str(self._directory.path)
 
     @property
     def receipt(self) -> str | None:
-        """The path of its receipt, which `trireme verify` takes; None where the job has no `train.receipt`."""
+        """The path of its receipt, which `trireme verify` takes; None if the job has no `train.receipt`."""
         path = os.path.join(self.directory, "run.receipt")
         return path if os.path.exists(path) else None
 
@@ -92,7 +92,7 @@ class Run:
 
     @property
     def weights(self) -> dict[str, np.ndarray]:
-        """Parameters by name, float32 arrays in the shape that the layer gives them; read-only."""
+        """Parameters by name, float32 arrays in the layers' shapes; read-only."""
         if self._weights is None:
             self._weights = _checkpoint.tensors(_checkpoint.newest(self.directory))
         return self._weights
@@ -104,7 +104,7 @@ class Run:
 
         if self._network is None:
             self._network = Network(self.directory)
-            self._network._place = self._directory  # whose files go when nobody needs them
+            self._network._place = self._directory  # whose files are removed when they are not needed
         return self._network
 
     def predict(self, x: Any) -> np.ndarray:
@@ -138,12 +138,12 @@ class Run:
         return self.network.predict_by_name(x)
 
     def evaluate(self, x: Any, y: Any) -> dict[str, float]:
-        """Figures over examples with what is true of them.
+        """Figures over examples with their true classes or values.
 
         Parameters
         ----------
         x, y : arrays
-            as for `train`; classes have the numbers that they had there
+            as for `train`; classes have the same numbers as there
 
         Returns
         -------
@@ -153,12 +153,12 @@ class Run:
         return self.network.evaluate(x, y, class_names=self.class_names)
 
     def generate(self, prompt: str = "\n", **options: Any) -> str:
-        """Text that a language model goes on with.
+        """Text with which a language model continues a prompt.
 
         Parameters
         ----------
         prompt : str
-            what the text goes on from
+            the beginning of the text
         **options
             as for `Network.generate`
 
@@ -175,9 +175,9 @@ class Run:
         Parameters
         ----------
         path : str or path
-            its ending says the format, as for `Network.export`
+            its ending chooses the format, as for `Network.export`
         format : str
-            the format in place of that
+            the format instead of the ending
         """
         self.network.export(path, format)
 
@@ -215,7 +215,7 @@ class Run:
         return page
 
     def diff(self, other: Run | str | os.PathLike[str]) -> str:
-        """Whether this and another run are equal, and where they part.
+        """Whether this and another run are equal, and where they diverge.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Settings of a training as plain values, which every process of a job gets alike, and as the library takes them."""
+"""Settings of a training as plain values, equal in every process of a job, and as structures of the library."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Settings:
     strategy: str | None = None
 
     def raw(self, transport: str | None, data: Sequence[tuple[str, Source]], stop: Any = None) -> Any:
-        """The structure; it keeps what it points to, but for `stop`."""
+        """The structure; it keeps the objects that it points to, except `stop`."""
         changes = [change.encode() for change in self.set]
         return sized(
             L.tr_train_settings,

@@ -1,4 +1,4 @@
-"""What ships with the package."""
+"""The files that ship with the package."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def describe(address: int, code: int, shape: Sequence[int], strides: Sequence[in
     return described
 
 
-# What the library still uses, by a number that release() gets back.
+# Objects that the library uses, by a number that release() receives.
 _kept: dict[int, tuple[Any, ...]] = {}
 _next_key = 1
 
@@ -37,7 +37,7 @@ _release_callback = {field[0]: field[1] for field in L.tr_arrays._fields_}["rele
 
 
 class Source:
-    """Examples in the library's hands, until close(). `keep` lives as long as the library uses the arrays."""
+    """Examples lent to the library, until close(). `keep` lives as long as the library uses the arrays."""
 
     def __init__(
         self,

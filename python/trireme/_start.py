@@ -1,4 +1,4 @@
-"""What parameters begin with instead of initial values: those of another run, or arrays by name."""
+"""Replacements for initial values of parameters: those of another run, or arrays by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._run import Run
 from ._settings import Settings
 from ._sources import Source
 
-#: Whatever `train` takes for `from_`.
+# : The types that `train` takes for `from_`.
 Start = Union[Run, Network, str, "os.PathLike[str]", Mapping[str, Any]]
 
 
@@ -55,7 +55,7 @@ def _give(trainer: Any, weights: Mapping[str, Any]) -> None:
 
 @contextmanager
 def state_of(weights: Mapping[str, Any], settings: Settings, data: Sequence[tuple[str, Source]]) -> Iterator[Any]:
-    """A checkpoint in memory with these parameters, and the others as the model says."""
+    """A checkpoint in memory with these parameters, and the others initialized by the model."""
     alone = dataclasses.replace(settings, out=None, strategy="allreduce")
     trainer, memory, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
     check(lib.tr_trainer_create(ctypes.byref(alone.raw(None, data)), ctypes.byref(trainer)))

@@ -21,7 +21,7 @@ def _pyarrow() -> Any:
 
 
 def _batches(pyarrow: Any, table: Any) -> tuple[Any, Any]:
-    """The schema, and the pieces one after the other, of a file or of what has Arrow's interface."""
+    """The schema, and the pieces one after the other, of a file or of an object with Arrow's interface."""
     if not isinstance(table, (str, os.PathLike)):
         if not hasattr(table, "__arrow_c_stream__"):
             raise TypeError(f"a path, or a table with Arrow's interface, is wanted, not {type(table).__name__}")
@@ -40,7 +40,7 @@ def _batches(pyarrow: Any, table: Any) -> tuple[Any, Any]:
 
 
 def _plan(pyarrow: Any, schema: Any, columns: Any) -> list[tuple[str, Any]]:
-    """Names of the columns to be written, and the types that they are written as."""
+    """Names of the columns to be written, and the types in which they are written."""
     types = pyarrow.types
     wanted = list(schema.names) if columns is None else list(columns)
     plan = []
@@ -68,7 +68,7 @@ def _plan(pyarrow: Any, schema: Any, columns: Any) -> list[tuple[str, Any]]:
 
 
 def _converted(pyarrow: Any, name: str, kind: Any, column: Any, row: int) -> Any:
-    """A piece of a column as texts of the format have it. `row`: the number of its first row."""
+    """A piece of a column as texts of the format. `row`: the number of its first row."""
     compute = pyarrow.compute
     if pyarrow.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -90,7 +90,7 @@ def write_csv(table: Any, path: str | os.PathLike[str], columns: list[str] | Non
     """Writes a columnar table as text, which the data format `csv` reads, so that it can be trained on like any other.
 
     Numbers keep their values, truth values become 1 and 0, categories (dictionaries) their texts, and what is missing or NaN an empty
-    field. The table is read piece by piece; it may be larger than memory. The file is there when all of it is.
+    field. The table is read piece by piece; it may be larger than memory. The file appears only when it is complete.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def write_csv(table: Any, path: str | os.PathLike[str], columns: list[str] | Non
     TypeError
         a column of times, lists or anything else that is neither numbers nor texts
     ValueError
-        a column that is not there; an infinite number; a text with a quote or a line feed; a file that is neither, or damaged
+        a missing column; an infinite number; a text with a quote or a line feed; a file that is neither, or damaged
     """
     pyarrow = _pyarrow()
     schema, batches = _batches(pyarrow, table)

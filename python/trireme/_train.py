@@ -63,7 +63,7 @@ def train(
         sequences of vectors, and [count, height, width, channels]: images of numbers; `Tokens`; a dict of these: several
         inputs
     y : array
-        what is to be learned. Integers or strings [count]: classes; floats [count] or [count, n]: values; integers in the
+        the targets. Integers or strings [count]: classes; floats [count] or [count, n]: values; integers in the
         form of the tokens: a class of each token
     validation, test : (x, y)
         further examples. Every `train.evaluate_every` steps of the model, if it is not 0, the validation examples are
@@ -126,7 +126,7 @@ def train(
     directory = _directory(out, resume)
     settings = Settings(
         **(take_model(model) if model is not None else {}),
-        # Data of a checkpoint's job are found by the names that it has.
+        # Data of a checkpoint's job are found by their names in it.
         set=[*(data.set if model is not None else []), *take_changes(set)],
         device=device,
         threads=threads,
@@ -163,7 +163,7 @@ def _directory(out: Any, resume: Any) -> Directory:
 
 
 class _Job:
-    """A training under way."""
+    """A training in progress."""
 
     def __init__(
         self,
@@ -185,10 +185,10 @@ class _Job:
     def carry_out(self, workers: int) -> Run:
         if workers == 1:
             return self._train(None)
-        # What is wrong with the model is said before anybody is started.
+        # Errors in the model are reported before other processes are started.
         plan = sized(L.tr_train_plan)
         check(lib.tr_train_plan(ctypes.byref(self.settings.raw(None, [])), ctypes.byref(plan)))
-        # What is begun with counts on this process; the others need only know that there is something.
+        # The initial values of this process count; the others only need to know that there are some.
         from_ = "the first process" if self.weights is not None else self.settings.from_
         others = Workers(workers, dataclasses.replace(self.settings, from_=from_), self.examples)
         try:

@@ -1,4 +1,4 @@
-"""Versions, as the library says them."""
+"""Versions, as the library reports them."""
 
 from ._library import lib
 

@@ -1,5 +1,5 @@
-"""One of the processes that `train(workers=N)` starts: it reads what to do from its standard input, does its part, and says
-in one line of standard output how that ended. It loads neither NumPy nor anything else of others.
+"""One of the processes that `train(workers=N)` starts: it reads its orders from standard input, does its part, and
+reports the end in one line of standard output. It loads neither NumPy nor other packages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _follow(parent: int) -> None:
-    """Dies with the process that started it; Ctrl-C is that one's to hear."""
+    """Dies with the process that started it, which also handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
@@ -29,7 +29,7 @@ def _sources(orders: dict[str, Any]) -> list[Any]:
 
     if not orders["data"]:
         return []
-    # A private mapping, since ctypes gives no addresses in others; nobody writes, so that the pages stay shared.
+    # A private mapping, since ctypes gives no addresses in others; no process writes, so that the pages stay shared.
     shared = mmap.mmap(orders["memory"], orders["bytes"], access=mmap.ACCESS_COPY)
     begin = ctypes.addressof(ctypes.c_char.from_buffer(shared))
     found = []
@@ -78,5 +78,5 @@ def main() -> None:
     except _errors.Error as error:
         status, message = error.status, str(error)
     print(json.dumps({"status": status, "message": message}), flush=True)
-    # A job that is broken cannot be left in good order.
+    # A broken job cannot be left in good order.
     os._exit(0 if status in (L.TR_OK, L.TR_EINTERRUPTED) else 1)

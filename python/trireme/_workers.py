@@ -1,8 +1,8 @@
 """`train(workers=N)`: processes of this host that share a job, as `trireme launch` starts them.
 
-The calling process is rank 0, and N - 1 others are started for the run, each a Python that loads the library alone. They
+The calling process is rank 0, and N - 1 others are started for the run, each a Python that loads only the library. They
 get the examples by shared memory without a name, into which they are copied once. They end with the run, and with the
-calling process, however that ends; what goes wrong in one of them comes out of `train`.
+calling process, however that ends; `train` raises their errors.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ._arrays import TYPES, Examples, check_room
 from ._library import PACKAGE, check, lib
 from ._settings import Settings
 
-#: Seconds that the others have to end once this process has ended its part, well or not.
+# : Seconds for the others to end once this process has ended its part, well or not.
 _LEAVE = 10.0
 _ALIGNMENT = 64
 
 
 class Memory:
-    """Examples in memory that processes share; those that were given are replaced by views of it."""
+    """Examples in memory that processes share; the given arrays are replaced by views of it."""
 
     def __init__(self, data: Sequence[tuple[str, Examples]]) -> None:
         self.described: list[dict[str, Any]] = []
@@ -54,7 +54,7 @@ class Memory:
 
     @staticmethod
     def _kind(examples: Examples, member: str, array: np.ndarray) -> np.dtype[Any]:
-        """Numbers go in the type that the network computes in."""
+        """Numbers are stored in the type in which the network computes."""
         wide = array.dtype == np.float64 or (member == "features" and not examples.tokens and array.dtype.kind == "i")
         return np.dtype(np.float32) if wide else array.dtype
 
@@ -76,7 +76,7 @@ class Memory:
 
 
 class _Worker:
-    """A process, and how it ended."""
+    """A process, and its result."""
 
     def __init__(self, rank: int, process: subprocess.Popen[str]) -> None:
         self.rank = rank
@@ -86,7 +86,7 @@ class _Worker:
         self.thread: threading.Thread | None = None
 
     def attend(self, orders: str, group: Any) -> None:
-        """Gives it its orders and waits for its end, of which the others are told."""
+        """Sends the process its orders, waits for its end, and reports that to the others."""
         try:
             said, errors = self.process.communicate(orders)
         except (OSError, ValueError):
@@ -100,7 +100,7 @@ class _Worker:
         lib.tr_local_group_ended(group, self.rank)
 
     def failure(self) -> _errors.Error | None:
-        """What went wrong here and not elsewhere."""
+        """The error that this process had first, not because of others."""
         if self.status is not None:
             if self.status in (L.TR_OK, L.TR_EINTERRUPTED, L.TR_EPEER):
                 return None
@@ -134,7 +134,7 @@ class Workers:
         return text.value.decode()
 
     def own_transport(self) -> str:
-        """For this process. The library takes the descriptor in it over."""
+        """The transport of this process. The library takes and closes its descriptor."""
         return self._transport(0, os.dup(lib.tr_local_group_descriptor(self.group)))
 
     def _start(self, rank: int, settings: Settings) -> None:
@@ -152,7 +152,7 @@ class Workers:
         shared = [lib.tr_local_group_descriptor(self.group), *([memory.descriptor] if memory.bytes else [])]
         begin = f"import sys; sys.path.insert(0, {os.path.dirname(PACKAGE)!r}); from trireme._worker import main; main()"
         executable = os.fsdecode(spawn.get_executable() or sys.executable)
-        # Without packages of others, which `-S` leaves out; Ctrl-C is held back from its first moment.
+        # `-S` leaves out other packages; Ctrl-C is blocked from the start.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             process = subprocess.Popen(
@@ -179,7 +179,7 @@ class Workers:
         return not any(worker.thread is not None and worker.thread.is_alive() for worker in self.workers)
 
     def failure(self) -> _errors.Error | None:
-        """What ended the job, if that was one of them: a failure of its own before its mere end."""
+        """The cause of the end, if it was one of them: its own error, rather than its mere end."""
         self.wait(_LEAVE)
         ended = [worker for worker in self.workers if worker.process.returncode is not None]
         found = [failure for failure in (worker.failure() for worker in ended) if failure is not None]

@@ -30,7 +30,7 @@ from ._train import train
 
 __all__ = ["TriremeClassifier", "TriremeRegressor"]
 
-#: What stands for the number of outputs in a model's text or dict.
+# : Stands for the number of outputs in a model's text or dict.
 OUTPUTS = "$outputs"
 
 
@@ -302,7 +302,7 @@ class TriremeRegressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused
         values = y.reshape(len(y), -1).astype(np.float64)
         self._shift, self._scale = np.zeros(values.shape[1]), np.ones(values.shape[1])
         if self.standardize:
-            # Exact sums: equal on every machine, whatever the order in which it adds.
+            # Exact sums: equal on every machine, whatever the order of addition.
             for i, column in enumerate(values.T.tolist()):
                 self._shift[i] = mean = math.fsum(column) / len(column)
                 self._scale[i] = math.sqrt(math.fsum((value - mean) ** 2 for value in column) / len(column)) or 1.0
@@ -310,17 +310,6 @@ class TriremeRegressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Values of each example.
-
-        Parameters
-        ----------
-        X : array [count, n]
-            numbers
-
-        Returns
-        -------
-        float64 array [count] or [count, values]
-            as y was
-        """
+        """Values of each example."""
         found: np.ndarray = self._outputs(X) * self._scale + self._shift
         return found[:, 0] if self._one else found
