@@ -36,13 +36,13 @@ class Event:
     rate: float  #: learning rate of the step
     gradient_norm: float
     examples: int  #: in this step, or evaluated
-    seconds: float  # : of training since the run began
+    seconds: float  #: of training since the run began
     examples_per_second: float
     name: str  #: the data of an evaluation, the path of a checkpoint, the text of a warning
     hash: str  #: of "end" and "checkpoint"
     best: bool  #: an evaluation better than all before
     perplexity: float
-    metrics: dict[str, float]  # : the other results of an evaluation
+    metrics: dict[str, float]  #: the other results of an evaluation
 
     def record(self) -> dict[str, Any]:
         """The figures with a meaning for this kind, as a record of the history.

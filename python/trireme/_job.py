@@ -12,7 +12,7 @@ from ._arrays import Examples
 from ._errors import NotFoundError
 from ._shipped import shipped
 
-# : The types that `train` takes as a model.
+#: The types that `train` takes as a model.
 Model = Union[str, "os.PathLike[str]", Mapping[str, Any], Sequence[Any]]
 
 

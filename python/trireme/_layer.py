@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
-# : Only the name of a kind, or a dict of the kind and its options.
+#: Only the name of a kind, or a dict of the kind and its options.
 Layer = Union[str, dict[str, dict[str, Any]]]
 
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# : The folder of the package and its files.
+#: The folder of the package and its files.
 PACKAGE = os.path.dirname(os.path.realpath(__file__))
 NATIVE = os.path.join(PACKAGE, "_native")
 

@@ -13,7 +13,7 @@ from ._events import Event, event_at
 log = logging.getLogger("trireme")
 log.addHandler(logging.NullHandler())  # nothing is printed unless the program sets up logging
 
-# : Called with each event; a true result ends the run after the current step.
+#: Called with each event; a true result ends the run after the current step.
 Callback = Callable[[Event], Any]
 
 

@@ -27,11 +27,11 @@ _FORMATS = {".safetensors": "safetensors", ".onnx": "onnx", ".py": "torch", ".np
 class Head:
     """One of the losses of a network, and its outputs."""
 
-    # : Of the layer that gives them, or the index of the loss if no layer gives exactly these.
+    #: Of the layer that gives them, or the index of the loss if no layer gives exactly these.
     name: str
     #: "softmax_cross_entropy", ...
     loss: str
-    # : Their place in a row of `Network.predict`.
+    #: Their place in a row of `Network.predict`.
     columns: slice
     #: Whether they are the probabilities of classes.
     classification: bool

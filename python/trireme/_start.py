@@ -19,7 +19,7 @@ from ._run import Run
 from ._settings import Settings
 from ._sources import Source
 
-# : The types that `train` takes for `from_`.
+#: The types that `train` takes for `from_`.
 Start = Union[Run, Network, str, "os.PathLike[str]", Mapping[str, Any]]
 
 

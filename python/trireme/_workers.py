@@ -28,7 +28,7 @@ from ._arrays import TYPES, Examples, check_room
 from ._library import PACKAGE, check, lib
 from ._settings import Settings
 
-# : Seconds for the others to end once this process has ended its part, well or not.
+#: Seconds for the others to end once this process has ended its part, well or not.
 _LEAVE = 10.0
 _ALIGNMENT = 64
 

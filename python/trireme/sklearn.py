@@ -30,7 +30,7 @@ from ._train import train
 
 __all__ = ["TriremeClassifier", "TriremeRegressor"]
 
-# : Stands for the number of outputs in a model's text or dict.
+#: Stands for the number of outputs in a model's text or dict.
 OUTPUTS = "$outputs"
 
 
