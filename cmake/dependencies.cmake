@@ -1,13 +1,14 @@
-# Finds what the library is built on and says in one message everything that is missing.
+# Finds the dependencies of the library and reports all missing ones in one message.
 find_package(PkgConfig)
 find_package(Threads REQUIRED)
 set(TRIREME_MISSING "")
-# What the library itself is linked with: targets; their modules for programs that link it statically, in pkg-config's file and CMake's.
+# The targets that the library is linked with, and their modules for programs that link it statically, in the files of pkg-config
+# and CMake.
 set(TRIREME_PACKAGES "")
 set(TRIREME_PC_MODULES "")
 set(TRIREME_STATIC_MODULES "")
 
-# name of the target, pkg-config module, Debian package, what it is for
+# name of the target, pkg-config module, Debian package, purpose
 function(trireme_need target module package purpose)
   if(PKG_CONFIG_FOUND)
     pkg_check_modules(${target} QUIET IMPORTED_TARGET ${module})
@@ -46,7 +47,7 @@ if(TRIREME_BUILD_TESTS)
   trireme_need(JANSSON jansson libjansson-dev "judges our JSON in the tests")
 endif()
 
-# Optional: the module that carries a job from one host to several is built where Open MPI is complete.
+# Optional: the module that carries a job over several hosts is built if Open MPI is complete.
 include(${CMAKE_CURRENT_LIST_DIR}/mpi.cmake)
 
 if(TRIREME_MISSING)

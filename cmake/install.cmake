@@ -12,10 +12,10 @@
 # Every path between two of them is relative, so that the tree may be moved.
 set(TRIREME_COMPONENTS command library headers mpi downloads data python)
 
-# A program in this build folder has modules in `modules`, models and data in `sources` (src/base/files/build_folder.h).
+# For a program in this build folder, modules are in `modules`, models and data in `sources` (src/base/files/build_folder.h).
 file(CREATE_LINK ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/sources SYMBOLIC)
 
-# The jobs and, where they look for them, the data.
+# The jobs and, in the folders that they name, the data.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/trireme COMPONENT data FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/data DESTINATION ${CMAKE_INSTALL_DATADIR}/trireme COMPONENT data
         FILES_MATCHING PATTERN "*.gz" PATTERN "*.tsv" PATTERN "*.csv" PATTERN "*.md")
@@ -61,7 +61,7 @@ if(Python3_FOUND AND NOT SKBUILD)
   trireme_python_link(share ${CMAKE_INSTALL_DATADIR}/trireme)
 endif()
 
-# What an uninstallation removes lies where the last installation put it.
+# An uninstallation removes the files where the last installation put them.
 set(TRIREME_INSTALLED ${PROJECT_BINARY_DIR}/install_prefix.txt)
 foreach(component ${TRIREME_COMPONENTS})
   install(CODE "file(WRITE \"${TRIREME_INSTALLED}\" \"\${CMAKE_INSTALL_PREFIX}\")" COMPONENT ${component})

@@ -27,7 +27,7 @@ function(trireme_mpi_forget)
   endforeach()
 endfunction()
 
-# Whether all that the cache says lies where it was.
+# Whether all files that the cache names exist.
 function(trireme_mpi_is_there result)
   set(${result} FALSE PARENT_SCOPE)
   if(NOT MPI_RESULT_C_test_mpi_normal)
@@ -46,7 +46,7 @@ function(trireme_mpi_is_there result)
   set(${result} TRUE PARENT_SCOPE)
 endfunction()
 
-# The compiler that was named, or the wrapper that FindMPI would take, or this compiler, which knows MPI on some machines.
+# The given compiler, or the wrapper that FindMPI would take, or this compiler, which knows MPI on some machines.
 set(wrapper ${MPI_C_COMPILER})
 if(NOT wrapper)
   unset(wrapper)

@@ -6,7 +6,7 @@ set(TRIREME_GENERATED ${PROJECT_BINARY_DIR}/generated)
 target_include_directories(trireme_flags INTERFACE ${TRIREME_GENERATED})
 
 function(trireme_proto target)
-  # A change of one may change what another that imports it becomes; there are few.
+  # A change of one may change the code of another that imports it; there are few.
   list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/src/ OUTPUT_VARIABLE protos)
   foreach(proto ${ARGN})
     string(REGEX REPLACE "\\.proto$" ".pb-c" name ${proto})
@@ -16,7 +16,7 @@ function(trireme_proto target)
                        COMMAND ${TRIREME_PROTOC_C} --proto_path=${PROJECT_SOURCE_DIR}/src --c_out=${TRIREME_GENERATED} ${proto}
                        DEPENDS ${protos} VERBATIM COMMENT "Compiling ${proto}")
     target_sources(${target} PRIVATE ${output}.c ${output}.h)
-    # The generator's code is not ours to correct.
+    # The generated code is not ours to correct.
     set_source_files_properties(${output}.c PROPERTIES COMPILE_OPTIONS -w)
   endforeach()
 endfunction()

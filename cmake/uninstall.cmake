@@ -19,14 +19,14 @@ endif()
 
 file(GLOB_RECURSE paths LIST_DIRECTORIES true RELATIVE ${aside}${PREFIX} ${aside}${PREFIX}/*)
 file(REMOVE_RECURSE ${aside})
-# Directories after what is in them.
+# Directories after their contents.
 list(SORT paths ORDER DESCENDING)
 set(count 0)
 foreach(path ${paths})
   set(path ${root}${PREFIX}/${path})
   if(IS_DIRECTORY ${path} AND NOT IS_SYMLINK ${path})
     file(GLOB content ${path}/* ${path}/.*)
-    # Those of a system are not ours, full or empty.
+    # Directories of the system are kept, full or empty.
     if(NOT content AND (path MATCHES trireme OR NOT PREFIX MATCHES "^/usr(/local)?$"))
       file(REMOVE_RECURSE ${path})
     endif()

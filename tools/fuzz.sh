@@ -1,6 +1,6 @@
-# ./check --fuzz MINUTES [TARGET...]: builds the targets of tests/fuzz with clang's fuzzer and sanitizers, and gives each (or those
-# that are named) its share of the time. What is new to a target goes into build/fuzz/corpus, from where it goes on the next time;
-# an input that breaks it lies in build/fuzz/broken. Exits with 1 if there is any.
+# ./check --fuzz MINUTES [TARGET...]: builds the targets of tests/fuzz with clang's fuzzer and sanitizers, and gives each (or
+# those that are named) its share of the time. Inputs that reach new code are stored in build/fuzz/corpus, where the next run
+# begins; an input that breaks a target is stored in build/fuzz/broken. Exits with 1 if there is any.
 set -eu
 . tools/setup.sh
 case ${1:-} in
@@ -28,7 +28,7 @@ status=0
 for reader in "$@"; do
   say "$reader, $seconds seconds"
   mkdir -p "$found/$reader"
-  # Damage to larger inputs finds little; what takes a minute hangs, for whoever waits.
+  # Large damaged inputs find little; an input that takes a minute counts as a hang.
   if ! build/fuzz/tests/fuzz "$reader" "$found/$reader" "$seeds/$reader" -max_total_time=$seconds -max_len=8192 -timeout=60 \
     -rss_limit_mb=2048 -print_final_stats=0 -verbosity=0 -artifact_prefix="$broken/$reader-" >build/fuzz/log 2>&1; then
     status=1

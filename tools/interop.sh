@@ -1,4 +1,4 @@
-# Sourced by ./check: the Python environment in which programs of others judge what Trireme writes (tests/interop).
+# Sourced by ./check: the Python environment in which other programs check the output of Trireme (tests/interop).
 #
 # It lies outside the tree, in ~/.cache/trireme/interop, and is kept. TRIREME_INTEROP_PYTHON names a Python to use instead, as it is.
 
@@ -10,7 +10,7 @@ interop_install() {
   "$interop_place/bin/python" -m pip install --quiet --disable-pip-version-check --retries 1 "$@" >>"$interop_log" 2>&1
 }
 
-# Makes the environment or completes it. What cannot be had is told; the tests that need it then show as skipped.
+# Makes the environment or completes it. Missing packages are reported; the tests that need them are then skipped.
 interop_environment() {
   if [ -n "${TRIREME_INTEROP_PYTHON:-}" ]; then
     say "Judging with $TRIREME_INTEROP_PYTHON"

@@ -24,7 +24,7 @@ machine_make() {
   machine_kept=${XDG_CACHE_HOME:-$HOME/.cache}/trireme-machines/$1${3:+,$3}.tar
   mkdir -p "${machine_kept%/*}" "$2"
   exec 9>"$machine_kept.lock"
-  flock 9 # others wait until it is there
+  flock 9 # others wait until it exists
   if [ -z "$(find "$machine_kept" -mtime -1 2>/dev/null)" ]; then
     machine_new=$(mktemp -d "$machine_kept.XXXXXX")
     if ! unshare --mount --propagation private debootstrap --variant=minbase --include="ca-certificates${3:+,$3}" "$1" "$machine_new/root" \
@@ -41,11 +41,11 @@ machine_make() {
   tar -x -p --numeric-owner -f "$machine_kept" -C "$2"
   exec 9>&-
   cp -L /etc/resolv.conf /etc/hosts "$2/etc/"
-  echo force-unsafe-io >"$2/etc/dpkg/dpkg.cfg.d/unsafe-io" # a machine that is thrown away need not survive a power cut
+  echo force-unsafe-io >"$2/etc/dpkg/dpkg.cfg.d/unsafe-io" # a temporary machine need not survive a power failure
   machine_trust "$2"
 }
 
-# Whom this system trusts on the network, that one trusts, too.
+# Certificates that this system trusts on the network are trusted there, too.
 machine_trust() {
   for bundle in /etc/ssl/certs/ca-certificates.crt "${PIP_CERT:-}"; do
     [ ! -f "$bundle" ] || { mkdir -p "$1$(dirname "$bundle")" && cp -L "$bundle" "$1$bundle"; }

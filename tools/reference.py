@@ -4,8 +4,8 @@
     tools/reference.py DIRECTORY    writes manual pages: trireme_train(3) of trireme/train.h, and so on, and one for
                                     each function and structure that leads there
     tools/reference.py --check [HEADERS]
-                                    names what has no words: functions, structures, enumerations and their members,
-                                    types of functions; exits with 1 if there is something
+                                    names what has no comment: functions, structures, enumerations and their members,
+                                    types of functions; exits with 1 if there is any
 
 The headers are plain C99 of one style. A comment belongs to the declaration that follows it, and to those that follow
 that one without a blank line or another comment; a member has its comment behind it or above it.
@@ -27,7 +27,7 @@ DECLARATION = re.compile(
 
 
 def blank_preprocessor(text):
-    """Lines of the preprocessor, and what is for C++ alone, as empty lines."""
+    """Lines of the preprocessor, and those only for C++, as empty lines."""
     text = re.sub(r"^#ifdef __cplusplus\n(.*?)^#(?:else|endif)", lambda m: "\n" * m[0].count("\n"), text, flags=re.S | re.M)
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: "\n" * m[0].count("\n"), text, flags=re.M)
 
@@ -51,7 +51,7 @@ class Declaration:
         self.name = match[1]
 
     def members(self):
-        """Pairs of the code of a member and its words: those above it, and those behind it."""
+        """Pairs of the code of a member and its comments: those above it, and those after it."""
         if not re.match(r"(?:typedef )?(?:struct|enum) \w+ \{", self.code):
             return
         body = self.code[self.code.index("{") + 1 : self.code.rindex("}")]
@@ -62,7 +62,7 @@ class Declaration:
         for part in re.finditer(r"\x01\s*\x02|[^\x01\x02" + end + r"]+[" + end + r"]?", plain):
             code = part[0].strip()
             if part[0].startswith("\x01"):
-                # One that stands on a line with code is that code's.
+                # A comment on a line with code belongs to that code.
                 above = [] if plain[: part.start()].rpartition("\n")[2].strip() else [words_of(comments[count])]
                 count += 1
             elif code:
@@ -72,7 +72,7 @@ class Declaration:
 
 
 def read(path):
-    """The words of a header, and its declarations."""
+    """The comments of a header, and its declarations."""
     text = path.read_text()
     head = words_of(COMMENT.search(text)[0])
     plain = blank_preprocessor(text)
@@ -114,7 +114,7 @@ def check(headers):
 
 # ---- manual pages ----
 
-WIDTH = 70  # of what is not filled, with which a page fits 80 columns
+WIDTH = 70  # of unfilled text, for pages of 80 columns
 
 
 def escape(text):
@@ -123,7 +123,7 @@ def escape(text):
 
 
 def literal(lines):
-    """Lines as they are, and the rest of long ones below, farther to the right."""
+    """Lines unchanged, with the rest of long ones in the next line, indented further."""
     out = []
     for line in lines:
         indent = line[: len(line) - len(line.lstrip())] + "    "
@@ -149,7 +149,7 @@ def prose(text):
 
 
 def fill(lines):
-    """The words of some lines in lines that are short enough for those who read the page's source."""
+    """The words of some lines in lines that are short enough for readers of the page's source."""
     text = " ".join(line.strip() for line in lines)
     return [escape(line) for line in textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)]
 
@@ -160,7 +160,7 @@ def code_of(declaration):
     if re.match(r"(?:typedef )?(?:struct|enum) \w+ \{", plain):
         body = [line.rstrip() for line in plain.split("\n")]
         return literal(line for line in body if line)
-    # Lines break between two arguments, where that is enough: other spaces are no spaces until then.
+    # Lines break between two arguments, if that is enough: other spaces are protected until then.
     line = " ".join(plain.replace("TR_API ", "").split())
     lines = [each.replace("\xa0", " ") for each in literal([re.sub(r"(?<!,) ", "\xa0", line)])]
     return lines if max(map(len, lines)) <= WIDTH else literal([line])

@@ -1,4 +1,4 @@
-# Sourced by ./demo and ./check from the project's root: installs what is missing on Debian and Ubuntu, elsewhere says what that is.
+# Sourced by ./demo and ./check from the project's root: installs missing packages on Debian and Ubuntu, and elsewhere names them.
 
 # The compiler, the build tools and the libraries that cmake/dependencies.cmake looks for.
 packages_build="gcc libc6-dev cmake make pkg-config libyaml-dev zlib1g-dev libssl-dev libisal-dev libpng-dev libturbojpeg0-dev libprotobuf-c-dev protobuf-c-compiler libcurl4-openssl-dev"
@@ -13,7 +13,7 @@ missing() {
   done
 }
 
-# install PACKAGE...: installs the missing ones as root or through sudo, or says what to type
+# install PACKAGE...: installs the missing ones as root or through sudo, or prints the command for it
 install_packages() {
   if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>&1; then
     echo "This is no Debian or Ubuntu: CMake will name the libraries that are missing, if any."
@@ -39,7 +39,7 @@ install_packages() {
   }
 }
 
-# install_optional PACKAGE...: those of them that this release of the system has; the tests say what they miss
+# install_optional PACKAGE...: those that this release of the system has; the tests report missing ones
 install_optional() {
   command -v apt-cache >/dev/null 2>&1 || return 0
   known=
@@ -52,7 +52,7 @@ install_optional() {
 
 processors() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
 
-# build DIRECTORY CMAKE_OPTION...: configures and builds everything, or $target alone, quietly while all is well
+# build DIRECTORY CMAKE_OPTION...: configures and builds everything, or only $target, quietly unless it fails
 build() {
   directory=$1
   shift

@@ -57,7 +57,7 @@ static bool has(const tr_device *device, int number)
     return there;
 }
 
-/* Runs of an operation that were equal; fails with the first that was not. */
+/* Repeats an operation until the first run that differs; counts equal runs. */
 static int compare(int number, tr_device *reference, tr_device *device)
 {
     const struct case_list *list = &case_lists[number];
@@ -139,7 +139,7 @@ static float *numbers(tr_device *device, int64_t count)
     return memory;
 }
 
-/* The best of some rounds, each of as many calls as take long enough to tell. */
+/* The best of some rounds, each with enough calls for a measurement. */
 static void measure(tr_device *device, int number, const char *shape, call_function call,
                     const void *arguments)
 {
@@ -214,7 +214,7 @@ static void measure_convolution(tr_device *device, int64_t images, int32_t size,
     tr_device_free(device, y);
 }
 
-/* Sizes are those of a GPU's work; a processor gets some that it is done with soon. */
+/* Sizes are typical for a GPU; a processor gets smaller ones. */
 static void check_speed(tr_device *device)
 {
     bool small = true;

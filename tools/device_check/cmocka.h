@@ -1,5 +1,5 @@
-/* The few words of cmocka that the cases of tests/device say, for a program without it: what they demand and
- * do not get ends the operation under way (check.c).
+/* The functions of cmocka that the cases of tests/device use, for a program without it: a failed assertion
+ * ends the current operation (check.c).
  */
 #ifndef TRIREME_DEVICE_CHECK_CMOCKA_H
 #define TRIREME_DEVICE_CHECK_CMOCKA_H
