@@ -1,6 +1,6 @@
 #!/bin/sh
-# broken.sh FOLDER: shows that the checks in FOLDER find each kind of mistake, in trees with one mistake each, and none in the
-# tree without.
+# broken.sh FOLDER: shows that the checks in FOLDER find each kind of mistake, in trees with one mistake each, and none in a sound
+# tree.
 set -eu
 checks=$1
 tree=$(mktemp -d)
@@ -26,7 +26,7 @@ make() {
   printf '# x\n\n- May include: `nn`.\n' >"$tree/cli/train/README.md"
   echo '#include "device/cpu/vectors/vec.h"' >"$tree/src/device/cpu/dense.c"
   echo '/* One lane after the other, see vec.h. */' >"$tree/src/device/cpu/vectors/vec.h"
-  # A declaration may be repeated, and files may keep types of one name to themselves.
+  # A declaration may be repeated, and files may have private types of the same name.
   printf '#include "base/fail.h"\ntypedef struct tr_location tr_location;\nstruct options {\nstruct tr_location {\n' >"$tree/src/nn/model.c"
   printf '/* Of src/base/fail.h. */\n#include "base/fail.h"\n' >"$tree/src/nn/model.h"
   printf '#include "nn/model.h"\nstruct options {\n    "see --help"\n' >"$tree/cli/train/main.c"
@@ -35,7 +35,7 @@ make() {
   echo "$2" >>"$tree/$1"
 }
 
-# sound: the tree as it stands passes every check.
+# sound: the present tree passes every check.
 sound() {
   for check in includes circles names flags streams paths portable words; do
     sh "$checks/$check.sh" "$tree" || { echo "$check.sh refused the sound tree"; exit 1; }
@@ -44,7 +44,7 @@ sound() {
 make cli/train/main.c '#include "nn/model.h"'
 sound
 
-# finds WHAT MISTAKE: the check $check finds the mistake in the tree as it stands.
+# finds WHAT MISTAKE: the check $check finds the mistake in the present tree.
 finds() {
   if said=$(sh "$checks/$check.sh" "$tree" 2>&1); then
     echo "not found: $1"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# circles.sh ROOT: refuses headers of include/, src/ and cli/ that include each other in a circle, whichever is read first; and
-# circles of units, each a source with the header of its name, that include one another's headers.
+# circles.sh ROOT: refuses headers of include/, src/ and cli/ that include each other in a circle; and circles of units, each a
+# source with the header of its name, that include one another's headers.
 set -eu
 cd "$1"
 # FILE HEADER, a line each
@@ -10,7 +10,7 @@ pairs=$(find include src cli -name '*.[ch]' | sort | xargs grep -nE '^ *# *inclu
     else if (header !~ /^cli\//) header = "src/" header
     print $1, header }')
 
-# refuse_circles WHAT ENDING: of the pairs on stdin; tsort names the members of a circle, and where one begins
+# refuse_circles WHAT ENDING: among the pairs on stdin; tsort prints the members of a circle, and where it begins
 refuse_circles() {
   if ! said=$(tsort 2>&1 >/dev/null) || [ -n "$said" ]; then
     echo "$1 that include each other in a circle:"
@@ -22,7 +22,7 @@ headers=$(printf '%s\n' "$pairs" | awk '$1 ~ /\.h$/')
 [ -n "$headers" ] || { echo "no header includes another"; exit 1; }
 printf '%s\n' "$headers" | refuse_circles headers
 
-# A header without a source of its name is no unit: it says what several sources share.
+# A header without a source of its name is not a unit: several sources share it.
 units=$(find src cli -name '*.c' | sort | sed 's/\.c$//')
 { printf '%s\n' "$units"; echo; printf '%s\n' "$pairs"; } |
   awk 'NF == 1 { unit[$1] = 1 }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# flags.sh ROOT: refuses texts of the library (src/) that speak of flags of a command line, such as --out: a program that embeds
-# the library has none. Settings are called by their names; cli/ may add the rest. Flags are known to what reads command lines,
-# and stand in whole commands that a message advises: in "`trireme ...", "cmake ...", and in what data_set.c puts together.
+# flags.sh ROOT: refuses texts of the library (src/) with flags of a command line, such as --out: a program that embeds the
+# library has none. Texts use the names of settings; cli/ may change them to flags. Allowed are files that read command lines, and
+# whole commands that a message advises: "`trireme ...", "cmake ...", and those that data_set.c composes.
 set -eu
 cd "$1"
 [ -d src/base ] || { echo "there is no src/base" >&2; exit 1; }

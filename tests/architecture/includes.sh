@@ -1,5 +1,5 @@
 #!/bin/sh
-# includes.sh ROOT: checks who includes whom in a tree, and names every line that breaks a rule.
+# includes.sh ROOT: checks the includes of a tree, and names every line that breaks a rule.
 #
 #   - The layers are the rows of the table in docs/architecture.md, bottom first. A file includes only from its own layer
 #     and those below; include/trireme/ is the bottom, cli/ the top; every folder of src/ is in the table.
@@ -8,7 +8,7 @@
 #     header, also from tests and benchmarks.
 #   - A folder has at most 25 files beside that.
 #   - Public headers and examples include public headers and those of the C standard, nothing else.
-#   - Each foreign library is known to one place.
+#   - Only one place includes the headers of each foreign library.
 set -eu
 cd "$1"
 # shellcheck disable=SC2016 # backquotes of Markdown
@@ -23,7 +23,7 @@ for folder in src/*/; do
   esac
 done
 
-# Every folder with sources says what it is, and names files and subfolders that are there.
+# Every folder with sources describes itself in a README.md, and names existing files and subfolders.
 find src cli -name '*.[chk]' -o -name '*.inc' -o -name '*.c.in' -o -name '*.proto' | sed 's,/[^/]*$,,' | sort -u | while read -r folder; do
   if [ ! -f "$folder/README.md" ]; then
     echo "$folder has no README.md that says what is there and what it may include"
@@ -53,7 +53,7 @@ for folder in tests bench; do [ ! -d $folder ] || also="$also $folder"; done
 find include src cli examples $also -name '*.[ch]' -o -name '*.inc' | sort | xargs grep -nE '^ *# *include' | awk -v layers="$layers" -v readmes="$readmes" '
 function complain(why) { print $0 "    <- " why; bad = 1 }
 function begins(text, start) { return substr(text, 1, length(start)) == start }
-# What a README.md says of its folder: may[folder, name] for what its files may include, alone[folder] for whom it is,
+# The rules in a folder's README.md: may[folder, name] for what its files may include, alone[folder] for its only user,
 # private[header] for those that only its layer includes.
 function read_readme(path,   line, folder, i, words, word) {
   folder = path; sub(/\/README.md$/, "", folder)
@@ -75,7 +75,7 @@ BEGIN {
   count = split(layers, name, " ")
   for (i = 1; i <= count; i++) rank[name[i]] = i
   rank["trireme"] = 0
-  # Where foreign headers may appear: the beginning of a path.
+  # The only paths with foreign headers, by their beginning.
   home["arm_neon.h"] = home["immintrin.h"] = "src/device/cpu/vectors/"
   home["emmintrin.h"] = "src/device/cpu/vectors/fma_exact.h"
   home["curl/curl.h"] = "src/data/files/fetch_curl.c"
@@ -105,7 +105,7 @@ BEGIN {
   own = folder[1] == "src" ? (parts > 2 ? rank[folder[2]] : count + 1) : public ? 0 : count + 1
   if ($0 ~ /include *</) {
     if (header in standard || begins(header, "trireme/")) next
-    if (path == "examples/06-event-loop.c" && header in posix) next # an event loop is of the system
+    if (path == "examples/06-event-loop.c" && header in posix) next # an event loop is part of the system
     if (public) complain("public headers and examples use the C standard and trireme/ alone")
     else if (header in posix) next
     else if (!(header in home)) complain("a library whose place tests/architecture/includes.sh does not know")

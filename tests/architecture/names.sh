@@ -1,10 +1,10 @@
 #!/bin/sh
-# names.sh ROOT: refuses two types of one name in a tree's include/, src/ and cli/, since whoever sees the wrong one has
+# names.sh ROOT: refuses two types of one name in a tree's include/, src/ and cli/, since a file that sees the wrong one has
 # undefined behaviour.
 #
 #   - A tag (struct, union, enum) that begins with tr_ is defined once, and so is one of a header.
-#   - A typedef that begins with tr_ always says the same.
-# Tags without tr_ that a .c file keeps to itself may repeat those of another file.
+#   - All typedefs of one name that begins with tr_ are equal.
+# Tags without tr_ in a .c file may repeat those of another file.
 set -eu
 cd "$1"
 find include src cli -name '*.[ch]' | sort | xargs grep -nHE \

@@ -1,10 +1,10 @@
 #!/bin/sh
-# paths.sh ROOT: refuses paths and names of files, in comments, docs, lists and messages of a tree, that are not there.
+# paths.sh ROOT: refuses paths and names of missing files in comments, docs, lists and messages of a tree.
 #
 #   - A path with a folder (data/order/order.h, `src/nn/layers/table.h`, docs/roadmap.md) is one from the root, from src/, tests/,
 #     docs/, include/ or cli/, or from the folder of the file that names it.
-#   - A name alone, in backquotes or behind "see", is that of some file of the tree.
-# Only endings of sources are looked at, and only files that git tracks. CHANGELOG.md tells of the past and is left out.
+#   - A name without a folder, in backquotes or after "see", is that of some file of the tree.
+# Only endings of sources are looked at, and only files that git tracks. CHANGELOG.md, which describes the past, is left out.
 set -eu
 cd "$1"
 list=$(mktemp)
@@ -19,7 +19,7 @@ BEGIN {
     name = path; sub(/.*\//, "", name); known[name] = 1
   }
   split("src/ tests/ docs/ include/ cli/ examples/ bench/", root, " ")
-  # What tools and programs write, and headers of others.
+  # Files that tools and programs write, and headers of other projects.
   split("config.h yaml.h zlib.h model.c network.c net.c digits.c", other, " ")
   for (i in other) elsewhere[other[i]] = 1
 }

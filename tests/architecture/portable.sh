@@ -1,5 +1,5 @@
 #!/bin/sh
-# portable.sh ROOT: refuses what systems with glibc 2.31, musl or CMake 3.18 do not have, where another way is known.
+# portable.sh ROOT: refuses features that glibc 2.31, musl or CMake 3.18 lack, if there is another way.
 set -eu
 cd "$1"
 [ -d src ] || { echo "there is no src" >&2; exit 1; }

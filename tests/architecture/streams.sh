@@ -1,6 +1,7 @@
 #!/bin/sh
-# streams.sh ROOT: refuses commands (cli/) that write to stdout or stderr by themselves: names of files, and texts of data sets and
-# checkpoints, may hold what a terminal obeys. cli/terminal/output.c has the functions that make them harmless; cli/terminal/screen.c draws with them.
+# streams.sh ROOT: refuses commands (cli/) that write to stdout or stderr directly: names of files, and texts of data sets and
+# checkpoints, may contain control sequences of terminals. cli/terminal/output.c has the functions that make them harmless;
+# cli/terminal/screen.c draws with them.
 set -eu
 cd "$1"
 [ -d cli ] || { echo "there is no cli" >&2; exit 1; }

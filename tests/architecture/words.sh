@@ -4,7 +4,7 @@
 set -eu
 cd "$1"
 
-# What was called so -> what it is called.
+# The old name -> the name in use.
 retired='bereaved:lost_member
 disband:dissolve
 disbanded:dissolved
@@ -28,7 +28,7 @@ find_word() {
     --exclude-dir=lab || :
 }
 
-# Underscores join words of a name, so that tr_comm_disband() is found, too.
+# Underscores separate words of a name, so that tr_comm_disband() is found, too.
 for pair in $(printf '%s' "$retired" | tr ' ' '~'); do
   word=${pair%%:*}
   instead=$(printf '%s' "${pair#*:}" | tr '~' ' ')
@@ -36,11 +36,11 @@ for pair in $(printf '%s' "$retired" | tr ' ' '~'); do
   [ -z "$found" ] || { printf '%s\n' "$found" | sed "s/\$/    <- \"$word\" is called \"$instead\"/"; bad=1; }
 done
 
-# Types that had one of these names were of seven kinds: see the glossary for what each is.
+# These names were used for types of seven kinds: see the glossary for each.
 found=$(find_word '^ *(typedef )?struct ([a-z]+_)*(place|told|meeting|seat)( |;|$)')
 [ -z "$found" ] || { printf '%s\n' "$found" | sed 's/$/    <- say what it is: a placement, a cell, an offset, a peer ... (docs\/glossary.md)/'; bad=1; }
 
-# In the sources alone: pages have examples of text. Names of people, and of the initializer, are none of it.
+# Only in the sources: pages have examples of text. Names of people, and of the initializer, are excepted.
 folders=$(for folder in src cli include; do [ ! -d "$folder" ] || printf ' %s' "$folder"; done)
 found=$(find_word '(^|[^A-Za-z_"])(he|him|his|himself)([^A-Za-z_"]|$)')
 [ -z "$found" ] || { printf '%s\n' "$found" | sed 's/$/    <- a thread, a process or a rank is "it"/'; bad=1; }

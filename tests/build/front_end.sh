@@ -1,16 +1,16 @@
 #!/bin/sh
 # front_end.sh COMMANDS SOURCE COMPILER...: the front ends of other compilers, with the flags of this build and all warnings as
-# errors, over every file that it compiles (COMMANDS is its compile_commands.json), each once; SOURCE chooses those whose path
-# it matches (awk). What a compiler warns of it mostly knows without making code, which would take as long as a build. `musl-gcc` sees
-# of the system's headers those of the libraries and of the kernel alone. Compilers that are not here, and second names of one,
-# are left out; exit code 77 where none is left.
+# errors, over every file that it compiles (COMMANDS is its compile_commands.json), each once; SOURCE chooses those whose path it
+# matches (awk). Most warnings do not need the generation of code, which would take as long as a build. `musl-gcc` sees only the
+# system's headers of the libraries and of the kernel. Missing compilers, and second names of one, are left out; exit code 77 if
+# none is left.
 set -eu
 commands=$1 source=$2
 shift 2
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
-# Each command on a line: "compiler flags -o object -c file", with JSON's \" and \\ taken away and the quotes for the shell left.
+# Each command on a line: "compiler flags -o object -c file", without JSON's \" and \\ and with the quotes for the shell.
 sed -n 's/^ *"command": "\(.*\)",$/\1/p' "$commands" | sed 's/\\"/"/g; s/\\\\/\\/g' |
   awk -v source="$source" '$NF ~ source && !seen[$NF]++' >"$place/all"
 [ -s "$place/all" ] || { echo "nothing to compile in $commands"; exit 1; }
@@ -39,7 +39,7 @@ for compiler in "$@"; do
     here="$here|musl|"
     more="-isystem $place/include"
   fi
-  # The compiler's name is what stands before the first flag.
+  # The compiler's name is the text before the first flag.
   sed "s|^[^-]* -|$compiler -|; s| -o [^ ]* | |; s| -M[TF] [^ ]*||g; s| -MD||; s| -fvect-cost-model=[^ ]*||; s| -c \\([^ ]*\\)\$| $more -Werror -fsyntax-only \\1|" \
     "$place/all" >"$place/lines"
   if xargs -a "$place/lines" -d '\n' -n 1 -P "$(getconf _NPROCESSORS_ONLN)" sh -c 'cd "$0" && eval "$1"' "$(dirname "$commands")" \

@@ -1,7 +1,7 @@
 #!/bin/sh
-# languages.sh INCLUDE: every public header, and every macro that a structure begins with, in the languages of those who use the
-# library: C from C99 and C++ from C++98 on, by each compiler that is there, with all warnings as errors. The program is run: a
-# structure knows its size, and what was not given is zero or a default.
+# languages.sh INCLUDE: every public header, and every macro that a structure begins with, in the languages of users of the
+# library: C from C99 and C++ from C++98, by each installed compiler, with all warnings as errors. The program is run: a structure
+# has its size, and members that were not given are zero or a default.
 set -eu
 include=$1
 place=$(mktemp -d)

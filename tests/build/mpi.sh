@@ -1,6 +1,6 @@
 #!/bin/sh
-# mpi.sh SOURCE CMAKE CC: what the build makes of an Open MPI that is there by half. A stand-in for it, a compiler's wrapper with
-# a header and a library, is put together piece by piece and taken apart again, and one build directory is configured each time.
+# mpi.sh SOURCE CMAKE CC: how the build handles an incomplete Open MPI. A stand-in for it, a compiler's wrapper with a header and
+# a library, is assembled piece by piece and taken apart again, and one build directory is configured each time.
 set -eu
 source=$1 cmake=$2 cc=$3
 place=$(mktemp -d)
@@ -32,7 +32,7 @@ endif()
 END
 printf '#include <mpi.h>\nint begin(void);\nint begin(void) { return MPI_Init(0, 0); }\n' >project/module.c
 
-# No other MPI of this machine is to be found: the stand-in's wrapper comes first, also where it does not work.
+# Another MPI of this machine must not be found: the stand-in's wrapper comes first, also where it does not work.
 configure() {
   PATH=$mpi/bin:$PATH "$cmake" -S project -B build -DCMAKE_C_COMPILER="$cc" -DMPI_C_COMPILER="$mpi/bin/mpicc" >log 2>&1 &&
     PATH=$mpi/bin:$PATH "$cmake" --build build >>log 2>&1 || { cat log; echo "FAILED: $1"; exit 1; }
@@ -86,7 +86,7 @@ present "it came back"
 rm -r "$mpi/lib"
 absent "the library went away"
 
-# What FindMPI by itself leaves in the cache of a build directory that was begun without this file.
+# The entries that FindMPI leaves in the cache of a build directory that was begun without this file.
 library
 rm -r build
 rm -r "$mpi/include"

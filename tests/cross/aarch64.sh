@@ -1,6 +1,6 @@
 #!/bin/sh
 # aarch64.sh SOURCE BUILD CMAKE TRIREME: builds everything for 64-bit ARM into BUILD, and runs it under an emulator:
-#   - the tests of the devices (NEON kernels and plain C against ref, byte for byte; the bits of ref against those on record),
+#   - the tests of the devices (NEON kernels and plain C against ref, byte for byte; the bits of ref against recorded ones),
 #   - whole training runs, whose hashes must be those of TRIREME, the program built for this machine,
 #   - the networks of those runs exported as C, whose predictions must be the same on both.
 # The jobs are written in JSON, which stand_ins/yaml.h can read.

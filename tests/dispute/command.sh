@@ -1,5 +1,5 @@
-# The command: equal runs, a run that does not repeat, a party behind a pipe, a party that is none, and what cannot be.
-# command.sh TRIREME SOURCE
+# The command: equal runs, a run that does not repeat, a party behind a pipe, a command that is not a party, and impossible
+# requests. command.sh TRIREME SOURCE
 set -eu
 trireme=$1
 place=$(mktemp -d "${TMPDIR:-/tmp}/trireme-test-XXXXXX")
@@ -24,13 +24,13 @@ expect 0 '^EQUAL: ' "$trireme" dispute a b
 expect 0 '^EQUAL: ' "$trireme" dispute a/run.receipt "|'$trireme' dispute --answer b"
 expect 7 '^CANNOT: .*the model file that' "$trireme" dispute a c
 expect 6 '^B IS RIGHT: ' "$trireme" dispute c a --model "$2/models/penguins.yaml" --set train.epochs=0 --set train.steps=20 --set train.receipt_every=5
-# A digest that no run comes to.
+# A digest that no run has.
 ones=$(printf '1%.0s' $(seq 64))
 sed "s/\"20\": .*/\"20\": [\"$ones\", \"$ones\"]/" b/run.receipt > forged
 cmp -s forged b/run.receipt && { echo "nothing was forged"; exit 1; }
 expect 6 '^A IS RIGHT: B does not come again' "$trireme" dispute a forged
 expect 6 '"outcome": *"b"' "$trireme" dispute forged a --json
-# Parties that are none.
+# Commands that are not parties.
 expect 1 'ended before the dispute' "$trireme" dispute a '|true'
 expect 6 '^A IS RIGHT: B answers' "$trireme" dispute a '|cat'
 expect 2 'name two receipts' "$trireme" dispute a

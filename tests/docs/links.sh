@@ -1,6 +1,6 @@
 #!/bin/sh
-# links.sh ROOT: refuses links of pages to files or headings that are not there, and names of pages (docs/roadmap.md) in any other
-# file that lead nowhere. Addresses on the network are not followed. CHANGELOG.md tells of the past and is left out.
+# links.sh ROOT: refuses links of pages to missing files or headings, and names of missing pages (docs/roadmap.md) in any other
+# file. Addresses on the network are not followed. CHANGELOG.md, which describes the past, is left out.
 set -eu
 cd "$1"
 list=$(mktemp)
@@ -8,7 +8,7 @@ trap 'rm -f "$list"' EXIT
 if [ -e .git ]; then git ls-files; else find . -type f | sed 's,^\./,,'; fi >"$list"
 bad=0
 
-# Links: the anchor of a heading is its text in small letters, without signs, with - for blanks, as GitHub and MkDocs make it.
+# Links: the anchor of a heading is its text in small letters, without signs, with - for blanks, as in GitHub and MkDocs.
 grep '\.md$' "$list" | grep -v '^CHANGELOG\.md$' | xargs awk -v list="$list" '
 function slug(text) {
   gsub(/`/, "", text); text = tolower(text)

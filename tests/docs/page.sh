@@ -24,7 +24,7 @@ mkdir "$place/run" "$place/parts"
 ln -s "$source/models" "$source/data" "$place/run/"
 failed=0 ran=0 skipped=0
 
-# Each command becomes parts/N.command and parts/N.shown; the list of what to do in which order comes out.
+# Each command becomes parts/N.command and parts/N.shown; the output is the list of actions in order.
 awk -v parts="$place/parts" -v mode="$mode" '
   /^<!-- console: / {
     text = $0
@@ -61,7 +61,7 @@ awk -v parts="$place/parts" -v mode="$mode" '
   !/^ *\.\.\.$/ { print > (parts "/" n ".shown") }
 ' "$page" >"$place/list" || exit 1
 
-# ends_as_shown CODE N: 0 as long as the page shows no error message.
+# ends_as_shown CODE N: 0 if the page shows no error message.
 ends_as_shown() {
   if [ "$1" = 0 ]; then return 0; fi
   grep -q '^trireme [a-z]*: ' "$place/parts/$2.shown"

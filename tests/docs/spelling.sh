@@ -6,7 +6,7 @@ cd "$1"
 command -v codespell >/dev/null || { echo "skipped: codespell is not here (Debian: codespell)"; exit 77; }
 # A pair of letters of names, a gradient's variable, and half of Toom-Cook.
 right=nin,dout,toom
-# A check that finds nothing is worth as much as the fault that it would find.
+# A check that finds nothing must be shown to find a fault.
 said=$(printf 'we recieve it\n' | codespell --ignore-words-list "$right" - || true)
 case $said in *receive*) ;; *) echo "codespell does not find \"recieve\": $said"; exit 1 ;; esac
 if [ -e .git ]; then git ls-files; else find . -type f | sed 's,^\./,,'; fi |

@@ -1,16 +1,16 @@
 #!/bin/sh
-# components.sh BUILD CMAKE: each component is installed alone, has its own files and no others', together they are the whole, and
-# each is removed alone, so that nothing is left.
+# components.sh BUILD CMAKE: each component can be installed alone and has only its own files; together they are complete; and
+# each can be removed alone, until nothing is left.
 set -eu
 build=$1 cmake=$2
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
-# files FOLDER: what lies there, by its paths from there
+# files FOLDER: the files in it, by their paths from there
 files() {
   (cd "$1" && find . ! -type d | sort)
 }
-# quietly COMMAND...: its output only where it fails
+# quietly COMMAND...: its output only if it fails
 quietly() {
   "$@" >"$place/log" 2>&1 || { cat "$place/log" && exit 1; }
 }
@@ -21,7 +21,7 @@ add() {
 remove() {
   quietly "$cmake" --build "$build" --target "uninstall${1:+-$1}"
 }
-# expect COMPONENT FILE...: this component, alone, has these files
+# expect COMPONENT FILE...: this component, installed alone, has these files
 expect() {
   component=$1
   shift

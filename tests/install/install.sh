@@ -1,6 +1,6 @@
 #!/bin/sh
-# install.sh BUILD SOURCE CMAKE CC: installs a build into an empty folder and uses the command as a stranger would, also after the
-# folder was moved; looks at the headers, each alone in C99, and at what the library exports.
+# install.sh BUILD SOURCE CMAKE CC: installs a build into an empty folder and uses the command like a new user, also after the
+# folder was moved; checks the headers, each alone in C99, and the exports of the library.
 set -eu
 build=$1 source=$2 cmake=$3 cc=$4
 place=$(mktemp -d)
@@ -65,7 +65,7 @@ for header in "$prefix"/include/trireme/*.h; do
 done
 
 echo "== only our own names are exported"
-# Every name is one of ours and has a version, whose own names are no functions.
+# Every name is one of ours and has a version; the names of versions are not functions.
 if nm -D --defined-only --with-symbol-versions "$library/libtrireme.so" | awk '$2 != "A" { print $NF }' |
   grep -Ev '^tr_[a-z0-9_]*@@TRIREME_[0-9.]*$'; then exit 1; fi
 echo "installed and used"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh SCRIPT TRIREME SOURCE [ARGUMENT...]: runs a Python script that judges files by programs of others, or says why it cannot.
+# run.sh SCRIPT TRIREME SOURCE [ARGUMENT...]: runs a Python script that checks files by other programs, or prints why it cannot.
 #
 # The script's line "# needs: torch numpy" names the modules without which it is skipped (exit code 77). The Python is
 # TRIREME_INTEROP_PYTHON, or that of the environment which ./check --interop makes.

@@ -29,7 +29,7 @@ trap 'exit 1' INT TERM
 for tool in ip unshare mpirun; do
   command -v $tool >/dev/null || skip "$tool was not found (Debian: iproute2, util-linux, openmpi-bin)"
 done
-# What `ip netns` mounts is to be gone with this program: it runs in a name space of mounts of its own.
+# Mounts of `ip netns` must vanish with this program: it runs in a separate name space of mounts.
 if [ "${TRIREME_MACHINES_INSIDE:-}" != yes ]; then
   rm -rf "$place"
   TRIREME_MACHINES_INSIDE=yes exec sh "$(dirname "$0")/../support/own_mounts.sh" sh "$0" "$@"
@@ -47,7 +47,7 @@ for side in "$a 10.77.0.1" "$b 10.77.0.2"; do
     skip "links cannot be made slow here: $(tail -n 1 "$place/why")"
 done
 
-# What ssh would be, which has a shell read the words: `agent [options] HOST COMMAND...` runs the command on that machine.
+# Stands in for ssh, which passes the words to a shell: `agent [options] HOST COMMAND...` runs the command on that machine.
 cat >"$place/agent" <<END
 #!/bin/sh
 while [ "\${1#-}" != "\$1" ]; do shift; done
@@ -66,9 +66,9 @@ export OMPI_MCA_plm_rsh_agent="$place/agent" PRTE_MCA_plm_ssh_agent="$place/agen
 # The daemon is the first process of its name space and must stay.
 export OMPI_MCA_orte_leave_session_attached=1 PRTE_MCA_prte_leave_session_attached=1
 export OMPI_MCA_btl=tcp,self
-# Its store in shared memory is named by numbers of processes, which both machines have.
+# Its store in shared memory is named by numbers of processes, which exist on both machines.
 export PMIX_MCA_gds=hash
-# Sessions are named by host and process, which are the same each time that this program runs.
+# Sessions are named by host and process, which are the same in every run of this program.
 export OMPI_MCA_orte_tmpdir_base="$place" PRTE_MCA_prte_tmpdir_base="$place"
 
 hash_in() {
@@ -88,7 +88,7 @@ launch() {
   "$place/agent" 10.77.0.1 "$program" launch -n "$ranks" -t 1 --hosts "10.77.0.1:$half,10.77.0.2:$half" "$@" >"$place/out" 2>"$place/err"
 }
 
-# Kills the process of a rank, on whichever machine it is.
+# Kills the process of a rank, on its machine.
 kill_rank() {
   for id in $(ip netns pids "$a") $(ip netns pids "$b"); do
     tr '\0' '\n' <"/proc/$id/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1" && kill -9 "$id" && return
@@ -107,11 +107,11 @@ wait_for() {
   done
 }
 
-# What processes of one host, which `compare` starts, end with, two hosts do, too.
+# Processes of one host, which `compare` starts, and two hosts end with the same hash.
 slow() {
   job="$source/models/mnist-quick.yaml --set train.batch=48 --set train.microbatches=8 --set optimizer.schedule=constant"
   "$program" compare $job --steps 16 --workers 4 --csv "$place/all.csv" >"$place/out" 2>"$place/err" || fail "compare: exit code $?"
-  # The commas of a strategy are none of the table's. Only asynchronous ones have a staleness.
+  # The commas of a strategy do not separate columns. Only asynchronous ones have a staleness.
   sed 's/,\([a-z]*=\)/;\1/g; s/"//g' "$place/all.csv" | awk -F, '
     NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
     $column["workers"] == 4 && $column["staleness_mean"] == "" {
@@ -132,7 +132,7 @@ slow() {
   done
 }
 
-# alone STEPS: the job, and what one process ends with
+# alone STEPS: the job in one process, and its hash
 alone() {
   job="$source/models/mnist-quick.yaml --set train.microbatches=4 --set train.checkpoint_every=20 --set train.log_every=20 --steps $1"
   "$program" train $job -o "$place/alone" --overwrite >"$place/out"

@@ -52,7 +52,7 @@ for i in 1 2 3; do
   ip -n "${name}n$i" link set e0 up
 done
 
-# Runs a command on a machine, with everything that belongs to one.
+# Runs a command on a machine, in all its name spaces.
 on() {
   machine=$1
   shift
@@ -105,7 +105,7 @@ END
 export SLURM_CONF="$place/slurm.conf"
 srun --mpi=list 2>&1 | grep -q pmix || skip "srun has no PMIx (Debian: slurm-wlm-basic-plugins)"
 export OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=10.79.0.0/24
-export OMPI_MCA_pmix_base_collect_data=0 # as docs/how-to/cluster.md says: else Open MPI 4.1 crashes in some starts
+export OMPI_MCA_pmix_base_collect_data=0 # as in docs/how-to/cluster.md: otherwise Open MPI 4.1 crashes in some starts
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 fail() {
@@ -114,7 +114,7 @@ fail() {
   exit 1
 }
 
-# A node that boots. Nothing is left of earlier steps: SLURM's PMIx starts none of the same number where its socket lies.
+# A node that boots. Files of earlier steps are removed: SLURM's PMIx cannot start a step of the same number if its socket exists.
 node() {
   rm -rf "${place:?}/$1"
   mkdir "$place/$1"
@@ -173,7 +173,7 @@ END
 has() { grep -q "$1" "$2" 2>/dev/null; }
 has_ended() { [ -z "$(control squeue -h -o %i)" ]; }
 
-# A start that crashes in MPI_Init all the same, before the first step, says nothing about the program, and is made again.
+# A start that crashes in MPI_Init all the same, before the first step, is not the program's fault, and is repeated.
 through() {
   for _ in 1 2 3 4; do
     code=0
@@ -187,7 +187,7 @@ through() {
   for i in 1 2 3; do grep -q " n$i " "$place/out" || fail "nothing ran on n$i"; done
 }
 
-# A node's processes and its cable are gone in the middle of the training; later it comes back.
+# A node's processes and its cable are removed in the middle of the training; later it comes back.
 lost() {
   echo 400 >"$place/lost.steps"
   submit lost
@@ -203,7 +203,7 @@ lost() {
   expect "$place/out.lost" 400
 }
 
-# A job that would take longer than it may is told a while before, saves, and goes on as another attempt.
+# A job that exceeds its time limit is notified a while before, saves, and continues as another attempt.
 limit() {
   echo 1000000 >"$place/limit.steps"
   submit limit --time=1 --signal=USR1@20

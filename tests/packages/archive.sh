@@ -1,6 +1,6 @@
 #!/bin/sh
-# archive.sh SOURCE FOLDER: builds the portable archive into FOLDER, and looks at what it holds: what it needs of a system, that
-# nothing in it tells where it was built, and that licences are there for all that others wrote.
+# archive.sh SOURCE FOLDER: builds the portable archive into FOLDER, and checks its contents: its requirements, that it contains
+# no path of the build, and that it has the licences of all foreign code.
 set -eu
 source=$1 folder=$2
 rm -rf "$folder"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# container.sh SOURCE: carries out the steps of packaging/container/Containerfile on fresh Debian systems in folders, then uses what
-# came out as a person would: the digits to the hash of README.md, on one process and on two, also by Open MPI, as a user without
-# rights. Of the file's language it knows what stands there, and refuses the rest.
+# container.sh SOURCE: carries out the steps of packaging/container/Containerfile on fresh Debian systems in folders, then uses
+# the result like a user: the digits to the hash of README.md, on one process and on two, also by Open MPI, as a user without
+# rights. It knows the commands that the file uses, and refuses others.
 set -eu
 source=$1
 . "$source/tools/machine.sh"
@@ -14,7 +14,7 @@ trap 'exit 1' INT TERM
 fail() { echo "$1" && exit 1; }
 user=root folder=/ variables='' start='' machine=''
 
-# inside COMMAND...: in the last stage, with the user, the folder and the variables that the file has set so far
+# inside COMMAND...: in the last stage, with the user, the folder and the variables that the file has set up to there
 inside() {
   # shellcheck disable=SC2016,SC2086 # expanded there; a list of words
   machine_run "$machine" sh -c 'cd "$1" && user=$2 && shift 2 && HOME=$(getent passwd "$user" | cut -d: -f6) &&
@@ -42,7 +42,7 @@ copy() { # [--from=STAGE] FROM... TO
   done
 }
 
-# Comments go, and lines that end with a backslash go on in the next.
+# Comments are removed, and lines that end with a backslash continue in the next.
 sed '/^ *#/d; /^ *$/d' "$source/packaging/container/Containerfile" |
   awk '{ if (sub(/\\$/, "")) { printf "%s", $0 } else { print } }' >"$place/steps"
 while IFS= read -r step <&3; do

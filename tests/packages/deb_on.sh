@@ -36,8 +36,8 @@ rm -f "$builder"/root/packages/*-dbgsym_*
 ls "$builder/root/packages"
 
 echo "== lintian"
-# Nobody has asked Debian for the package yet, in a report that its first entry could close; Debian 12 does not know our policy's
-# version; not each override is needed on both.
+# Overridden: Debian has no request for the package which its first entry could close, Debian 12 does not know our policy's
+# version, and not every override is needed on both.
 there 'lintian --version; lintian --pedantic --display-info --suppress-tags initial-upload-closes-no-bugs,newer-standards-version,unused-override \
   --fail-on error,warning,info,pedantic --allow-root /root/packages/*.dsc /root/packages/*.deb'
 cat "$place/log"
@@ -80,9 +80,9 @@ for test in command library mpi python; do
   machine_run "$machine" sh "/root/tests/$test"
 done
 
-# Both lines of the page that users type: one installs program and data alone, the other removes whatever is there.
+# Both lines of the page that users type: one installs only program and data, the other removes all packages.
 page_lines "$PWD" "Debian packages" | sed 's/apt-get \(install\|purge\)/& -y -qq/' >"$place/lines"
-# typed WORDS: the line with these
+# typed WORDS: the line with these words
 typed() {
   machine_run "$machine" sh -ec "cd /root && $(grep "apt-get $1 " "$place/lines")" >"$place/log" 2>&1 || { tail -n 20 "$place/log" && exit 1; }
 }

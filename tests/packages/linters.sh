@@ -1,11 +1,11 @@
 #!/bin/sh
 # linters.sh SOURCE: the recipes of packages and the page about them name the version of the sources, and the linters of their
-# systems, as far as they are here (Debian: lintian is asked by deb_on.sh; rpm, rpmlint, nix-bin), have nothing to say of them.
+# systems, if installed (rpm, rpmlint, nix-bin; deb_on.sh runs lintian), accept them.
 set -eu
 cd "$1"
 version=$(sed -n 's/^project(trireme VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 [ -n "$version" ]
-# version_in FILE TEXT: where that is the version that a file names
+# version_in FILE TEXT: where a file names that version
 version_in() {
   [ "$2" = "$version" ] || { echo "$1 says $2, CMakeLists.txt $version" && exit 1; }
 }
@@ -46,7 +46,7 @@ if command -v nix-instantiate >/dev/null; then
   for file in packaging/nix/*.nix; do
     nix-instantiate --parse "$file" >/dev/null
   done
-  # Its expression of the version, in the words of the file.
+  # Its expression of the version, as in the file.
   grep -o 'builtins.head (builtins.match.*CMakeLists.txt))' packaging/nix/package.nix | sed "s,\.\./\.\./,$PWD/," >"${TMPDIR:-/tmp}/version.$$.nix"
   found=$(nix-instantiate --eval "${TMPDIR:-/tmp}/version.$$.nix" | tr -d '"')
   rm "${TMPDIR:-/tmp}/version.$$.nix"

@@ -1,4 +1,4 @@
-# Sourced by the tests of packages: the lines that docs/how-to/install.md has people type, as they stand there.
+# Sourced by the tests of packages: the lines of docs/how-to/install.md that users type, unchanged.
 #
 #   page_lines SOURCE HEADING [LANGUAGE]   blocks of code (```sh) below a heading, without comments and without `sudo`, which a machine
 #                                          of a test has no need of; an error where there are none

@@ -40,7 +40,7 @@ printf '    {1, "1.0.0"},\n' >src/verify/verify.c
 printf 'int tr_numerics_version(void)\n{\n    return 2;\n}\n' >src/base/version.c
 git add -A && git commit -qm one
 
-# refuses WORDS OPTION...: a release with these options says WORDS and makes no tag
+# refuses WORDS OPTION...: a release with these options prints WORDS and makes no tag
 refuses() {
   words=$1
   shift
@@ -73,11 +73,11 @@ git commit -qam 'a clock in a package'
 refuses 'two builds of the same sources differ' 1.2.3 --kinds archive --on ''
 git revert --no-edit HEAD >/dev/null
 
-# What would end it at the end ends it at the beginning.
+# Failures that would end it at the end are found at the beginning.
 refuses 'no-such-key cannot be read\|minisign is not installed' 1.2.3 --kinds archive --on '' --key no-such-key
 (export GIT_COMMITTER_NAME='' && refuses 'who makes the tag' 1.2.3 --kinds archive --on '')
 
-# A test of the packages decides, but for a system that they are not for.
+# A test of the packages decides, unless it reports that the packages are not for this system.
 # shellcheck disable=SC2016 # for the script
 printf 'echo "$1 is too old" && [ "$1" = bullseye ] && exit 77\n[ "$1" = trixie ] || exit 1\ngit -C "$2" commit -q --allow-empty -m later\n' >tests/packages/archive_on.sh
 git add -A && git commit -qm 'a test'
@@ -99,7 +99,7 @@ commit=$(git rev-parse HEAD)
 tools/release 1.2.3 "$@" --on trixie >"$place/said" 2>&1 || { cat "$place/said" && fail "the release was refused"; }
 [ "$(git tag)" = v1.2.3 ] || fail "there is no tag"
 [ "$(git cat-file -t v1.2.3)" = tag ] || fail "the tag has no author and date"
-# The test of the packages has committed something: the tag is on what was built.
+# The test of the packages has committed something: the tag is on the commit that was built.
 [ "$(git rev-parse HEAD~)" = "$commit" ] || fail "nothing was committed meanwhile"
 [ "$(git rev-parse 'v1.2.3^{commit}')" = "$commit" ] || fail "the tag is not on the commit that was built"
 cd dist/1.2.3

@@ -24,7 +24,7 @@ there() {
   echo "-- $1"
   machine_run "$machine" sh -ec "cd /root/trireme && $1" >"$place/said" 2>&1 || { tail -n 40 "$place/said" && exit 1; }
 }
-# is PROGRAM: the program that is there, and trains
+# is PROGRAM: the installed program is this one, and trains
 is() {
   there "$1 train mnist-quick --steps 2 --quiet --out /root/run --overwrite && $1 models"
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# wheel.sh SOURCE FOLDER: builds the source distribution and the wheel into FOLDER, and looks at what they hold.
+# wheel.sh SOURCE FOLDER: builds the source distribution and the wheel into FOLDER, and checks their contents.
 set -eu
 source=$1 folder=$2
 why=$(python3 -c 'import venv, ensurepip' 2>&1) || { echo "skipped: python3 without venv: $why" && exit 77; }
@@ -13,7 +13,7 @@ import tarfile
 import zipfile
 
 (wheel,) = pathlib.Path(sys.argv[1]).glob("*.whl")
-# It fits each Python 3, and says from which C library on it runs.
+# It fits every Python 3, and names the oldest C library that it supports.
 assert "-py3-none-manylinux" in wheel.name, wheel.name
 files = zipfile.ZipFile(wheel)
 names = files.namelist()
@@ -22,7 +22,7 @@ for wanted in ("trireme/py.typed", "trireme/layers.py", "trireme/_native/bin/tri
 libraries = [name.rsplit("/", 1)[1] for name in names if ".so" in name]
 assert any(name.startswith("libtrireme") for name in libraries), libraries
 assert not any(name.startswith(("libmpi", "libcurl", "libc.", "libc-")) for name in libraries), libraries
-# Each wheel is made for a folder with a random name, which nothing in it may name.
+# Each wheel is made in a folder with a random name, which must not be in any of its files.
 for name in names:
     assert b"/wheel/platlib" not in files.read(name), name
 meta = files.read(next(name for name in names if name.endswith("METADATA"))).decode()

@@ -1,8 +1,8 @@
 #!/bin/sh
-# wheel_on.sh SUITE SOURCE WHEELS: on a fresh Debian of this suite, with Python and nothing else, installs the wheel of WHEELS in a
-# virtual environment and reads the digits, to 99 % and with the hash that the docs name.
+# wheel_on.sh SUITE SOURCE WHEELS: on a fresh Debian of this suite, with only Python, installs the wheel of WHEELS in a virtual
+# environment and reads the digits, to 99 % and with the hash that the docs name.
 #
-# The machine is a directory (tools/machine.sh), which goes when the test ends. pip asks the index that it is told to ask here
+# The machine is a directory (tools/machine.sh), which is removed when the test ends. pip uses the index of this environment
 # (PIP_INDEX_URL, PIP_CERT, proxies).
 set -eu
 suite=$1 source=$2 wheels=$3

@@ -27,7 +27,7 @@ trap 'exit 1' INT TERM
 for tool in ip tc unshare mpirun; do
   command -v $tool >/dev/null || skip "$tool was not found (Debian: iproute2, util-linux, openmpi-bin)"
 done
-# What `ip netns` mounts is to be gone with this program: it runs in a name space of mounts of its own.
+# Mounts of `ip netns` must vanish with this program: it runs in a separate name space of mounts.
 if [ "${TRIREME_LINKS_INSIDE:-}" != yes ]; then
   rm -rf "$place"
   TRIREME_LINKS_INSIDE=yes exec sh "$(dirname "$0")/../support/own_mounts.sh" sh "$0" "$program" "$source" "$@"
@@ -44,7 +44,7 @@ for side in "$a 10.78.0.1" "$b 10.78.0.2"; do
   shift 2
 done
 
-# What ssh would be, which has a shell read the words: `agent [options] HOST COMMAND...` runs the command on that machine.
+# Stands in for ssh, which passes the words to a shell: `agent [options] HOST COMMAND...` runs the command on that machine.
 cat >"$place/agent" <<END
 #!/bin/sh
 while [ "\${1#-}" != "\$1" ]; do shift; done
@@ -71,7 +71,7 @@ fail() {
   exit 1
 }
 
-# figure KEY FILE: the numbers behind such keys
+# figure KEY FILE: the numbers after such keys
 figure() {
   sed -n "s/.*$1\": *\([0-9.eE+-]*\).*/\1/p" "$2"
 }
@@ -83,8 +83,9 @@ near() {
 
 [ $# -gt 0 ] || set -- 100mbit 50mbit
 for rate in "$@"; do
-  # A bucket of tokens lets so much through at once after a pause, which no link would: no more than it takes for what the system sends in one
-  # piece, for else it cuts these up, which takes processors' time that no link would take.
+  # After a pause a bucket of tokens lets this much through at once, which a real link would not. So it has only the size of a
+  # piece that the system sends at once. With less, the system would cut these pieces up, which takes processor time that a real
+  # link would not.
   for space in "$a" "$b"; do
     ip netns exec "$space" tc qdisc replace dev v0 root tbf rate "$rate" burst 80kb latency 50ms ||
       skip "tc cannot make links slow here"
@@ -94,7 +95,7 @@ for rate in "$@"; do
     "$place/agent" 10.78.0.1 "$MEASURE"
     continue
   fi
-  # The gradients of 13 MB each way take longer than all else: what other programs take of the processors does not show.
+  # The gradients of 13 MB each way take longer than all else, so that the processor time of other programs hardly counts.
   "$place/agent" 10.78.0.1 "$program" plan "$source/models/mnist-cnn.yaml" --hosts $HOSTS --workers 2 --threads 1 --seconds 0.2 \
     --strategies allreduce,factors=never --verify --runs 0 --json "$place/json" >"$place/out" 2>"$place/err" || fail "exit code $?"
   tr ',' '\n' <"$place/json" >"$place/figures"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# replay.sh TRIREME ROOT: SimGrid replays what simulated ranks did, on the same cluster, and comes to about the same time: another
-# simulator, which knows nothing of ours but the messages. Skipped without SimGrid.
+# replay.sh TRIREME ROOT: SimGrid, another simulator, replays the actions of simulated ranks on the same cluster, and gets about
+# the same time. It gets only the messages from ours. Skipped without SimGrid.
 set -eu
 trireme=$1
 root=$2

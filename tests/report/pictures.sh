@@ -22,7 +22,8 @@ shot light 1200 2400
 shot dark 1200 2400 --blink-settings=preferredColorScheme=0
 cmp -s "$place/light.png" "$place/dark.png" && { echo "dark looks like light" >&2; exit 1; }
 "$trireme" plan "$root/models/mnist-quick.yaml" --simulate 1,2,4,8 --page "$place/plan.html" > /dev/null
-# Pages tell by their title what is wider than its place, in a frame of the width asked for (windows have a least one), and what leaves a chart.
+# The title of a page lists the elements that are wider than their place, in a frame of the width asked for (windows have a least
+# one), and those that leave a chart.
 cat > "$place/probe.js" << 'END'
 <script>
 let wide = [...document.querySelectorAll('body, .scroll, table, figure')].filter(e => !e.querySelector('svg.timeline') && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# hangs.sh PROGRAM: shows that a test program that hangs ends by itself, fails, and says where each of its threads is.
+# hangs.sh PROGRAM: shows that a test program that hangs ends by itself, fails, and prints where each of its threads is.
 set -eu
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

@@ -1,12 +1,12 @@
 #!/bin/sh
-# reports.sh CTEST PROGRAM: shows that ctest, which ./check ends with, reports each way of failing with its exit code, and
-# that it does not report what passes.
+# reports.sh CTEST PROGRAM: shows that ctest, which ./check ends with, reports each way of failing with its exit code, and does
+# not report tests that pass.
 set -eu
 ctest=$1 program=$2
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
-# outcome HOW: what ctest says of one test
+# outcome HOW: ctest's report of one test
 outcome() {
   echo "add_test(one \"$program\" $1)" >"$place/CTestTestfile.cmake"
   if "$ctest" --test-dir "$place" >"$place/log" 2>&1; then echo passed; else echo failed; fi

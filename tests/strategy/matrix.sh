@@ -77,8 +77,8 @@ newest_rank() {
   done | sort -n | tail -n 1
 }
 
-# like_alone STRATEGY RANKS TRANSPORT SETTING: processes end as a single one under the same strategy and setting, whose hash
-# may be the strategy's own; and the setting takes effect.
+# like_alone STRATEGY RANKS TRANSPORT SETTING: processes end like a single one under the same strategy and setting, whose hash may
+# differ from that of other strategies; and the setting takes effect.
 like_alone() {
   [ "$3" = tcp ] && [ $apart = no ] && return
   default=$alone
@@ -93,7 +93,7 @@ like_alone() {
   alone=$default
 }
 
-# kill FROM RANKS TO RANKS: a process of FROM is killed once there is a checkpoint, and TO goes on.
+# kill FROM RANKS TO RANKS: a process of FROM is killed once there is a checkpoint, and TO resumes.
 killed() {
   endless=$(echo "$job" | sed "s/--steps $steps/--steps 1000000/")
   # shellcheck disable=SC2086
@@ -107,7 +107,7 @@ killed() {
   [ -n "$victim" ] && kill -KILL "$victim"
   wait $waiting && complain "$1 on $2 processes: the end of a killed job is taken for success" "$place/killed.log"
   cat "$place/killed.log" "$place/killed.log.error" >"$place/killed.log.before"
-  # The run may have come past the end of the undisturbed one: what it saved by then is taken.
+  # The run may have got past the end of the undisturbed one: only checkpoints up to there are kept.
   for saved in "$place"/killed/checkpoint-*; do
     number=${saved##*-}
     [ "$(echo "$number" | sed 's/^0*//')" -gt 18 ] && rm -rf "$saved"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# man.sh TRIREME: the pages of the manual are there for every command, mandoc finds nothing wrong with them, and they are readable in 80
-# columns. Without mandoc the test is skipped.
+# man.sh TRIREME: every command has a page in the manual, mandoc has no complaint about it, and it is readable in 80 columns.
+# Without mandoc the test is skipped.
 set -eu
 trireme=$1
 command -v mandoc >/dev/null || { echo "skipped: there is no mandoc here" >&2; exit 77; }
@@ -27,11 +27,11 @@ for page in "$place"/a/man*/*; do
   wide=$(awk 'length($0) > 80' "$place/text" | head -1)
   [ -z "$wide" ] || { echo "$(basename "$page") has a line of more than 80 columns: $wide" >&2; bad=1; }
 done
-# Commands of the introduction's list are bold, and nothing behind them.
+# Commands of the introduction's list are bold, and the text after them is not.
 sed -n '/^\.SH I WANT TO/,/^\.SH SEE/p' "$place/a/man7/trireme.7" >"$place/text"
 begins=$(grep -c '^\\fB' "$place/text") ends=$(grep -c '\\fR$' "$place/text") || true
 [ "$begins" -gt 0 ] && [ "$begins" = "$ends" ] || { echo "trireme(7): the bold of $begins commands begins, of $ends it ends" >&2; exit 1; }
-# Options look as they are typed, and what a table says arrives.
+# Options look as they are typed, and the text of a table is complete.
 mandoc -Tascii -O width=78 "$place/a/man1/trireme-train.1" | sed 's/.\x08//g' >"$place/text"
 grep -q -e '-o, --out DIR' "$place/text" || { echo "--out is not in the page of train" >&2; exit 1; }
 mandoc -Tascii -O width=78 "$place/a/man5/trireme-model.5" | sed 's/.\x08//g' >"$place/text"

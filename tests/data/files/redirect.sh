@@ -1,6 +1,6 @@
 #!/bin/sh
-# redirect.sh PROGRAM SERVER: a server that is reached by https may lead elsewhere by https, and nowhere by http. Without python3
-# or openssl the test is skipped.
+# redirect.sh PROGRAM SERVER: an https server may redirect to https, and not to http. Without python3 or openssl the test is
+# skipped.
 set -eu
 program=$1
 server=$2

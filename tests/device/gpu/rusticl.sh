@@ -1,7 +1,7 @@
 #!/bin/sh
-# rusticl.sh SOURCE TRIREME PROGRAM...: Mesa's rusticl with llvmpipe, whose compiler is another one, gives the bytes of ref: the programs
-# run on a fresh Debian 13 (tools/machine.sh), which goes when the test ends. Its multiply-adds are functions that err, so that kernels
-# bring their own; a device that errs elsewhere is refused, and the test says what differed.
+# rusticl.sh SOURCE TRIREME PROGRAM...: Mesa's rusticl with llvmpipe, which has another compiler, gives the bytes of ref. The
+# programs run on a fresh Debian 13 (tools/machine.sh), which is removed when the test ends. Its multiply-adds are inexact
+# functions, so that kernels use their own; a device that is inexact elsewhere is refused, and the test prints the difference.
 set -eu
 source=$1 trireme=$2
 shift 2
@@ -16,7 +16,7 @@ machine=$place/machine
 machine_make trixie "$machine" || { echo "skipped: no Debian 13 from here" && exit 77; }
 machine_install "$machine" mesa-opencl-icd ocl-icd-libopencl1
 
-# The programs, and libraries of this system that they need and that one lacks.
+# The programs, and libraries of this system that they need and Debian 13 lacks.
 mkdir "$machine/root/lib"
 for program in "$trireme" "$@"; do
   cp "$program" "$machine/root/"
@@ -24,7 +24,7 @@ for program in "$trireme" "$@"; do
     while read -r library; do cp -L "$library" "$machine/root/lib/"; done
 done
 mkdir -p "$machine$source"
-cp -r models data "$machine$source/" # where the programs look for them
+cp -r models data "$machine$source/" # where the programs search for them
 # there COMMAND...: with rusticl alone
 there() {
   machine_run "$machine" env RUSTICL_ENABLE=llvmpipe OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd LD_LIBRARY_PATH=/root/lib "$@"
