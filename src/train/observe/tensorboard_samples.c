@@ -180,8 +180,7 @@ static tr_status add_table(struct sampler *sampler)
 static bool can_show(const struct tr_job *job)
 {
     if (tr_job_is_of_tokens(job) || tr_job_pixels(job) > 0)
-        return false; /* no single prediction for an
-                         example */
+        return false; /* an example has no single prediction */
     if (job->features == TR_FEATURE_TOKENS) return job->parts.count == 0;
     return job->features == TR_FEATURE_IMAGE && (job->stored.size[2] == 1 || job->stored.size[2] == 3);
 }
