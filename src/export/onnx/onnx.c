@@ -98,7 +98,7 @@ static void add_probabilities(struct tr_onnx_graph *graph, const char *scores, s
     const int64_t width = tr_loss_width(&model->loss, tr_shape_count(&model->output));
     const int32_t parts = tr_loss_parts(&model->loss, width, part);
     const int64_t axis = model->loss.pixels > 0 ? 1 : -1; /* for images channels come first */
-    if (!tr_loss_answers(&model->loss)) return;
+    if (!tr_loss_has_probabilities(&model->loss)) return;
     for (int64_t i = 0, first = 0; parts > 1 && i < parts; first += part[i++].outputs) {
         made[i] = tr_onnx_slice(graph, scores, -1, first, first + part[i].outputs);
         if (part[i].kind != TR_ANSWER_VALUES)
