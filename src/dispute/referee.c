@@ -213,7 +213,7 @@ static struct record *records;
 static size_t record_count;
 
 struct leaf {
-    int of; /* who has committed to it */
+    int of; /* the parties that have committed to it */
     size_t size;
     unsigned char *bytes;
 };

@@ -178,8 +178,8 @@ static tr_status default_sections(struct tr_job *job)
     return tr_options_defaults(tr_train_option_table, tr_train_option_count, &job->train);
 }
 
-/* Length to check a schedule with, where it has none of its own and epochs are not counted yet, or where
-   the warm-up may be shortened. */
+/* Length to check a schedule with, if it has none and epochs are not counted yet, or if the warm-up may be
+   shortened. */
 #define STEPS_MOST ((int64_t)1 << 53)
 
 /* Checks the file, so that its faults are reported before those of the data. */

@@ -92,7 +92,7 @@ static int first_waiting(const struct host *host, const struct core *core)
 
 static void end_turn(void *user, void *what, double time);
 
-/* Announces the end of the turn, where somebody waits for it. */
+/* Announces the end of the turn, if a member waits for it. */
 static void time_turn(struct core *core)
 {
     struct host *host = core->host;
@@ -112,12 +112,12 @@ static void run(struct core *core, int rank)
     time_turn(core);
 }
 
-/* Who ran there waits from now on. */
+/* The member that ran there waits. */
 static void set_aside(struct core *core)
 {
     struct member *member = &core->host->world->member[core->running];
     member->since = core->host->world->now;
-    member->sleep++; /* no alarm of its own holds */
+    member->sleep++; /* its own alarms become void */
 }
 
 static void end_turn(void *user, void *what, double time)

@@ -261,7 +261,7 @@ static enum verdict compare_hashes(const struct tr_run *a, const struct tr_run *
     return equal ? EQUAL : DIFFERENT;
 }
 
-/* Other settings may well lead to the same parameters, but without a hash nobody knows. */
+/* Other settings may lead to the same parameters, but without a hash this is unknown. */
 static tr_status compare(const struct tr_run *a, const struct tr_run *b, struct tr_text *text,
                          enum verdict *verdict)
 {

@@ -30,8 +30,9 @@ void ranks_unshare(void *memory, size_t size);
 /* A rank dies without notice: called by itself. Does not return in a process. */
 void ranks_die(tr_comm *comm);
 
-/* Runs a job on `size` ranks; all outcomes are returned. `apart`: 1, every rank pretends to be on a host
-   of its own; 2, two of them on each; which processes do not. The settings' `set` must be filled already. */
+/* Runs a job on `size` ranks; all outcomes are returned. `apart`: 1, every rank pretends to be on a
+   separate host; 2, two of them on each; which processes do not. The settings' `set` must be filled
+   already. */
 void run_ranks(const struct tr_train_settings *settings, int size, int apart, struct rank *ranks);
 /* The same with a function of the test, which gets its rank, destroys its communicator and returns NULL. */
 void run_ranks_by(void *(*run)(void *rank), const struct tr_train_settings *settings, int size, int apart,

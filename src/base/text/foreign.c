@@ -7,7 +7,7 @@ static bool is_joint(char c)
     return c == '_' || c == '-';
 }
 
-/* Whether two names are equal but for case, '_' and '-'. */
+/* Whether two names are equal except for case, '_' and '-'. */
 static bool same_name(const char *a, const char *b)
 {
     for (;; a++, b++) {

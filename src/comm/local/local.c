@@ -20,7 +20,7 @@
 
 /* Starting takes longer than the interval between signs of life, so a short time-out does not apply to it. */
 #define JOIN_SECONDS 10.0
-/* Between two checks of who is missing, in case a bell was missed; and where there may be a stop, which
+/* Time between two checks for missing ranks, in case a bell was missed, or the job may be stopped, which
    rings no bell. */
 #define JOIN_LOOK      1.0
 #define JOIN_LOOK_STOP 0.05

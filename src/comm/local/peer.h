@@ -74,7 +74,7 @@ void tr_local_empty(struct local_mail *mail);
 
 /* ---- sending: outbox.c ---- */
 
-/* Writes to a rank what there is room for. */
+/* Writes to a rank as much as there is room for. */
 tr_status tr_local_write_out(struct local_mail *mail, int rank);
 
 #endif

@@ -65,7 +65,7 @@ struct tr_bpe_training {
 typedef struct tr_bpe_trainer tr_bpe_trainer;
 /* `settings` is borrowed until destroyed. */
 tr_status tr_bpe_trainer_create(const struct tr_bpe_training *settings, tr_bpe_trainer **out);
-/* Counts the pieces of a text. A special token in it is passed over. */
+/* Counts the pieces of a text. A special token in it is skipped. */
 tr_status tr_bpe_trainer_count(tr_bpe_trainer *trainer, const char *text, size_t length);
 /* The bytes are numbered after the special tokens, in the order of the characters that stand for them in
    tokenizer.json. Then the most frequent pair of neighbours in the pieces becomes the next token, again

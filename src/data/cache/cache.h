@@ -39,7 +39,8 @@ void tr_cache_share(tr_cache *cache);
 void tr_cache_close(tr_cache **cache);
 
 /* Waits until no other process (of any user of the directory) makes the entry of this key, and takes its
-   lock. Goes on without the lock after a long time: two makers do no harm, since the last to finish wins. */
+   lock. Continues without the lock after a long time: two makers do no harm, since the last to finish
+   wins. */
 void tr_cache_hold(tr_cache *cache, const char key[TR_SHA256_TEXT]);
 void tr_cache_release(tr_cache *cache, const char key[TR_SHA256_TEXT]);
 

@@ -307,7 +307,7 @@ static void fill_slot(int slot, const char *request_key, const char *entry, tr_s
         tr_log_line(TR_LOG_WARNING, "%s; each process of this host unpacks the data for itself",
                     tr_error_message());
         tr_source_close(&shared);
-        if (ftruncate(slot, 0) != 0) return; /* whoever has mapped it keeps its memory */
+        if (ftruncate(slot, 0) != 0) return; /* a process that has mapped it keeps its memory */
     }
     if (!shared) return;
     tr_source_close(source);

@@ -7,7 +7,8 @@
  * the lock. If the first one dies, the lock is free and the slot still empty: the next one takes over.
  *
  *     slot     magic, kind, key of the request, key of the entry; at TR_UNPACKED_PAGE what
- *              data/cache/unpacked.h describes, where the kind is TR_SLOT_DATA. The head is written last
+ *              data/cache/unpacked.h describes, where the kind is SLOT_DATA (store.c). The head is written
+ * last
  */
 #ifndef TR_DATA_STORE_H
 #define TR_DATA_STORE_H
@@ -31,7 +32,7 @@ void tr_store_destroy(tr_store **store);
 
 /* Gives the store the slots that the processes of this host share, -1 for none; the descriptors are taken.
    Each process has opened the file for itself. A process that has waited `patience` seconds for another
-   one goes on without it. `is_reporter`: it reports to the log that it waits. */
+   one continues without it. `is_reporter`: it reports to the log that it waits. */
 void tr_store_share(tr_store *store, const int slot[TR_STORE_SLOTS], double patience, bool is_reporter);
 
 /* Files of more bytes than this are not unpacked, since their contents take at least as much memory;

@@ -9,7 +9,7 @@
 struct tr_data_file {
     const char *name;
     int64_t size;         /* bytes of the file on mirrors; 0: mirrors pack it differently */
-    const char *sha256;   /* of the file, NULL if that depends on who packed it */
+    const char *sha256;   /* of the file, NULL if that depends on its packer */
     const char *contents; /* of a gzip file's contents, NULL if not known */
 };
 

@@ -1,6 +1,6 @@
 /* The interface of the download module, so that only `trireme data fetch` loads libcurl.
  *
- * The module is a shared object of its own that shares no code with the library; it reports failures as
+ * The module is a separate shared object that shares no code with the library; it reports failures as
  * text.
  */
 #ifndef TR_DATA_FETCH_H

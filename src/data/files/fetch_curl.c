@@ -1,4 +1,4 @@
-/* The download module over libcurl: a shared object of its own. */
+/* The download module over libcurl: a separate shared object. */
 #include "data/files/fetch.h"
 
 #include <curl/curl.h>

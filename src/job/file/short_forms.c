@@ -55,7 +55,7 @@ static const char *first_of_format(const char *name)
     return entry && entry->option_count > 0 ? entry->options[0].key : NULL;
 }
 
-/* A layer without options of its own still has a name. */
+/* A layer without options still has a name. */
 static const char *first_of_layer(const char *name)
 {
     const struct tr_entry *entry = tr_registry_find(&tr_layer_classes, name);

@@ -1,5 +1,5 @@
-/* The interface of a pass to those who run it: its inputs and outputs, the tensors at the ends of its
- * range, the range of its parameters, and who is notified.
+/* The interface of a pass to its users: its inputs and outputs, the tensors at the ends of its range, the
+ * range of its parameters, and its listeners.
  */
 #include "nn/pass/internal.h"
 

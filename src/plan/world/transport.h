@@ -16,8 +16,8 @@
 #include "plan/world/listener.h"
 #include "plan/world/world.h"
 
-/* Makes a network and a communicator for each rank: comm[ranks], of which the first per_host are on the first
-   host, and so on. All borrowed for its life, but for the listener. Returned; each rank destroys its
+/* Makes a network and a communicator for each rank: comm[ranks], of which the first per_host are on the
+   first host, and so on. All borrowed for its life, except the listener. Returned; each rank destroys its
    communicator, then all is released with tr_sim_destroy(). TR_ENOMEM. */
 tr_status tr_sim_create(tr_world *world, const struct tr_cluster *cluster, int ranks,
                         const struct tr_sim_listener *listener, tr_comm **comm, tr_sim **out);
@@ -29,8 +29,8 @@ double tr_sim_busiest(const tr_sim *sim);
 
 /* ---- for the rank that runs ---- */
 
-/* From now on the contents of numbers (struct tr_transfer) of `least` bytes or more do not matter, on all
-   ranks: smaller ones are moved as quickly. */
+/* Declares that the contents of numbers (struct tr_transfer) of `least` bytes or more do not matter, on
+   all ranks: smaller ones are moved as quickly. */
 void tr_sim_hollow(tr_sim *sim, size_t least);
 /* Number of messages of at least that size since then that are not marked as numbers. */
 int64_t tr_sim_unmarked(const tr_sim *sim);

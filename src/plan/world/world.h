@@ -49,7 +49,7 @@ void tr_world_pass_until_news(tr_world *world, uint64_t moment);
 void tr_world_sleep(tr_world *world, uint64_t moment, double seconds);
 /* Sleeps for so many seconds, in which nothing wakes it and its processor is idle. */
 void tr_world_rest(tr_world *world, double seconds);
-/* What it has left to let pass. */
+/* The time that it has yet to let pass. */
 double tr_world_debt(const tr_world *world);
 /* All seconds that it spent so far. */
 double tr_world_spent(const tr_world *world, int rank);

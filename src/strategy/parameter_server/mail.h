@@ -8,7 +8,7 @@
 
 struct ps_letter;
 
-/* All zeros but for the communicator: an empty one. */
+/* All zeros except the communicator: an empty one. */
 struct ps_outbox {
     tr_comm *comm;
     struct ps_letter *letters;

@@ -203,7 +203,7 @@ static bool makes_sense(const struct ps *self, const struct ps_command *command)
     int32_t worker = command->worker, give = command->give;
     bool uses = command->kind == PS_ADD || command->kind == PS_MEASURE || command->kind == PS_UPDATE;
     bool any = command->kind == PS_MEASURE || command->kind == PS_UPDATE || command->kind == PS_SNAPSHOT ||
-               command->kind == PS_FINISH; /* -1: the sum, or nobody */
+               command->kind == PS_FINISH; /* -1: the sum, or no rank */
     if (worker >= self->workers || give >= self->workers || (worker < 0 && !any)) return false;
     return worker < 0 || !uses || self->server->peer[worker].gradient;
 }

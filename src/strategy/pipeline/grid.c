@@ -116,7 +116,7 @@ static tr_status choose_layers(struct pipeline *self)
     self->layer[0] = 0;
     self->layer[self->stages] = model->layer_count;
     self->per_unit = pass > 0 && pass < most ? pass : most;
-    if (self->stages == 1) return TR_OK; /* nobody waits for the end of a unit */
+    if (self->stages == 1) return TR_OK; /* no rank waits for the end of a unit */
     if (named) pipeline_named_cuts(model, options, self->layer);
     if (named && (pass > 0 || most == 1)) return TR_OK;
     if (tr_strategy_is_root(strategy->comm)) TR_TRY(compare(self, named));

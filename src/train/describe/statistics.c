@@ -1,4 +1,4 @@
-/* The work of a run's ranks, for those who started it. */
+/* The work of a run's ranks, for the caller of the library. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/sized.h"

@@ -60,7 +60,7 @@ void trainer_set_rate(const tr_trainer *trainer, int64_t examples, double second
 /* The work after a step. TR_EINTERRUPTED where the run was asked to stop, and has. */
 tr_status trainer_rest(struct run *run);
 /* Whether nothing between the next step and the one after it needs the variables of that moment, or shows
-   them to others: trainer_rest() notifies nobody. */
+   them to others: trainer_rest() then sends no notice. */
 bool trainer_goes_on(const struct run *run);
 /* The end of a successful run: the last checkpoint, the test, the hash. */
 tr_status trainer_finish(struct run *run);

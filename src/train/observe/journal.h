@@ -49,7 +49,7 @@ struct tr_journal_end {
     double seconds, examples_per_second;
     double tokens_per_second;                     /* NaN: left out */
     const char *hash, *checkpoint;                /* "" where there is none */
-    const struct tr_train_info *best;             /* that tells of the best evaluation; NULL: there is none */
+    const struct tr_train_info *best;             /* of the best evaluation; NULL: there is none */
     const struct tr_train_statistics *statistics; /* or NULL */
 };
 void tr_journal_add_end(struct tr_json_writer *json, const struct tr_journal_end *end);

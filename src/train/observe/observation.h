@@ -75,7 +75,7 @@ void trainer_observe_end(tr_trainer *trainer, tr_status status);
 
 /* ---- the root's journal ---- */
 
-/* A run begins, tells of an event, and has ended with `status`, whose message stays. Local. */
+/* Record the beginning of a run, an event, and the end with `status`, whose message stays. Local. */
 void trainer_journal_start(tr_trainer *trainer);
 /* Another rank has begun it. */
 void trainer_journal_go_on(struct trainer_journal *journal);

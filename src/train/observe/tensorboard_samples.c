@@ -15,7 +15,7 @@
 #define SAMPLES     16
 #define ANSWER_SIZE 64
 
-/* What samples are made with. */
+/* The means to make samples. */
 struct sampler {
     tr_tensorboard *board;
     const char *when;

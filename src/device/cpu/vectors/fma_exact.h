@@ -9,7 +9,7 @@
  * It is called, not inlined: about 30 instructions at each place of an unrolled loop would fill the
  * instruction cache and slow compilation.
  *
- * Invariant: the bits are those of fmaf(), but for the payload of a NaN.
+ * Invariant: the bits are those of fmaf(), except for the payload of a NaN.
  */
 #ifndef TR_DEVICE_CPU_FMA_EXACT_H
 #define TR_DEVICE_CPU_FMA_EXACT_H

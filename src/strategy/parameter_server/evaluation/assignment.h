@@ -26,8 +26,8 @@ bool ps_assignment_is_open(const ps_assignment *assignment);
 int64_t ps_assignment_draw(ps_assignment *assignment, int worker);
 /* A worker has found the result of its piece. False: it has none. */
 bool ps_assignment_found(ps_assignment *assignment, int worker);
-/* A result that was found and the root does not know of, and where it is. False: there is none. The root
-   knows of its own pieces. */
+/* A result that was found and is unknown to the root, and its place. False: there is none. The root knows
+   its own pieces. */
 bool ps_assignment_tell(ps_assignment *assignment, int *worker, int64_t *piece);
 /* A worker is lost: its piece is given back; results that it had found the root will receive, or compute
    again. */
