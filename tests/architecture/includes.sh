@@ -53,7 +53,7 @@ for folder in tests bench; do [ ! -d $folder ] || also="$also $folder"; done
 find include src cli examples $also -name '*.[ch]' -o -name '*.inc' | sort | xargs grep -nE '^ *# *include' | awk -v layers="$layers" -v readmes="$readmes" '
 function complain(why) { print $0 "    <- " why; bad = 1 }
 function begins(text, start) { return substr(text, 1, length(start)) == start }
-# The rules in a folder's README.md: may[folder, name] for what its files may include, alone[folder] for its only user,
+# The rules of a README.md for its folder: may[folder, name] for what its files may include, alone[folder] for its only user,
 # private[header] for those that only its layer includes.
 function read_readme(path,   line, folder, i, words, word) {
   folder = path; sub(/\/README.md$/, "", folder)
