@@ -6,6 +6,9 @@
 #include "support/ranks.h"
 
 #include "base/numbers/rng.h"
+#include "job/feed/augment.h"
+#include "train/loop/trainer.h"
+#include "train/setup/memory.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -419,6 +422,46 @@ static void test_one_hash(void **state)
     expect_one_hash("masks", masks);
 }
 
+/* What a run expects to take has the augmenter, which takes what was expected of it. */
+static void test_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set;
+        size_t row; /* bytes of a row */
+    } cases[] = {
+        {"input={flip: true}", 0},
+        {"input={rotate: 10}", sizeof(struct tr_image_view)},
+        {"input={mixup: 1}",
+         2 * sizeof(struct tr_image_view) + sizeof(struct tr_image_mix) + 2 * VALUES * sizeof(float)},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job job;
+        struct tr_train_expected expected[2];
+        tr_trainer *trainer;
+        tr_augmenter *augmenter;
+        tr_device *device;
+        begin(&job, (const char *const[]){cases[i].set, NULL});
+        trainer = job_trainer(&job);
+        struct tr_job *own = trainer_job(trainer);
+        const struct tr_augment_options augment = own->input.augment;
+        must_train(tr_device_create("ref", 1, NULL, &device));
+        assert_int_equal(tr_augmenter_expect(own, 5), 5 * cases[i].row);
+        if (cases[i].row > 0) {
+            must_train(tr_augmenter_create(device, own, own->source[TR_SET_TRAIN], 5, &augmenter));
+            assert_int_equal(tr_augmenter_memory(augmenter), 5 * cases[i].row);
+            tr_augmenter_destroy(&augmenter);
+        }
+        must_train(tr_train_expect_memory(own, 1, &expected[0]));
+        own->input.augment = (struct tr_augment_options){0};
+        must_train(tr_train_expect_memory(own, 1, &expected[1]));
+        assert_int_equal(expected[0].gradient - expected[1].gradient, BATCH * cases[i].row);
+        own->input.augment = augment;
+        tr_trainer_destroy(&trainer);
+        tr_device_destroy(&device);
+    }
+}
+
 /* A teacher that was trained without augmentation teaches on the rows of the network, mixed ones among them.
  */
 static void test_a_teacher_sees_what_the_network_sees(void **state)
@@ -516,11 +559,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formulas),
-        cmocka_unit_test(test_one_hash),
-        cmocka_unit_test(test_a_teacher_sees_what_the_network_sees),
-        cmocka_unit_test(test_masks_follow),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_formulas),     cmocka_unit_test(test_one_hash),
+        cmocka_unit_test(test_memory),       cmocka_unit_test(test_a_teacher_sees_what_the_network_sees),
+        cmocka_unit_test(test_masks_follow), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_place, remove_place);
 }

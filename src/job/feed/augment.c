@@ -83,6 +83,15 @@ void tr_augmenter_destroy(tr_augmenter **handle)
     *handle = NULL;
 }
 
+int64_t tr_augmenter_expect(const struct tr_job *job, int64_t rows)
+{
+    if (!tr_augmentation_is_any(&job->input.augment)) return 0;
+    const int64_t views = (int64_t)sizeof(struct tr_image_view);
+    if (!tr_augmentation_mixes(&job->input.augment)) return rows * views;
+    const int64_t image = tr_shape_count(&job->model->input) * (int64_t)sizeof(float);
+    return rows * (2 * (views + image) + (int64_t)sizeof(struct tr_image_mix));
+}
+
 size_t tr_augmenter_memory(const tr_augmenter *augmenter)
 {
     return augmenter ? augmenter->memory : 0;

@@ -26,6 +26,8 @@ tr_status tr_augmenter_create(tr_device *device, const struct tr_job *job, const
                               int64_t rows, tr_augmenter **out);
 /* Accepts NULL, nulls the handle. */
 void tr_augmenter_destroy(tr_augmenter **augmenter);
+/* Bytes of device memory that one for so many rows would take; 0 where the job wants none. */
+int64_t tr_augmenter_expect(const struct tr_job *job, int64_t rows);
 /* Bytes of device memory. */
 size_t tr_augmenter_memory(const tr_augmenter *augmenter);
 

@@ -6,6 +6,7 @@
 #include "base/text/text.h"
 #include "job/step/gradient.h"
 #include "job/step/lesson.h"
+#include "job/feed/augment.h"
 #include "job/feed/resident.h"
 #include "optim/optimizer.h"
 #include "strategy/strategy.h"
@@ -43,6 +44,7 @@ static tr_status gradient_memory(const struct tr_job *job, int ranks, int64_t *b
     TR_TRY(tr_pass_memory(NULL, job->model, &plan.limits, &pass));
     int64_t lesson;
     TR_TRY(tr_lesson_expect(job, &plan.limits, &lesson));
+    lesson = sum(lesson, tr_augmenter_expect(job, plan.limits.examples));
     *bytes = sum(sum((int64_t)pass, lesson), plan.stride * plan.slots * (int64_t)sizeof(float));
     return TR_OK;
 }
