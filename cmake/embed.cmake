@@ -4,7 +4,9 @@
 #   trireme_embed_packed(target prefix file...)   one constant <prefix>packed for all, of a fifth of the size (base/text/packed.h)
 function(trireme_embed_source target prefix text)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${prefix}texts.c)
-  file(CONFIGURE OUTPUT ${source} CONTENT "/* Made by cmake/embed.cmake. */\n${text}" @ONLY)
+  # Not by file(CONFIGURE), whose lines CMake 3.18 joins.
+  file(WRITE ${source}.new "/* Made by cmake/embed.cmake. */\n${text}")
+  configure_file(${source}.new ${source} COPYONLY)
   target_sources(${target} PRIVATE ${source})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})
 endfunction()
