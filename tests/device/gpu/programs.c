@@ -227,6 +227,7 @@ static void run_all(uint32_t units)
                  .units = units},
         .threads = 256,
     };
+    assert_int_equal(gpu_sources_unpack(&gpu.sources), TR_OK);
     for (int i = 0; i < CASE_LISTS; i++) {
         if (!has_kernel(case_lists[i].operation)) continue;
         for (int index = 0;; index++) {
@@ -240,6 +241,7 @@ static void run_all(uint32_t units)
     gpu_programs_release(&gpu);
     gpu_plans_release(&gpu);
     gpu_memory_release(&gpu);
+    tr_free(gpu.sources);
 }
 
 static void write_program(const char *directory, int number)
