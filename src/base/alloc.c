@@ -148,3 +148,15 @@ void tr_free(void *block)
     atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
     free(block);
 }
+
+void *tr_zlib_alloc(void *opaque, unsigned count, unsigned size)
+{
+    (void)opaque;
+    return tr_alloc(count, size);
+}
+
+void tr_zlib_free(void *opaque, void *block)
+{
+    (void)opaque;
+    tr_free(block);
+}

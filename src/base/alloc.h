@@ -28,6 +28,9 @@ char *tr_strdup(const char *text);
 /* printf into a fresh string, NULL on failure. */
 char *tr_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tr_free(void *block);
+/* tr_alloc() and tr_free() as the functions of a z_stream (zlib.h); `opaque` is not used. */
+void *tr_zlib_alloc(void *opaque, unsigned count, unsigned size);
+void tr_zlib_free(void *opaque, void *block);
 /* Declares that the contents of a part of a block are no longer used; they are then undefined. Whole pages
    return to the system until they are written again. A hint. */
 void tr_discard(void *memory, size_t bytes);

@@ -104,15 +104,16 @@ const struct tr_option tr_loss_options[] = {
      .most = INFINITY,
      .flags = TR_OPTION_QUIET | TR_OPTION_ABOVE_LEAST,
      .only = 1u << TR_LOSS_contrastive | 1u << TR_LOSS_triplet,
-     .help = "distance up to which different pairs are driven apart; with `triplet` what the distance of the "
-             "unlike is to be greater"},
+     .help = "`contrastive`: pairs of different kinds are pushed apart up to this distance; `triplet`: the "
+             "unlike "
+             "vector is pushed away until its distance exceeds that of the like one by this"},
     {.key = "squared",
      .type = TR_OPTION_BOOL,
      .offset = offsetof(struct tr_loss, squared),
      .fallback = "true",
      .flags = TR_OPTION_QUIET,
      .only = 1u << TR_LOSS_triplet,
-     .help = "distances are squared, as in the paper; else they are Euclidean, as PyTorch's are"},
+     .help = "use squared distances, as in the paper; otherwise Euclidean ones, as PyTorch does"},
 };
 const int32_t tr_loss_option_count = TR_OPTION_COUNT(tr_loss_options);
 

@@ -347,7 +347,7 @@ static void test_triples(void **state)
     must_train(plain.status);
     if (!(squared.evaluated_accuracy > 0.85 && plain.evaluated_accuracy > 0.85))
         fail_msg("of triples %g and %g are in order", squared.evaluated_accuracy, plain.evaluated_accuracy);
-    /* Labels are not looked at, whatever they are. */
+    /* Labels are ignored, whatever they are. */
     const struct outcome none = OUTCOME(TRIPLES, TRIPLE, "loss=triplet"),
                          classes = OUTCOME("data.train.csv={path: triples.csv}", TRIPLE, "loss=triplet"),
                          values = OUTCOME("data.train.csv={path: triples.csv, label: value}", TRIPLE,

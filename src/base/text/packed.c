@@ -9,18 +9,6 @@
 
 #define GZIP_FILE (MAX_WBITS + 16)
 
-static void *zlib_alloc(void *opaque, uInt count, uInt size)
-{
-    (void)opaque;
-    return tr_alloc(count, size);
-}
-
-static void zlib_free(void *opaque, void *block)
-{
-    (void)opaque;
-    tr_free(block);
-}
-
 /* Fills `to` [size]. zlib compares the checksum. */
 static tr_status inflate_all(const struct tr_packed *packed, char *to, size_t size)
 {
@@ -28,8 +16,8 @@ static tr_status inflate_all(const struct tr_packed *packed, char *to, size_t si
                        .avail_in = (uInt)packed->size,
                        .next_out = (unsigned char *)to,
                        .avail_out = (uInt)size,
-                       .zalloc = zlib_alloc,
-                       .zfree = zlib_free};
+                       .zalloc = tr_zlib_alloc,
+                       .zfree = tr_zlib_free};
     if (inflateInit2(&stream, GZIP_FILE) != Z_OK)
         return tr_fail(TR_ENOMEM, "unpack texts of the program: no memory");
     const int code = inflate(&stream, Z_FINISH);

@@ -17,18 +17,6 @@ struct tr_record_writer {
     size_t used;
 };
 
-static void *zlib_alloc(void *opaque, uInt count, uInt size)
-{
-    (void)opaque;
-    return tr_alloc(count, size);
-}
-
-static void zlib_free(void *opaque, void *block)
-{
-    (void)opaque;
-    tr_free(block);
-}
-
 static void destroy(tr_record_writer *writer)
 {
     if (writer->deflating) deflateEnd(&writer->stream);
@@ -44,8 +32,8 @@ tr_status tr_record_writer_create(const char *path, enum tr_packing packing, tr_
     writer->buffer = tr_alloc(BUFFER, 1);
     if (!writer->buffer) goto fail;
     if (packing != TR_PACKING_NONE) {
-        writer->stream.zalloc = zlib_alloc;
-        writer->stream.zfree = zlib_free;
+        writer->stream.zalloc = tr_zlib_alloc;
+        writer->stream.zfree = tr_zlib_free;
         int window = packing == TR_PACKING_GZIP ? MAX_WBITS + 16 : MAX_WBITS;
         if (deflateInit2(&writer->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) !=
             Z_OK) {

@@ -103,7 +103,8 @@ static int64_t count_labels(struct tr_assembly *assembly, const struct tr_order_
     return labels;
 }
 
-/* Row `row` of the batch, example `index`, of a source with image parts. */
+/* Row `row` of the batch, example `index`: the images and numbers of its parts, and its label; NULL: not the
+   label. */
 static tr_status read_parts(const tr_source *source, const struct tr_batch *batch, int64_t row, int64_t index,
                             void *label)
 {
@@ -111,13 +112,6 @@ static tr_status read_parts(const tr_source *source, const struct tr_batch *batc
     for (int32_t i = 0; i < source->parts->images; i++)
         image[i] = batch->part[i] + row * tr_shape_count(&source->parts->part[i].shape);
     return source->class->read_parts(source, index, image, batch->floats + row * floats_of(source), label);
-}
-
-static tr_status read_beside(const tr_source *source, const struct tr_batch *batch, int64_t row,
-                             int64_t index)
-{
-    uint8_t *const none[TR_SOURCE_PARTS] = {NULL};
-    return source->class->read_parts(source, index, none, batch->floats + row * source->info.floats, NULL);
 }
 
 void tr_assembly_begin(struct tr_assembly *assembly, int64_t step, struct tr_batch *batch)
@@ -156,7 +150,7 @@ static tr_status read_rows(const struct tr_assembly *assembly, int64_t row, int6
     if (count > 1) return source->class->read_run(source, index, count, features, label);
     TR_TRY(source->class->read(source, index, features, &length, label));
     if (batch->offset) batch->offset[row + 1] = batch->offset[row] + (int32_t)length;
-    return beside_text(source) ? read_beside(source, batch, row, index) : TR_OK;
+    return beside_text(source) ? read_parts(source, batch, row, index, NULL) : TR_OK;
 }
 
 /* How many examples from `row` on are consecutive in the source, where reading them together helps. */

@@ -19,9 +19,9 @@ static const struct tr_option join_options[] = {
      .type = TR_OPTION_NODE,
      FIELD(sources),
      .fallback = NULL,
-     .help = "two to four sources, one of them perhaps a text, each `NAME: {FORMAT: ...}`, with as many "
-             "examples each; layers take them by "
-             "these names, `from: NAME`"},
+     .help =
+         "two to four sources, each `NAME: {FORMAT: ...}`, at most one of them a text, with equal numbers of "
+         "examples; layers take them by name, `from: NAME`"},
     {.key = "labels",
      .type = TR_OPTION_STRING,
      FIELD(labels),

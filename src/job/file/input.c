@@ -130,7 +130,7 @@ static tr_status read_sources(const struct tr_job *job, struct tr_source_parts *
         if (!read || (image && (first || parts->images < parts->count)))
             return tr_config_fail(TR_EINVAL, node,
                                   "sources: \"%s\" is no name with a shape, images first, as \"photo "
-                                  "28x28x3\"; leave `sources` out, and the data say it",
+                                  "28x28x3\"; leave `sources` out: they follow from the data",
                                   sources->item[first + parts->count]);
         parts->images += image;
     }
@@ -274,7 +274,7 @@ static tr_status check_beside_text(const struct tr_job *job, const tr_config *no
     return tr_config_fail(
         TR_EINVAL, node,
         "there is a vocabulary, and of the sources none is a text with numbers beside it, as "
-        "[review tokens, facts 4]; leave `sources` out, and the data say it");
+        "[review tokens, facts 4]; leave `sources` out: they follow from the data");
 }
 
 tr_status tr_job_input_read(struct tr_job *job)
@@ -305,11 +305,10 @@ tr_status tr_job_input_read(struct tr_job *job)
     TR_TRY(check_image_of_numbers(job, node));
     TR_TRY(read_sources(job, &job->parts));
     if (job->parts.text[0])
-        return tr_config_fail(
-            TR_EINVAL, node,
-            "\"%s\" is a text, and there is no vocabulary; leave `sources` out, and the data "
-            "say it",
-            job->parts.text);
+        return tr_config_fail(TR_EINVAL, node,
+                              "\"%s\" is a text, and there is no vocabulary; leave `sources` out: they "
+                              "follow from the data",
+                              job->parts.text);
     if (job->features == TR_FEATURE_FLOATS || job->parts.count > 0) return check_parts(job);
     return check_image(job, &job->stored);
 }

@@ -1,5 +1,5 @@
-/* columns: numbers of an example that come beside its text. No layer of model files: the network has it in
- * front of them where the data are a text joined with numbers, and whoever feeds a pass writes its output.
+/* columns: the numbers beside the text of an example. Model files cannot name this layer: a network for a
+ * text joined with numbers begins with it, and the feed of a pass (job/feed) writes its output.
  */
 #include "nn/layers/columns.h"
 
@@ -20,7 +20,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     return TR_OK;
 }
 
-/* The numbers are there. */
+/* The feed has written the numbers. */
 static tr_status forward(const struct tr_layer_call *call)
 {
     (void)call;

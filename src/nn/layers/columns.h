@@ -1,4 +1,4 @@
-/* What model files do not name: the numbers that come beside a text. */
+/* The layer of the numbers beside a text, which model files cannot name. */
 #ifndef TR_NN_LAYERS_COLUMNS_H
 #define TR_NN_LAYERS_COLUMNS_H
 

@@ -50,7 +50,7 @@ static tr_status run_triplet(const struct tr_loss *loss, int64_t width, const st
 const struct tr_loss_class tr_loss_contrastive = {
     .name = "contrastive",
     .help = "pairs: two vectors of one width side by side, and the classes 1 (same) and 0 (different); "
-            "different ones are driven apart up to a distance of `margin`",
+            "different ones are pushed apart up to a distance of `margin`",
     .classifies = true,
     .answers = true,
     .embeddings = 2,
@@ -61,7 +61,7 @@ const struct tr_loss_class tr_loss_contrastive = {
 const struct tr_loss_class tr_loss_triplet = {
     .name = "triplet",
     .help = "triples: the vectors of an anchor, of one like it and of one unlike it side by side; the second "
-            "distance is to be greater than the first by `margin`. Labels are not looked at",
+            "distance should exceed the first by `margin`. Labels are ignored",
     .answers = true,
     .embeddings = 3,
     .check = check,

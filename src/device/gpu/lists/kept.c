@@ -146,10 +146,16 @@ void gpu_lists_drop(struct gpu *gpu, int index)
     *list = lists->kept[--lists->kept_count];
 }
 
-static bool add_block(struct gpu_list *list, void *block)
+bool gpu_list_uses(const struct gpu_list *list, const void *block)
 {
     for (int i = 0; i < list->block_count; i++)
         if (list->blocks[i] == block) return true;
+    return false;
+}
+
+static bool add_block(struct gpu_list *list, void *block)
+{
+    if (gpu_list_uses(list, block)) return true;
     if (!tr_grow(&list->blocks, list->block_count, sizeof *list->blocks)) return false;
     list->blocks[list->block_count++] = block;
     return true;

@@ -77,6 +77,8 @@ struct gpu_list *gpu_lists_find_beginning(struct gpu_lists *lists);
 tr_status gpu_lists_enqueue(struct gpu *gpu, struct gpu_list *list, bool *done);
 /* Records the stretch. */
 void gpu_lists_record(struct gpu *gpu, bool follows);
+/* Whether a fixed list uses a block. */
+bool gpu_list_uses(const struct gpu_list *list, const void *block);
 /* Frees a list, which must not be running; the last list takes its index. */
 void gpu_lists_drop(struct gpu *gpu, int index);
 

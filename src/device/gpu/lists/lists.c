@@ -129,13 +129,6 @@ tr_status gpu_lists_launch(struct gpu *gpu, const struct gpu_launch *launch)
 
 /* ---- what lists depend on ---- */
 
-static bool names(const struct gpu_list *list, const void *block)
-{
-    for (int i = 0; i < list->block_count; i++)
-        if (list->blocks[i] == block) return true;
-    return false;
-}
-
 void gpu_lists_forget(struct gpu *gpu, const void *block)
 {
     struct gpu_lists *lists = gpu->lists;
@@ -147,7 +140,7 @@ void gpu_lists_forget(struct gpu *gpu, const void *block)
     if (status != TR_OK) tr_failure_keep(&lists->failure, status);
     for (int i = lists->kept_count - 1; i >= 0; i--) {
         lists->kept[i].stale = lists->kept[i].follows;
-        if (!names(&lists->kept[i], block)) continue;
+        if (!gpu_list_uses(&lists->kept[i], block)) continue;
         if (!waited) (void)gpu->api->wait(gpu->session); /* the next command reports a failure */
         waited = true;
         gpu_lists_drop(gpu, i);
