@@ -246,6 +246,47 @@ static void test_batches(void **state)
     tr_source_close(&second);
 }
 
+/* A text has as many words as its number, which stands beside it, in every order and after a split. */
+static void test_batches_of_texts(void **state)
+{
+    (void)state;
+    char texts[256] = "", numbers[128] = "number\n";
+    for (int i = 0; i < COUNT; i++) {
+        for (int k = 0; k <= i; k++) strcat(texts, "word ");
+        strcat(texts, i % 2 ? "\t1\n" : "\t0\n");
+        snprintf(numbers + strlen(numbers), 8, "%d\n", i + 1);
+    }
+    write_file("counted.tsv", texts, strlen(texts));
+    write_file("counts.csv", numbers, strlen(numbers));
+    struct tr_order order;
+    struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+    tr_source *whole = must_open(JOIN("words: {text: {path: counted.tsv}}, counts: {csv: {path: counts.csv, "
+                                      "label: none}}")),
+              *parts[2];
+    assert_int_equal(tr_split_first(whole, &(struct tr_split){.seed = 5, .share = 0.4}, &parts[0]), TR_OK);
+    assert_int_equal(tr_split_second(parts[0], &parts[1]), TR_OK);
+    int seen = 0;
+    for (int part = 0; part < 2; part++) {
+        const int64_t count = parts[part]->info.count;
+        const struct tr_batch *batch;
+        tr_loader *loader;
+        assert_int_equal(tr_order_make(&order, count, count, TR_LAST_BATCH_KEEP, true, 3), TR_OK);
+        options.prefetch = part;
+        assert_int_equal(tr_loader_create(parts[part], &order, &options, &loader), TR_OK);
+        assert_int_equal(tr_loader_get(loader, 0, &batch), TR_OK);
+        for (int64_t row = 0; row < count; row++) {
+            const int words = batch->offset[row + 1] - batch->offset[row];
+            assert_true(words >= 1 && words <= COUNT && !(seen >> words & 1));
+            seen |= 1 << words;
+            assert_true(batch->floats[row] == (float)words);
+            assert_int_equal(batch->labels[row], (words - 1) % 2);
+        }
+        tr_loader_destroy(&loader);
+    }
+    tr_source_close(&parts[0]);
+    tr_source_close(&parts[1]);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -364,7 +405,7 @@ int main(void)
         cmocka_unit_test(test_state),           cmocka_unit_test(test_digest),
         cmocka_unit_test(test_batches),         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_table_of_images), cmocka_unit_test(test_tables_that_are_refused),
-        cmocka_unit_test(test_nearest_column),
+        cmocka_unit_test(test_nearest_column),  cmocka_unit_test(test_batches_of_texts),
     };
     return cmocka_run_group_tests(tests, make_files, NULL);
 }
