@@ -107,6 +107,20 @@ static void test_resizing(void **state)
     session_release(&session);
 }
 
+/* The status lines of other commands are drawn ten times a second at most; a run without an end has time for one. */
+static void test_a_comparison_says_how_far_a_run_is(void **state)
+{
+    (void)state;
+    static const char *const compare[] = {"compare", "tiny.yaml", "--steps", "1000000000", "-w", "1", NULL};
+    struct session session;
+    session_start(&session, &(struct setup){.arguments = compare, .columns = 120});
+    session_wait_for(&session, 0, " of 1000000000, loss ");
+    assert_non_null(strstr(session.text[0], " on 1 worker: step "));
+    session_signal(&session, SIGINT);
+    assert_int_equal(session_end(&session), 3);
+    session_release(&session);
+}
+
 static void test_no_color(void **state)
 {
     (void)state;
@@ -163,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_the_progress_line),
         cmocka_unit_test(test_every_width),
         cmocka_unit_test(test_resizing),
+        cmocka_unit_test(test_a_comparison_says_how_far_a_run_is),
         cmocka_unit_test(test_no_color),
         cmocka_unit_test(test_ascii_where_nothing_else_can_be_shown),
         cmocka_unit_test(test_a_dumb_terminal_gets_lines),
