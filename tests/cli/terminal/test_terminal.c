@@ -107,7 +107,7 @@ static void test_resizing(void **state)
     session_release(&session);
 }
 
-/* The status lines of other commands are drawn ten times a second at most; a run without an end has time for one. */
+/* A status line is drawn ten times a second at most; a run without an end has time for one. */
 static void test_a_comparison_says_how_far_a_run_is(void **state)
 {
     (void)state;
