@@ -165,14 +165,24 @@ static const struct named_window group_windows[] = {
     {"7x7 same, wide", {8, 21, 8, 21, 7, 7, 1, 1, 1, 1, 3, 3}},
     {"9x7, stride 3", {11, 20, 3, 6, 9, 7, 2, 3, 1, 1, 1, 1}},
     {"3x3, dilation 2 below", {9, 12, 9, 12, 3, 3, 1, 1, 2, 1, 2, 1}},
+    {"3x3, stride 2, no pads", {8, 26, 3, 12, 3, 3, 2, 2, 1, 1, 0, 0}},
+    {"5x5, stride 2, pads of 1", {8, 27, 3, 12, 5, 5, 2, 2, 1, 1, 1, 1}},
+    {"3x3, stride 2 below", {9, 20, 5, 20, 3, 3, 2, 1, 1, 1, 1, 1}},
+    {"3x3, a column", {5, 1, 5, 1, 3, 3, 1, 1, 1, 1, 1, 1}},
+    {"1x3, long", {1, 37, 1, 37, 1, 3, 1, 1, 1, 1, 0, 1}},
+    {"5x3, pads beyond the kernel", {4, 9, 5, 15, 5, 3, 1, 1, 1, 1, 3, 4}},
 };
+static const int depthwise_shapes[] = {2, 4, 12, 3, 10, 1}; /* of group_shapes */
 
 static bool group_case(int index, const struct named_window **window, int *groups, int *in_c, int *out_c,
                        int *rows)
 {
     const int windows = case_window_count + LENGTH(group_windows);
     if (index >= 4 * windows) return false;
-    const int at = index % windows, shape = (index * 5 + index / windows) % LENGTH(group_shapes);
+    const int at = index % windows;
+    const int shape = at < case_window_count
+                          ? (index * 5 + index / windows) % (int)LENGTH(group_shapes)
+                          : depthwise_shapes[(at + 2 * (index / windows)) % (int)LENGTH(depthwise_shapes)];
     *window = at < case_window_count ? &case_windows[at] : &group_windows[at - case_window_count];
     *groups = group_shapes[shape].groups;
     *in_c = *groups * group_shapes[shape].in;

@@ -45,10 +45,13 @@ static inline int64_t rest(int64_t n, int v)
     return n > v * VW ? smaller(VW, n - v * VW) : 0;
 }
 
-/* A line of output pixels and the lines of the image under it, from the unit's channels on. */
+/* Neighbouring lines of output pixels that meet the same kernel rows, and the lines of the image under them,
+   from the unit's channels on. */
 struct line {
     const float *x[DEPTHWISE_ROWS]; /* under each kernel row, where the first tap of pixel 0 would be */
     const float *dy;
+    int32_t count;                              /* lines */
+    int64_t x_next, dy_next;                    /* floats from a line to the next */
     int64_t channels;                           /* floats between pixels */
     int32_t pixels, step, full_begin, full_end; /* [full_begin, full_end) have all taps of a kernel row */
     int32_t first, last; /* columns of the image: [first, last), counted from tap 0 of pixel 0 */
@@ -105,7 +108,8 @@ V_INLINE void full_pixels(const struct line *line, int32_t pixel, int64_t c, con
         const float *x = line->x[r] + (int64_t)pixel * step * line->channels + c;
         V_UNROLL for (int s = 0; s < (count - 1) * step + kernel; s++)
         {
-            const vf from = load(x + s * line->channels, whole, n);
+            vf from = load(x + s * line->channels, whole, n);
+            V_KEEP(from);
             V_UNROLL for (int p = 0; p < count; p++)
             {
                 const int k = s - p * step;
@@ -116,25 +120,30 @@ V_INLINE void full_pixels(const struct line *line, int32_t pixel, int64_t c, con
     }
 }
 
-/* A line for some vectors of channels, c floats into the unit, and `rows` kernel rows whose sums are at
+/* The lines for some vectors of channels, c floats into the unit, and `rows` kernel rows whose sums are at
    `sums`, `block` floats apart. step: that of the line, or 0: any. */
 V_INLINE void vector_line(const struct line *line, int64_t c, int64_t block, const int step, const int rows,
                           const int kernel, const int vectors, const int pixels, bool whole, int64_t n,
                           float *sums)
 {
     vf sum[DEPTHWISE_SUMS];
-    int32_t pixel = 0;
+    struct line one = *line;
     V_UNROLL for (int k = 0; k < rows * kernel; k++)
     {
         V_UNROLL for (int v = 0; v < vectors; v++) sum[k * vectors + v] =
             v_load(sums + k * block + c + v * VW);
     }
-    for (; pixel < line->full_begin; pixel++) edge(line, pixel, c, rows, kernel, vectors, whole, n, sum);
-    for (; step > 0 && pixel + pixels <= line->full_end; pixel += pixels) {
-        V_UNROLL for (int v = 0; v < vectors; v++)
-            full_pixels(line, pixel, c + v * VW, pixels, step, rows, kernel, vectors, v, whole, n, sum);
+    for (int32_t i = 0; i < line->count; i++) {
+        int32_t pixel = 0;
+        for (; pixel < one.full_begin; pixel++) edge(&one, pixel, c, rows, kernel, vectors, whole, n, sum);
+        for (; step > 0 && pixel + pixels <= one.full_end; pixel += pixels) {
+            V_UNROLL for (int v = 0; v < vectors; v++)
+                full_pixels(&one, pixel, c + v * VW, pixels, step, rows, kernel, vectors, v, whole, n, sum);
+        }
+        for (; pixel < one.pixels; pixel++) edge(&one, pixel, c, rows, kernel, vectors, whole, n, sum);
+        V_UNROLL for (int r = 0; r < rows; r++) one.x[r] += one.x_next;
+        one.dy += one.dy_next;
     }
-    for (; pixel < line->pixels; pixel++) edge(line, pixel, c, rows, kernel, vectors, whole, n, sum);
     V_UNROLL for (int k = 0; k < rows * kernel; k++)
     {
         V_UNROLL for (int v = 0; v < vectors; v++)
@@ -240,18 +249,32 @@ static struct pool_range rows_in(const struct tr_sliding_window *w, const struct
     return rows;
 }
 
+/* How many output lines from oh on, at most DEPTHWISE_LINES, meet the same rows. */
+static int32_t alike(const struct tr_sliding_window *w, const struct part *part, int32_t oh,
+                     struct pool_range rows)
+{
+    int32_t count = 1;
+    while (count < DEPTHWISE_LINES && oh + count < w->out_h) {
+        const struct pool_range next = rows_in(w, part, oh + count);
+        if (next.begin != rows.begin || next.end != rows.end) break;
+        count++;
+    }
+    return count;
+}
+
 static void microbatch(const struct grouped_gradient *g, const struct part *part, int32_t number, float *sums)
 {
     const struct tr_op_conv_backward_weights *op = g->op;
     const struct tr_sliding_window *w = &op->window;
     const int64_t in_line = (int64_t)w->in_w * g->groups, out_line = (int64_t)w->out_w * g->groups;
     const int64_t row_floats = (int64_t)(g->whole_rows ? w->kernel_w : 1) * g->block;
-    struct line line = {.channels = g->groups};
+    struct line line = {.channels = g->groups, .x_next = w->stride_h * in_line, .dy_next = out_line};
     find_full(w, &line);
     for (int64_t i = 0; i < part->floats; i++) sums[i] = 0;
     for (int64_t r = op->cut.row[number]; r < op->cut.row[number + 1]; r++)
-        for (int32_t oh = 0; oh < w->out_h; oh++) {
+        for (int32_t oh = 0, count; oh < w->out_h; oh += count) {
             const struct pool_range rows = rows_in(w, part, oh);
+            count = g->whole_rows ? alike(w, part, oh, rows) : 1;
             if (rows.begin >= rows.end) continue;
             const int64_t ih = (int64_t)oh * w->stride_h + rows.begin * w->dilation_h - w->pad_top;
             const float *x = op->x + (r * w->in_h + ih) * in_line;
@@ -259,6 +282,7 @@ static void microbatch(const struct grouped_gradient *g, const struct part *part
             float *row = sums + (rows.begin - part->row) * row_floats;
             if (g->whole_rows) {
                 line.dy = dy + part->c;
+                line.count = count;
                 rows_of_taps(g, part, &line, x, w->dilation_h * in_line, rows.end - rows.begin, row);
             } else {
                 line_of_tap(g, part, x, dy, row);

@@ -57,6 +57,13 @@
 #define V_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/* Keeps a vector that several operations use in a register; compilers load it again for each. */
+#if defined(__x86_64__)
+#define V_KEEP(x) __asm__("" : "+v"(x))
+#else
+#define V_KEEP(x) (void)(x)
+#endif
+
 #if defined(TR_ISA_AVX512)
 #include "device/cpu/vectors/avx512.h"
 #elif defined(TR_ISA_AVX2)
