@@ -59,6 +59,14 @@ struct tr_source_class {
     void (*destroy)(tr_source *source);
 };
 
+/* The range of the numbers of images, which follows from what they were stored as. */
+enum tr_number_range {
+    TR_RANGE_OPEN,   /* none is known */
+    TR_RANGE_U16,    /* 0 to 65535 */
+    TR_RANGE_I16,    /* -32768 to 32767 */
+    TR_RANGE_PICTURE /* 0 to 65535, of image files: they enter a network as 0 to 1 unless it says otherwise */
+};
+
 /* The head of every source's own structure. */
 struct tr_source {
     const struct tr_source_class *class;
@@ -86,6 +94,7 @@ struct tr_source {
     struct tr_keeping *keeping;   /* its entry that is being made, see data/cache/keep.h; or NULL */
     void (*finish)(tr_source *);  /* waits for that entry before the source is closed; NULL: none is being
                                      made */
+    enum tr_number_range range;   /* of images of numbers */
     const char *state_name;       /* replaces that of the class; static storage */
     int64_t unpacked;             /* estimated bytes of memory that its data take in this process */
 };
@@ -149,6 +158,12 @@ tr_status tr_source_add_floats(const tr_source *source, int64_t index, struct tr
 static inline int64_t tr_source_pixels(const struct tr_source_info *info)
 {
     return info->labels == TR_LABEL_PIXELS ? (int64_t)info->height * info->width : 0;
+}
+/* Whether an example is an image of numbers: floats with height, width and channels. */
+static inline bool tr_source_is_number_image(const struct tr_source_info *info)
+{
+    return info->features == TR_FEATURE_FLOATS && info->height > 0 &&
+           (int64_t)info->height * info->width * info->channels == info->floats;
 }
 /* How many of `count` labels are not TR_NO_LABEL. */
 int64_t tr_labels_count(const int32_t *labels, int64_t count);

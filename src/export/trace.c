@@ -214,7 +214,7 @@ static int entered_value(const struct tr_trace *trace, int i)
 
 static bool is_as_given(const struct tr_intake_part *part)
 {
-    return part->stored.rank != 3 && part->scaling.count == 0;
+    return part->stored.rank != 3 && part->scaling.count == 0 && !part->numbers;
 }
 
 static tr_status make_values(struct tr_trace *trace, const struct tr_intake *intake)
@@ -281,7 +281,7 @@ static tr_status trace_intake(struct recorder *recorder, const struct tr_intake 
         const struct tr_intake_part *part = &intake->part[i];
         const int from = TR_VALUE_GIVEN + i, to = entered_value(recorder->trace, i);
         recorder->layer = recorder->trace->value[to].layer;
-        if (part->stored.rank == 3)
+        if (part->stored.rank == 3 || part->numbers)
             TR_TRY(trace_image(recorder, &part->images, from, to));
         else if (part->scaling.count > 0)
             TR_TRY(trace_scaling(recorder, part, from, to));

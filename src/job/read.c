@@ -147,7 +147,11 @@ static tr_status build_network(struct tr_job *job)
     struct tr_source_parts parts;
     struct tr_model_input input = {
         .shape = tr_job_input_shape(job), .vocabulary = job->input.vocabulary, .steps = job->input.steps};
-    for (int i = 0; i < job->input.image.count; i++) input.image[i] = job->input.image.item[i];
+    if (tr_job_is_number_image(job)) {
+        struct tr_shape stored, wanted;
+        tr_job_image(job, &stored, &wanted);
+        for (int i = 0; i < 3; i++) input.image[i] = wanted.size[i];
+    }
     tr_job_input_parts(job, &parts);
     input.part_count = parts.count;
     input.part = parts.part;

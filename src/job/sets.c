@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/numbers/math.h"
 #include "data/order/split.h"
+#include "job/file/augmentation.h"
 #include "job/file/input.h"
 
 #include <math.h>
@@ -86,6 +87,7 @@ static tr_status record_source(struct tr_job *job)
         if (job->state) TR_TRY(tr_job_resolve_text(job, &job->input.state, "input", "state", name));
     }
     TR_TRY(tr_job_input_resolve(job));
+    if (!job->model) TR_TRY(tr_augmentation_resolve(job));
     job->file.input = tr_config_get(job->root, "input");
     return TR_OK;
 }

@@ -448,7 +448,9 @@ static tr_status build_layers(struct tr_builder *builder, const tr_config *root,
 static tr_status check_loss(struct tr_model *model)
 {
     const struct tr_layer *last = &model->layers[model->layer_count - 1];
-    tr_status status = tr_loss_settle(&model->loss, &model->input, &model->output);
+    /* Numbers that are an image enter as a row. */
+    const struct tr_shape *input = model->entry_layers == 1 ? &model->layers[0].out : &model->input;
+    tr_status status = tr_loss_settle(&model->loss, input, &model->output);
     return status == TR_OK ? TR_OK : tr_fail_in(status, "%s: layer \"%s\"", last->where, last->name);
 }
 

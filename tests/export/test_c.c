@@ -300,7 +300,9 @@ static void run_example(void *program, const struct exported *exported, int64_t 
     if (info.features == TR_FEATURE_TOKENS) {
         ((predict_tokens *)predict)(features, (int32_t)length, output, workspace);
     } else {
-        for (int64_t k = 0; k < length; k++) input[k] = (float)((uint8_t *)features)[k];
+        for (int64_t k = 0; k < length; k++)
+            input[k] =
+                info.features == TR_FEATURE_FLOATS ? ((float *)features)[k] : (float)((uint8_t *)features)[k];
         ((predict_values *)predict)(input, output, workspace);
     }
     ((to_probabilities *)program_function(program, "net_probabilities"))(output, output);
@@ -362,6 +364,46 @@ static void test_a_part_larger_than_the_image(void **state)
     job_set(&job, "input.shift=0.25");
     export_job(&job, "larger", &exported);
     compare_and_close(&exported, "larger");
+}
+
+/* Images of numbers come as they are stored, as a row, of which a part is larger than the image. */
+static void test_images_of_numbers(void **state)
+{
+    (void)state;
+    enum { ROWS = 8, VALUES = 6 * 5 * 2 };
+    static const char model[] =
+        "name: numbers\ndata: {train: {npy: {features: numbers.npy, labels: numbers-class.npy}},"
+        " test: {npy: {features: numbers.npy, labels: numbers-class.npy}}}\n"
+        "input: {crop: [8, 3], pad: 1, scale: [0.5, 3], shift: [-1, 2], rotate: 10}\n"
+        "layers: [{conv: {filters: 3, kernel: 2, activation: tanh}}, {dense: 3}]\n"
+        "optimizer: {rule: sgd, rate: 0.1}\ntrain: {batch: 4, steps: 3}\n";
+    static const char *const shapes[] = {"8, 6, 5, 2", "8,"};
+    static const char *const names[] = {"numbers.npy", "numbers-class.npy"};
+    for (int n = 0; n < 2; n++) {
+        char bytes[128 + ROWS * VALUES * sizeof(float)], path[SCRATCH_PATH];
+        size_t size = 128;
+        memset(bytes, ' ', size);
+        memcpy(bytes, "\x93NUMPY\1\0\x76\0", 10);
+        const int length =
+            snprintf(bytes + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+                     n == 0 ? "<f4" : "|u1", shapes[n]);
+        bytes[10 + length] = ' ';
+        bytes[127] = '\n';
+        for (int i = 0; i < (n == 0 ? ROWS * VALUES : ROWS); i++) {
+            const float number = (float)(i * 29 % 101) / 50 - 1;
+            const uint8_t class = (uint8_t)(i % 3);
+            memcpy(bytes + size, n == 0 ? (const void *)&number : &class, n == 0 ? sizeof number : 1);
+            size += n == 0 ? sizeof number : 1;
+        }
+        must_train(tr_file_write_atomic(NULL, scratch_join(path, scratch, names[n]), bytes, size));
+    }
+    struct job job;
+    struct exported exported;
+    char path[SCRATCH_PATH];
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, scratch, "numbers.yaml"), model, strlen(model)));
+    job_begin(&job, path);
+    export_job(&job, "numbers", &exported);
+    compare_and_close(&exported, "numbers");
 }
 
 /* The file is its own header: a program that includes it so, compiled together with it. */
@@ -543,6 +585,7 @@ int main(void)
         cmocka_unit_test(test_the_longest_text_may_be_chosen),
         cmocka_unit_test(test_model_files_give_the_same_bits),
         cmocka_unit_test(test_a_part_larger_than_the_image),
+        cmocka_unit_test(test_images_of_numbers),
         cmocka_unit_test(test_declarations),
         cmocka_unit_test(test_functions_give_the_same_bits),
         cmocka_unit_test(test_constants_are_exact),

@@ -35,6 +35,19 @@ static void write_images(const char *name, uint8_t channels)
     must_train(tr_file_write_atomic(NULL, in_scratch(name), bytes, length));
 }
 
+/* An array of NumPy, all zeros. */
+static void write_zeros(const char *name, const char *type, const char *shape, size_t size)
+{
+    char bytes[128 + ROWS * HEIGHT * WIDTH * 2 * sizeof(float)] = {0};
+    memset(bytes, ' ', 128);
+    memcpy(bytes, "\x93NUMPY\1\0\x76\0", 10);
+    const int length = snprintf(
+        bytes + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': (%d, %s), }", type, ROWS, shape);
+    bytes[10 + length] = ' ';
+    bytes[127] = '\n';
+    must_train(tr_file_write_atomic(NULL, in_scratch(name), bytes, 128 + size));
+}
+
 /* Trains a job, and reads the module of its network; release with tr_file_content_free(). */
 static void module_of(const char *data, const char *input, const char *layers, struct tr_file_content *out)
 {
@@ -66,8 +79,9 @@ static void expect_text(const struct tr_file_content *module, const char *text)
     if (!strstr(module->data, text)) fail_msg("there is no\n%s\nin\n%s", text, module->data);
 }
 
-#define GREY "{idx: {images: grey.idx, labels: labels.idx}}"
-#define TWO  "{idx: {images: two.idx, labels: labels.idx}}"
+#define NUMBERS "{npy: {features: numbers.npy, labels: classes.npy}}"
+#define GREY    "{idx: {images: grey.idx, labels: labels.idx}}"
+#define TWO     "{idx: {images: two.idx, labels: labels.idx}}"
 
 /* Pixels are multiplied, then shifted where there is a shift: with a number, or with one for each channel. */
 static void images_are_scaled_and_shifted(void **state)
@@ -92,6 +106,27 @@ static void images_are_scaled_and_shifted(void **state)
         expect_text(&module, cases[i].line);
         tr_file_content_free(&module);
     }
+}
+
+/* Images of numbers come as rows, which prepare() crops and scales only where the model file does. */
+static void images_of_numbers_are_rows(void **state)
+{
+    (void)state;
+    struct tr_file_content module;
+    char line[160];
+    module_of(NUMBERS, "{scale: [0.5, 0.25], shift: 2, crop: [3, 2]}", "flatten, {dense: 2}", &module);
+    expect_text(&module, "    def prepare(values):\n");
+    snprintf(line, sizeof line,
+             "        x = values.to(torch.float32).reshape(-1, %d, %d, 2).permute(0, 3, 1, 2)\n        x = "
+             "F.pad(x, ",
+             HEIGHT, WIDTH);
+    expect_text(&module, line);
+    expect_text(&module, "        x = x * torch.tensor([0.5, 0.25], device=x.device).view(-1, 1, 1) + 2\n"
+                         "        x = x.permute(0, 2, 3, 1).flatten(1)\n");
+    tr_file_content_free(&module);
+    module_of(NUMBERS, "{flip: true}", "flatten, {dense: 2}", &module);
+    assert_null(strstr(module.data, "def prepare"));
+    tr_file_content_free(&module);
 }
 
 /* Sources keep their names, but for those that Python or the text of prepare() has taken. */
@@ -213,6 +248,10 @@ static int set_up(void **state)
     scratch_make(scratch);
     write_images("grey.idx", 1);
     write_images("two.idx", 2);
+    char shape[32];
+    snprintf(shape, sizeof shape, "%d, %d, 2", HEIGHT, WIDTH);
+    write_zeros("numbers.npy", "<f4", shape, ROWS * HEIGHT * WIDTH * 2 * sizeof(float));
+    write_zeros("classes.npy", "|u1", "", ROWS);
     must_train(tr_file_write_atomic(NULL, in_scratch("labels.idx"), labels, sizeof labels));
     return 0;
 }
@@ -227,9 +266,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_are_scaled_and_shifted),
-        cmocka_unit_test(sources_have_names_that_can_be),
-        cmocka_unit_test(every_module_is_closed),
+        cmocka_unit_test(images_are_scaled_and_shifted),         cmocka_unit_test(images_of_numbers_are_rows),
+        cmocka_unit_test(sources_have_names_that_can_be),        cmocka_unit_test(every_module_is_closed),
         cmocka_unit_test(layers_are_called_as_pytorch_has_them),
     };
     return cmocka_run_group_tests_name("export.torch", tests, set_up, tear_down);

@@ -39,6 +39,16 @@ static uint8_t stored(int example, int i, int j, int c)
     return (uint8_t)lround(120 + 50 * sin(example + 0.9 * i + c) + 60 * cos(example * c + 1.1 * j));
 }
 
+/* The same as numbers on both sides of 0, of which some lie outside of the range below. */
+#define LEAST -2.0
+#define MOST  3.0
+#define SCALE 0.5
+#define SHIFT 0.25
+static float number(int example, int i, int j, int c)
+{
+    return (float)stored(example, i, j, c) / 40 - 2.5f;
+}
+
 static int class_of(int example)
 {
     return example * 7 % CLASSES;
@@ -46,7 +56,7 @@ static int class_of(int example)
 
 static void write_array(const char *name, const char *type, const char *shape, const void *data, size_t size)
 {
-    char bytes[128 + COUNT * VALUES];
+    char bytes[128 + sizeof(float) * COUNT * VALUES];
     memset(bytes, ' ', 128);
     memcpy(bytes, "\x93NUMPY\1\0\x76\0", 10);
     const int length =
@@ -61,6 +71,7 @@ static int make_place(void **state)
 {
     (void)state;
     uint8_t image[COUNT][HEIGHT][WIDTH][CHANNELS], mask[COUNT][HEIGHT][WIDTH];
+    static float numbers[COUNT][VALUES];
     int32_t label[COUNT];
     float value[COUNT][CLASSES];
     scratch_make(place);
@@ -70,10 +81,13 @@ static int make_place(void **state)
         for (int k = 0; k < VALUES; k++)
             image[n][k / CHANNELS / WIDTH][k / CHANNELS % WIDTH][k % CHANNELS] =
                 stored(n, k / CHANNELS / WIDTH, k / CHANNELS % WIDTH, k % CHANNELS);
+        for (int k = 0; k < VALUES; k++)
+            numbers[n][k] = number(n, k / CHANNELS / WIDTH, k / CHANNELS % WIDTH, k % CHANNELS);
         for (int k = 0; k < PIXELS; k++)
             mask[n][k / WIDTH][k % WIDTH] = (uint8_t)((n + k / WIDTH / 3) % CLASSES);
     }
     write_array("images.npy", "|u1", "24, 9, 7, 3", image, sizeof image);
+    write_array("numbers.npy", "<f4", "24, 9, 7, 3", numbers, sizeof numbers);
     write_array("masks.npy", "|u1", "24, 9, 7", mask, sizeof mask);
     write_array("labels.npy", "<i4", "24,", label, sizeof label);
     write_array("values.npy", "<f4", "24, 3", value, sizeof value);
@@ -100,6 +114,7 @@ struct options {
     const char *text; /* of `input` */
     const char *more[3];
     bool values;      /* probabilities in the place of classes */
+    bool numbers;     /* images of numbers in the place of bytes */
     int pad, crop[2]; /* 0: as the image */
     bool flip;
     double rotate, zoom[2], colour[3], erase, erased_value;
@@ -119,9 +134,9 @@ static double unit(int row, int step, uint32_t draw, uint32_t which, int number)
     return (double)word(row, step, draw, which, number) / 4294967296.0;
 }
 
-static double limited(double x)
+static double limited(const struct options *o, double x)
 {
-    return fmin(fmax(x, 0), 255);
+    return o->numbers ? fmin(fmax(x, LEAST), MOST) : fmin(fmax(x, 0), 255);
 }
 
 /* Goes back through operation k of randaugment, from a point of its output to one of its input. */
@@ -145,9 +160,10 @@ static void undo(const struct options *o, int row, int step, uint32_t which, int
     }
 }
 
-static double pixel_at(int example, int i, int j, int c)
+static double pixel_at(const struct options *o, int example, int i, int j, int c)
 {
-    return i < 0 || j < 0 || i >= HEIGHT || j >= WIDTH ? 0 : stored(example, i, j, c);
+    if (i < 0 || j < 0 || i >= HEIGHT || j >= WIDTH) return 0;
+    return o->numbers ? (double)number(example, i, j, c) : stored(example, i, j, c);
 }
 
 /* One view of an example: [size[0]][size[1]][CHANNELS] bytes of real numbers. */
@@ -161,6 +177,7 @@ static void view(const struct options *o, int example, int row, int step, uint32
     const bool mirrored = o->flip && word(row, step, 0, which, 2) % 2;
     const double angle = o->rotate * (2 * unit(row, step, 1, which, 0) - 1) * PI / 180;
     const double zoom = o->zoom[0] + (o->zoom[1] - o->zoom[0]) * unit(row, step, 1, which, 1);
+    const double dark = o->numbers ? LEAST : 0, middle = o->numbers ? (LEAST + MOST) / 2 : 127.5;
     double factor[3];
     for (int k = 0; k < 3; k++) factor[k] = 1 + o->colour[k] * (2 * unit(row, step, 2, which, k) - 1);
     for (int k = 0; k < o->operations; k++) {
@@ -186,17 +203,21 @@ static void view(const struct options *o, int example, int row, int step, uint32
             const int h = (int)floor(v), w = (int)floor(u);
             double colour[CHANNELS];
             for (int c = 0; c < CHANNELS; c++) {
-                const double a =
-                    (1 - (u - w)) * pixel_at(example, h, w, c) + (u - w) * pixel_at(example, h, w + 1, c);
-                const double b = (1 - (u - w)) * pixel_at(example, h + 1, w, c) +
-                                 (u - w) * pixel_at(example, h + 1, w + 1, c);
-                colour[c] = limited(((1 - (v - h)) * a + (v - h) * b) * factor[0]);
-                colour[c] = limited(127.5 + factor[1] * (colour[c] - 127.5));
+                const double a = (1 - (u - w)) * pixel_at(o, example, h, w, c) +
+                                 (u - w) * pixel_at(o, example, h, w + 1, c);
+                const double b = (1 - (u - w)) * pixel_at(o, example, h + 1, w, c) +
+                                 (u - w) * pixel_at(o, example, h + 1, w + 1, c);
+                colour[c] = (1 - (v - h)) * a + (v - h) * b;
+                if (o->colour[0] + o->colour[1] + o->colour[2] == 0 && o->operations == 0) continue;
+                colour[c] = limited(o, dark + factor[0] * (colour[c] - dark));
+                colour[c] = limited(o, middle + factor[1] * (colour[c] - middle));
             }
             const double grey = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2];
             const bool erased = erases && i >= high && i < high + tall && j >= near && j < near + wide;
             for (int c = 0; c < CHANNELS; c++)
-                out[c] = erased ? o->erased_value : limited(grey + factor[2] * (colour[c] - grey));
+                out[c] = erased           ? o->erased_value
+                         : factor[2] == 1 ? colour[c]
+                                          : limited(o, grey + factor[2] * (colour[c] - grey));
         }
     }
 }
@@ -249,7 +270,7 @@ static void trained_with(const struct options *o, int row, int step, const int s
     }
     for (int k = 0; k < CLASSES; k++)
         target[k] = share * target_of(o, example, k) + (1 - share) * target_of(o, partner, k);
-    for (int k = 0; k < values; k++) image[k] /= 255;
+    for (int k = 0; k < values; k++) image[k] = o->numbers ? image[k] * SCALE + SHIFT : image[k] / 255;
 }
 
 /* Two steps of gradient descent from zeros. */
@@ -299,6 +320,12 @@ static void compare(const struct options *o)
     memset(weight, 0, sizeof weight);
     train_here(o, size, weight, bias);
     begin(&job, (const char *const[]){o->text, o->more[0], o->more[1], NULL});
+    if (o->numbers) {
+        job_set(&job, "data.train.npy.features=numbers.npy");
+        job_set(&job, "input.range=[-2, 3]");
+        job_set(&job, "input.scale=0.5");
+        job_set(&job, "input.shift=0.25");
+    }
     tr_trainer *trainer = job_trainer(&job);
     trainer_outcome(trainer, &outcome);
     if (outcome.status != TR_OK) fail_msg("%s: %s", o->text, outcome.message);
@@ -313,14 +340,20 @@ static void compare(const struct options *o)
     tr_trainer_destroy(&trainer);
     /* Places are rounded to 1/65536 pixel, factors to float: weights are within some 1e-5; a wrong word,
        order or sign is off by 1e-2. */
-    if (!(farthest < 2e-4)) fail_msg("%s: weights are off by %g", o->text, farthest);
+    if (!(farthest < 2e-4))
+        fail_msg("%s%s: weights are off by %g", o->text, o->numbers ? ", numbers" : "", farthest);
 }
 
 static void test_formulas(void **state)
 {
     (void)state;
     static const struct options cases[] = {
-        {.text = "input={shape: [9, 7, 3]}", .zoom = {1, 1}},
+        {.text = "input={pad: 0}", .zoom = {1, 1}},
+        {.text = "input={pad: 2, flip: true, crop: [6, 5]}",
+         .zoom = {1, 1},
+         .pad = 2,
+         .flip = true,
+         .crop = {6, 5}},
         {.text = "input={rotate: 40}", .zoom = {1, 1}, .rotate = 40},
         {.text = "input={zoom: [0.6, 1.7]}", .zoom = {0.6f, 1.7f}},
         {.text = "input={pad: 2, flip: true, rotate: 25, zoom: [0.8, 1.25], crop: [6, 5]}",
@@ -354,7 +387,12 @@ static void test_formulas(void **state)
          .mixup = 0.3,
          .cutmix = 1.5},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) compare(&cases[i]);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct options numbers = cases[i];
+        numbers.numbers = true;
+        compare(&cases[i]);
+        compare(&numbers);
+    }
 }
 
 /* ---- one run, one hash ---- */
@@ -371,6 +409,30 @@ static const char *const masks[] = {
     "loss={per: pixel}",
     "train.steps=12",
     NULL};
+
+static const char *const numbers[] = {
+    "input={pad: 1, flip: true, rotate: 10, zoom: [0.9, 1.1], range: [-2, 3], "
+    "brightness: 0.2, contrast: 0.2, saturation: 0.2, scale: 0.5, shift: 0.25, "
+    "erase: 0.5, randaugment: 2, mixup: 0.3, cutmix: 1.5}",
+    "data.train.npy.features=numbers.npy",
+    "layers=[{dense: {units: 5, activation: tanh}}, {dense: 3}]",
+    "train.steps=12",
+    "train.shuffle=true",
+    NULL};
+static const char *const number_masks[] = {
+    "input={pad: 1, flip: true, rotate: 30, crop: [8, 6]}",
+    "data.train.npy={features: numbers.npy, labels: masks.npy}",
+    "layers=[{conv: {filters: 4, kernel: 3, padding: same}}, {conv: {filters: 3, kernel: 1}}]",
+    "loss={per: pixel}",
+    "train.steps=12",
+    NULL};
+/* What changes images of bytes without the augmenter. */
+static const char *const shifted[] = {"input={pad: 2, flip: true, crop: [6, 5]}",
+                                      "data.train.npy.features=numbers.npy",
+                                      "layers=[{dense: {units: 5, activation: tanh}}, {dense: 3}]",
+                                      "train.steps=12",
+                                      "train.shuffle=true",
+                                      NULL};
 
 static void expect_one_hash(const char *what, const char *const *set)
 {
@@ -420,6 +482,9 @@ static void test_one_hash(void **state)
     (void)state;
     expect_one_hash("everything", everything);
     expect_one_hash("masks", masks);
+    expect_one_hash("numbers", numbers);
+    expect_one_hash("number-masks", number_masks);
+    expect_one_hash("shifted", shifted);
 }
 
 /* What a run expects to take has the augmenter, which takes what was expected of it. */
@@ -432,7 +497,7 @@ static void test_memory(void **state)
     } cases[] = {
         {"input={flip: true}", 0},
         {"input={rotate: 10}", sizeof(struct tr_image_view)},
-        {"input={mixup: 1}",
+        {"input={pad: 1, mixup: 1}",
          2 * sizeof(struct tr_image_view) + sizeof(struct tr_image_mix) + 2 * VALUES * sizeof(float)},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -448,7 +513,7 @@ static void test_memory(void **state)
         must_train(tr_device_create("ref", 1, NULL, &device));
         assert_int_equal(tr_augmenter_expect(own, 5), 5 * cases[i].row);
         if (cases[i].row > 0) {
-            must_train(tr_augmenter_create(device, own, own->source[TR_SET_TRAIN], 5, &augmenter));
+            must_train(tr_augmenter_create(device, own, own->source[TR_SET_TRAIN], 5, true, &augmenter));
             assert_int_equal(tr_augmenter_memory(augmenter), 5 * cases[i].row);
             tr_augmenter_destroy(&augmenter);
         }
@@ -551,6 +616,10 @@ static void test_refused(void **state)
           "layers=[{conv: {filters: 3, kernel: 1}}]"},
          "each pixel"},
         {{"input.rotate=5", "data.train.npy.features=values.npy"}, "examples are numbers"},
+        {{"input.contrast=0.5", "data.train.npy.features=numbers.npy"}, "contrast needs the range"},
+        {{"input.randaugment=1", "data.train.npy.features=numbers.npy"}, "as range: [0, 1]"},
+        {{"input.range=[3, 1]", "data.train.npy.features=numbers.npy"}, "ascending order"},
+        {{"input.range=[0, 255]"}, "images of bytes"},
         {{"input.saturation=0.5", "data.train.npy.features=masks.npy"}, "3 channels"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) expect_refused(cases[i].set, cases[i].words);

@@ -45,6 +45,9 @@ static const char images[] = HEAD "images.npy" SOURCE "layers:\n" NETWORK TRAINI
 static const char rows[] = HEAD "rows.npy" SOURCE "layers:\n  - reshape: [5, 4, 2]\n" NETWORK TRAINING;
 static const char memory[] = "name: numbers\ndata: {train: {memory: train}}\nlayers:\n" NETWORK TRAINING;
 
+/* The same values as bytes and as floats: images of bytes, images of numbers. */
+static const char bytes[] = HEAD "bytes.npy" SOURCE "layers:\n" NETWORK TRAINING;
+
 static void write_text(const char *name, const char *text)
 {
     must_train(tr_file_write_atomic(NULL, in_place(name), text, strlen(text)));
@@ -61,6 +64,20 @@ static int make_place(void **state)
     write_array("images.npy", "<f4", "30, 5, 4, 2", number, sizeof number);
     write_array("rows.npy", "<f4", "30, 40", number, sizeof number);
     write_array("class.npy", "<i4", "30,", class, sizeof class);
+    static uint8_t byte[COUNT][VALUES];
+    static float equal[COUNT][VALUES];
+    static uint16_t wide[COUNT][VALUES];
+    static uint8_t mask[COUNT][HEIGHT * WIDTH];
+    for (int i = 0; i < COUNT; i++)
+        for (int k = 0; k < VALUES; k++)
+            equal[i][k] = wide[i][k] = byte[i][k] = (uint8_t)(i * 37 + k * 11 + k * k * 5);
+    for (int i = 0; i < COUNT; i++)
+        for (int k = 0; k < HEIGHT * WIDTH; k++) mask[i][k] = (uint8_t)((i + k) % 3);
+    write_array("bytes.npy", "|u1", "30, 5, 4, 2", byte, sizeof byte);
+    write_array("equal.npy", "<f4", "30, 5, 4, 2", equal, sizeof equal);
+    write_array("wide.npy", "<u2", "30, 5, 4, 2", wide, sizeof wide);
+    write_array("mask.npy", "|u1", "30, 5, 4", mask, sizeof mask);
+    write_text("bytes.yaml", bytes);
     write_text("images.yaml", images);
     write_text("rows.yaml", rows);
     write_text("memory.yaml", memory);
@@ -128,16 +145,119 @@ static void test_a_checkpoint_knows_them(void **state)
     assert_string_equal(got.hash, whole.hash);
 }
 
+/* Floats and integers of 16 bits whose values are bytes give the weights that bytes give, whatever changes
+   the images, and the same evaluations. */
+static void test_as_bytes(void **state)
+{
+    (void)state;
+    static const char *const cases[][6] = {
+        {"input={scale: 1/255}"},
+        {"input={scale: [1/128, 1/64], shift: [-1, 0.5]}"},
+        {"input={scale: 1/255, pad: 2, flip: true}"},
+        {"input={scale: 1/255, crop: [4, 3]}"},
+        {"input={scale: 1/255, crop: [7, 6], pad: 2}"},
+        {"input={scale: 1/255, rotate: 20, zoom: [0.8, 1.2], erase: 0.5, erase_value: 17}"},
+        {"input={scale: 1/255, flip: true, rotate: 5, mixup: 0.4, cutmix: 1}"},
+        {"input={scale: 1/255, rotate: 5, brightness: 0.4, contrast: 0.4, randaugment: 2}"},
+        {"input={scale: 1/255, pad: 1, rotate: 30, randaugment: 1}", "data.train.npy.labels=mask.npy",
+         "data.validation.npy.labels=mask.npy", "loss={per: pixel}",
+         "layers=[{conv: {filters: 3, kernel: 3, padding: same}}]"},
+        {"input={scale: 1/255, pad: 1, flip: true, crop: 4}", "data.train.npy.labels=mask.npy",
+         "data.validation.npy.labels=mask.npy", "loss={per: pixel}",
+         "layers=[{conv: {filters: 3, kernel: 3, padding: same}}]"},
+    };
+    static const char *const others[] = {"equal.npy", "wide.npy"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job job;
+        struct outcome expected, got;
+        char text[64], validation[96];
+        for (int k = 0; k < 3; k++) {
+            const char *features = k == 0 ? "bytes.npy" : others[k - 1];
+            begin(&job, "bytes.yaml");
+            snprintf(text, sizeof text, "data.train.npy.features=%s", features);
+            snprintf(validation, sizeof validation, "data.validation.npy={features: %s, labels: class.npy}",
+                     features);
+            job_set(&job, text);
+            job_set(&job, validation);
+            job_set(&job, "train.evaluate_every=6");
+            for (int s = 0; s < 6 && cases[i][s]; s++) job_set(&job, cases[i][s]);
+            /* The operations of bytes are those of numbers from 0 to 255. */
+            if (k > 0 && (strstr(cases[i][0], "brightness") || strstr(cases[i][0], "randaugment")))
+                job_set(&job, "input.range=[0, 255]");
+            job_outcome(&job, k == 0 ? &expected : &got);
+            if (k == 0) continue;
+            expect_same(&expected, &got, cases[i][0]);
+            assert_true(got.evaluations > 0 && got.evaluated_loss == expected.evaluated_loss);
+            assert_true(got.evaluated_accuracy == expected.evaluated_accuracy);
+        }
+    }
+}
+
+/* Integers of 16 bits say their range themselves. */
+static void test_range_of_16_bits(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome expected, got;
+    begin(&job, "images.yaml");
+    job_set(&job, "data.train.npy.features=wide.npy");
+    job_set(&job, "input={brightness: 0.5, contrast: 0.5, range: [0, 65535], scale: 1e-3}");
+    job_outcome(&job, &expected);
+    begin(&job, "images.yaml");
+    job_set(&job, "data.train.npy.features=wide.npy");
+    job_set(&job, "input={brightness: 0.5, contrast: 0.5, scale: 1e-3}");
+    job_outcome(&job, &got);
+    expect_same(&expected, &got, "the range of the type");
+    begin(&job, "images.yaml");
+    job_set(&job, "data.train.npy.features=wide.npy");
+    job_set(&job, "input={brightness: 0.5, contrast: 0.5, range: [0, 255], scale: 1e-3}");
+    job_outcome(&job, &got);
+    must_train(got.status);
+    assert_string_not_equal(got.hash, expected.hash);
+}
+
+/* Labels of pixels beside arrays in memory are those beside files, and move alike. */
+static void test_masks_in_memory(void **state)
+{
+    (void)state;
+    static const char *const set[] = {"input={pad: 1, flip: true, rotate: 20}", "loss={per: pixel}",
+                                      "layers=[{conv: {filters: 3, kernel: 3, padding: same}}]",
+                                      "train.shuffle=true"};
+    static int64_t mask[COUNT][HEIGHT * WIDTH];
+    struct job job;
+    struct outcome expected, got;
+    for (int i = 0; i < COUNT; i++)
+        for (int k = 0; k < HEIGHT * WIDTH; k++) mask[i][k] = (i + k) % 3;
+    begin(&job, "images.yaml");
+    job_set(&job, "data.train.npy.labels=mask.npy");
+    for (int i = 0; i < 4; i++) job_set(&job, set[i]);
+    job_outcome(&job, &expected);
+    struct tr_arrays arrays = TR_ARRAYS_INIT;
+    arrays.features = (struct tr_array){number, TR_ARRAY_FLOAT32, 4, {COUNT, HEIGHT, WIDTH, CHANNELS}, {0}};
+    arrays.labels = (struct tr_array){mask, TR_ARRAY_INT64, 3, {COUNT, HEIGHT, WIDTH}, {0}};
+    struct tr_named_source data = {.name = "train"};
+    tr_source *source;
+    must_train(tr_source_from_arrays(&arrays, &source));
+    data.source = source;
+    begin(&job, "memory.yaml");
+    for (int i = 0; i < 4; i++) job_set(&job, set[i]);
+    job.settings.data = &data;
+    job.settings.data_count = 1;
+    job_outcome(&job, &got);
+    expect_same(&expected, &got, "masks of an array");
+    tr_source_close(&source);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
     static const struct {
         const char *set, *words;
     } cases[] = {
-        {"input.pad=1", "pad is of images of bytes"},
-        {"input.flip=true", "flip is of images of bytes"},
-        {"input.crop=3", "crop is of images of bytes"},
-        {"input.rotate=10", "changes images of bytes"},
+        {"input.crop=6", "larger than the padded image"},
+        {"input.brightness=0.5", "needs the range of the values"},
+        {"input.saturation=0.5", "needs the range of the values"},
+        {"input={saturation: 0.5, range: [0, 1]}", "3 channels"},
         {"input={shape: 40, image: [5, 4, 3]}", "whose product is the 40 numbers"},
         {"input={shape: 40, image: [5, 8]}", "whose product is the 40 numbers"},
         {"input={shape: 40, image: [5, 4, 2], steps: 5}", "sequences"},
@@ -155,8 +275,9 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_hash),
-                                       cmocka_unit_test(test_a_checkpoint_knows_them),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_hash),        cmocka_unit_test(test_a_checkpoint_knows_them),
+        cmocka_unit_test(test_as_bytes),        cmocka_unit_test(test_range_of_16_bits),
+        cmocka_unit_test(test_masks_in_memory), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, make_place, remove_place);
 }

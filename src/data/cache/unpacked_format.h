@@ -30,7 +30,7 @@ struct tr_unpacked_tail {
     int64_t count, features, labels, height, width, channels, floats, max_tokens, vocabulary, classes, values,
         skipped, window, stride; /* window and stride: of windows over one text, else 0 */
     struct tr_unpacked_extent section[TR_UNPACKED_SECTIONS];
-    uint32_t unused, crc; /* crc: of all before */
+    uint32_t range, crc; /* range: enum tr_number_range; crc: of all before */
 };
 
 /* The tokens of the text that `count` windows lie in. */

@@ -214,6 +214,13 @@ static bool windows_fit(const struct tr_unpacked_tail *tail)
            tail->max_tokens == tail->window && tail->classes == tail->vocabulary;
 }
 
+/* Sides are in the range of 16 bits. */
+static bool is_number_image(const struct tr_unpacked_tail *tail)
+{
+    return tail->features == TR_FEATURE_FLOATS && tail->height > 0 &&
+           tail->height * tail->width * tail->channels == tail->floats;
+}
+
 static bool figures_fit(const struct tr_unpacked_tail *tail)
 {
     return tail->count >= 1 && tail->count < INT64_MAX / 16 && in_range(tail->features, TR_FEATURE_TOKENS) &&
@@ -223,7 +230,8 @@ static bool figures_fit(const struct tr_unpacked_tail *tail)
            in_range(tail->vocabulary, INT32_MAX) && in_range(tail->classes, INT32_MAX) &&
            in_range(tail->values, INT32_MAX) && in_range(tail->skipped, INT64_MAX) &&
            (tail->labels == TR_LABEL_VALUES || tail->values == 0) &&
-           (tail->labels != TR_LABEL_PIXELS || tail->features == TR_FEATURE_IMAGE) &&
+           (tail->labels != TR_LABEL_PIXELS || tail->features == TR_FEATURE_IMAGE || is_number_image(tail)) &&
+           (tail->range == TR_RANGE_OPEN || (tail->range <= TR_RANGE_PICTURE && is_number_image(tail))) &&
            is_digest(tail->digest) && memchr(tail->state_name, '\0', sizeof tail->state_name) &&
            windows_fit(tail);
 }
@@ -360,6 +368,7 @@ static tr_status fill(struct unpacked_source *source, const char *name, const ch
     TR_TRY(check_tail(&tail, name, key));
     if (!figures_fit(&tail)) return damaged(name, "a figure in its header is out of range");
     take_info(info, &tail);
+    source->base.range = (enum tr_number_range)tail.range;
     if (tr_source_capacity(&source->base) < 1) return damaged(name, "its examples are empty");
     TR_TRY(check_sections(&tail, map, tr_source_capacity(&source->base), name, verify));
     source->features_offset = tail.section[TR_UNPACKED_FEATURES].offset;

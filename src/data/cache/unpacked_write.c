@@ -172,6 +172,7 @@ static void fill_tail(struct tr_unpacked_tail *tail, const tr_source *source)
     tail->classes = info->classes;
     tail->values = info->values;
     tail->skipped = info->skipped;
+    tail->range = (uint32_t)source->range;
     tail->window = source->stream ? source->window : 0;
     tail->stride = source->stream ? source->stride : 0;
     tail->crc = tr_crc32c(0, tail, offsetof(struct tr_unpacked_tail, crc));

@@ -3,7 +3,8 @@
  *     features   unsigned bytes [count][height][width] or [count][height][width][channels]: images
  *                other types and shapes of one or two dimensions: vectors of numbers; of three,
  *                [count][steps][n]: sequences of vectors; of four: images of numbers
- *     labels     integers [count]: classes; integers [count][height][width]: classes of the pixels of images;
+ *     labels     integers [count]: classes; integers [count][height][width]: classes of the pixels of images,
+ *                of bytes or of numbers;
  *                floats [count] or [count][n]: values
  *
  * Features stay in the file, which is mapped, and are converted when they are read; labels are converted at
@@ -267,6 +268,8 @@ static tr_status open_images(const char *path, struct npy_source *source)
     info->height = (int32_t)head->shape[1];
     info->width = (int32_t)head->shape[2];
     info->channels = (int32_t)channels;
+    if (head->dtype == TR_DTYPE_U16) source->base.range = TR_RANGE_U16;
+    if (head->dtype == TR_DTYPE_I16) source->base.range = TR_RANGE_I16;
     if (head->dtype != TR_DTYPE_U8) return TR_OK;
     info->features = TR_FEATURE_IMAGE;
     source->base.resident = source->features.map.data + head->offset;
@@ -299,7 +302,7 @@ static tr_status check_classes(const char *path, const struct array *array, cons
             "ignore: applies to labels of pixels, but \"%s\" has one label for each example; leave it out",
             path);
     if (head->rank == 1) return TR_OK;
-    if (head->rank == 3 && info->features == TR_FEATURE_IMAGE) {
+    if (head->rank == 3 && info->height > 0) {
         if (head->shape[1] == info->height && head->shape[2] == info->width) return TR_OK;
         return tr_fail(TR_EFORMAT,
                        "\"%s\" has labels of %" PRId64 " x %" PRId64 " pixels, the images have %" PRId32
@@ -317,7 +320,7 @@ static tr_status check_classes(const char *path, const struct array *array, cons
                        "]; classes have one dimension, or three for the pixels of images: of one-hot rows "
                        "save y.argmax(1), of values y.astype('float32')",
                        path, head->shape[0], array->width);
-    if (head->rank == 4 && info->features == TR_FEATURE_IMAGE)
+    if (head->rank == 4 && info->height > 0)
         return tr_fail(
             TR_EFORMAT,
             "\"%s\" has four dimensions; labels of pixels are [count, height, width]: of a channel "

@@ -178,7 +178,7 @@ static tr_status take_classes(struct tr_kept *kept, const struct tr_arrays *arra
     const int64_t most = arrays->classes > 0 ? arrays->classes - 1 : (1 << 24) - 1;
     int32_t largest;
     bool of_tokens = arrays->tokens && (array->dimensions > 1 || array->shape[0] != kept->info.count);
-    bool of_pixels = kept->info.features == TR_FEATURE_IMAGE && array->dimensions == 3;
+    bool of_pixels = kept->info.height > 0 && array->dimensions == 3;
     if (of_pixels) {
         TR_TRY(take_pixel_labels(kept, array, most, &largest));
     } else if (of_tokens) {

@@ -48,7 +48,7 @@ static tr_status check_labels(const struct tr_source_info *info)
             return tr_fail(TR_EINVAL, "info.labels are of tokens, but features are not tokens");
         return check_size("classes", info->classes, 1 << 24);
     case TR_LABEL_PIXELS:
-        if (info->features != TR_FEATURE_IMAGE)
+        if (info->features != TR_FEATURE_IMAGE && !tr_source_is_number_image(info))
             return tr_fail(TR_EINVAL, "info.labels are of pixels, but features are not images");
         return check_size("classes", info->classes, 1 << 24);
     case TR_LABEL_CLASS:
@@ -62,7 +62,8 @@ static struct tr_source_info tidy(const struct tr_source_info *given)
 {
     struct tr_source_info info = {
         .count = given->count, .features = given->features, .labels = given->labels};
-    const bool image = info.features == TR_FEATURE_IMAGE, tokens = info.features == TR_FEATURE_TOKENS;
+    const bool image = info.features == TR_FEATURE_IMAGE || tr_source_is_number_image(given),
+               tokens = info.features == TR_FEATURE_TOKENS;
     const bool classes =
         info.labels == TR_LABEL_CLASS || info.labels == TR_LABEL_TOKENS || info.labels == TR_LABEL_PIXELS;
     info.height = image ? given->height : 0;

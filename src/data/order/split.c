@@ -123,6 +123,7 @@ static tr_status make_part(struct whole *whole, bool second, tr_source **out)
     part->base.info = source->info;
     part->base.info.count = second ? own : source->info.count - own;
     part->base.parts = source->parts;
+    part->base.range = source->range;
     part->base.state_name = source->state_name;
     __atomic_add_fetch(&whole->users, 1, __ATOMIC_RELAXED);
     *out = &part->base;

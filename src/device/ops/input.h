@@ -102,16 +102,16 @@ struct tr_image_view {
    - Interpolation, with h = floor(v / 65536), w = floor(u / 65536), fv and fu the rest over 65536, p(h, w)
    the value of image index[r], 0 outside it: above = fma(fu, p(h, w+1) - p(h, w), p(h, w)), below the same of
    row h + 1, x = fma(fv, below - above, above).
-   - With `tint`, each of these steps, clamped to 0 and `most`: x * brightness; fma(contrast, x - most / 2,
-   most / 2); and, for 3 channels after these steps, fma(saturation, x - grey, grey), grey = fma(0.114f, x2,
-   fma(0.587f, x1, 0.299f * x0)).
+   - With `tint`, x - least; then each of these steps, clamped to 0 and size = most - least: x * brightness;
+   fma(contrast, x - size / 2, size / 2); for 3 channels after these steps, fma(saturation, x - grey, grey),
+   grey = fma(0.114f, x2, fma(0.587f, x1, 0.299f * x0)); then x + least.
    - `erased` where the row is erased.
    - y = fma(x, scale[ch], shift[ch]) (ch % 4). */
 struct tr_op_augment_images {
     int64_t rows;
     int32_t in_h, in_w, out_h, out_w, channels;
     bool tint;
-    float most, erased, scale[4], shift[4];
+    float least, most, erased, scale[4], shift[4];
     const uint8_t *source;            /* [images][in_h][in_w][channels], or NULL */
     const float *numbers;             /* the same as floats, or NULL */
     const int64_t *index;             /* [rows] */

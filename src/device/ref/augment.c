@@ -45,31 +45,32 @@ static float interpolated(const struct tr_op_augment_images *a, int64_t image, i
     return fmaf(fv, down, above);
 }
 
-static float within(float x, float most)
+static float within(float x, float size)
 {
-    return x < 0 ? 0 : x > most ? most : x;
+    return x < 0 ? 0 : x > size ? size : x;
 }
 
-/* Channel c with brightness and contrast. */
+/* Channel c with brightness and contrast, above the least of the range. */
 static float lit(const struct tr_op_augment_images *a, const struct tr_image_view *view, int64_t image,
                  int64_t v, int64_t u, int32_t c)
 {
-    const float x = interpolated(a, image, v, u, c), middle = a->most / 2;
-    const float bright = within(x * view->brightness, a->most);
+    const float size = a->most - a->least, middle = size / 2;
+    const float x = interpolated(a, image, v, u, c) - a->least;
+    const float bright = within(x * view->brightness, size);
     const float apart = bright - middle;
-    return within(fmaf(view->contrast, apart, middle), a->most);
+    return within(fmaf(view->contrast, apart, middle), size);
 }
 
 static float tinted(const struct tr_op_augment_images *a, const struct tr_image_view *view, int64_t image,
                     int64_t v, int64_t u, int32_t c)
 {
-    const float x = lit(a, view, image, v, u, c);
-    if (a->channels != 3) return x;
+    const float x = lit(a, view, image, v, u, c), size = a->most - a->least;
+    if (a->channels != 3) return x + a->least;
     const float red = 0.299f * lit(a, view, image, v, u, 0);
     const float yellow = fmaf(0.587f, lit(a, view, image, v, u, 1), red);
     const float grey = fmaf(0.114f, lit(a, view, image, v, u, 2), yellow);
     const float apart = x - grey;
-    return within(fmaf(view->saturation, apart, grey), a->most);
+    return within(fmaf(view->saturation, apart, grey), size) + a->least;
 }
 
 static void augment_pixel(const struct tr_op_augment_images *a, const struct tr_image_view *view,

@@ -97,24 +97,27 @@ static struct num interpolated(const struct seen *seen, int64_t c)
 
 static struct num limited(const struct seen *seen, struct num x)
 {
-    const struct num most = constant(seen->a->most), zero = constant(0);
-    return if_less(x, zero, zero, if_less(most, x, most, x));
+    const struct num size = constant(seen->a->most - seen->a->least), zero = constant(0);
+    return if_less(x, zero, zero, if_less(size, x, size, x));
 }
 
+/* Above the least of the range. */
 static struct num lit(const struct seen *seen, int64_t c)
 {
-    const struct num middle = constant(seen->a->most / 2);
-    const struct num bright = limited(seen, mul(interpolated(seen, c), in(&seen->view->brightness)));
+    const struct num middle = constant((seen->a->most - seen->a->least) / 2);
+    const struct num x = sub(interpolated(seen, c), constant(seen->a->least));
+    const struct num bright = limited(seen, mul(x, in(&seen->view->brightness)));
     return limited(seen, fused(in(&seen->view->contrast), sub(bright, middle), middle));
 }
 
 static struct num tinted(const struct seen *seen, int64_t c)
 {
-    if (seen->a->channels != 3) return lit(seen, c);
+    const struct num least = constant(seen->a->least);
+    if (seen->a->channels != 3) return add(lit(seen, c), least);
     const struct num x[3] = {lit(seen, 0), lit(seen, 1), lit(seen, 2)};
     const struct num grey =
         fused(constant(0.114f), x[2], fused(constant(0.587f), x[1], mul(constant(0.299f), x[0])));
-    return limited(seen, fused(in(&seen->view->saturation), sub(x[c], grey), grey));
+    return add(limited(seen, fused(in(&seen->view->saturation), sub(x[c], grey), grey)), least);
 }
 
 UNIT(augment_images)

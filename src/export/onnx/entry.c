@@ -54,11 +54,25 @@ static bool all_are(const float values[4], int64_t channels, float value)
     return true;
 }
 
+/* An image of numbers comes as a row. */
+static struct tr_onnx_name image_of(struct tr_onnx_graph *graph, const struct tr_op_load_images *op)
+{
+    static const int64_t channels_first[] = {0, 3, 1, 2};
+    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->source);
+    if (x->form != TR_ONNX_ROWS) return x->name;
+    const int64_t size[] = {-1, op->in_h, op->in_w, op->channels};
+    struct tr_onnx_name shape = tr_onnx_local_integers(graph, "shape", 4, size);
+    struct tr_onnx_name image = tr_onnx_emit(graph, "Reshape", 2, x->name.text, shape.text);
+    image = tr_onnx_emit(graph, "Transpose", 1, image.text);
+    tr_onnx_attribute_integers(graph->onnx, "perm", 4, channels_first);
+    return image;
+}
+
 tr_status tr_onnx_translate_pixels(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_op_load_images *op = &traced->as.load_images;
     struct tr_onnx_value y = {
-        .name = cut_image(graph, op, tr_onnx_value_of(graph, op->source)->name),
+        .name = cut_image(graph, op, image_of(graph, op)),
         .form = TR_ONNX_IMAGE,
         .size = {op->out_h, op->out_w, op->channels},
     };

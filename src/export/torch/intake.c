@@ -7,16 +7,16 @@
 #include <string.h>
 
 /* A number for each channel: "0.5", or "torch.tensor([0.5, 0.4, 0.3], ...)". */
-static void add_per_channel(struct tr_text *text, const struct tr_float_list *list)
+static void add_per_channel(struct tr_text *text, int32_t count, const float values[4])
 {
-    if (list->count == 1) {
-        tr_torch_add_float(text, list->item[0]);
+    if (count == 1) {
+        tr_torch_add_float(text, values[0]);
         return;
     }
     tr_text_add(text, "torch.tensor([");
-    for (int32_t i = 0; i < list->count; i++) {
+    for (int32_t i = 0; i < count; i++) {
         if (i) tr_text_add(text, ", ");
-        tr_torch_add_float(text, list->item[i]);
+        tr_torch_add_float(text, values[i]);
     }
     tr_text_add(text, "], device=x.device).view(-1, 1, 1)");
 }
@@ -41,19 +41,23 @@ static void add_image(struct tr_text *text, const struct tr_intake_part *part,
     const int64_t top = (op->in_h - op->out_h) / 2, left = (op->in_w - op->out_w) / 2;
     const struct tr_torch_margin margin = {-top, op->out_h + top - op->in_h, -left,
                                            op->out_w + left - op->in_w, false};
-    tr_text_addf(text, "        x = %s.permute(0, 3, 1, 2).to(torch.float32)\n", argument);
+    if (part->numbers)
+        tr_text_addf(text, "        x = %s.to(torch.float32).reshape(-1, %d, %d, %d).permute(0, 3, 1, 2)\n",
+                     argument, (int)op->in_h, (int)op->in_w, (int)op->channels);
+    else
+        tr_text_addf(text, "        x = %s.permute(0, 3, 1, 2).to(torch.float32)\n", argument);
     if (margin.top || margin.bottom || margin.left || margin.right) {
         tr_text_add(text, "        x = F.pad(x, ");
         tr_torch_add_margin(text, &margin);
         tr_text_add(text, ")\n");
     }
     tr_text_add(text, "        x = x * ");
-    add_per_channel(text, &input->scale);
+    add_per_channel(text, input->scale.count, op->scale);
     if (input->shift.count > 1 || input->shift.item[0] != 0) {
         tr_text_add(text, " + ");
-        add_per_channel(text, &input->shift);
+        add_per_channel(text, input->shift.count, op->shift);
     }
-    tr_text_add(text, "\n");
+    tr_text_add(text, part->numbers ? "\n        x = x.permute(0, 2, 3, 1).flatten(1)\n" : "\n");
 }
 
 /* Sets the argument: missing values are filled in, and a missing name is none of them. */
@@ -169,8 +173,8 @@ void tr_torch_add_prepare(const struct tr_intake *intake, const struct tr_input_
                           struct tr_text *text)
 {
     const bool joined = intake->count > 1 || (intake->count == 1 && intake->part[0].name[0]);
-    const bool plain =
-        intake->count == 1 && intake->part[0].stored.rank != 3 && intake->part[0].scaling.count == 0;
+    const bool plain = intake->count == 1 && intake->part[0].stored.rank != 3 &&
+                       intake->part[0].scaling.count == 0 && !intake->part[0].numbers;
     if (intake->count == 0 || (plain && !joined)) return;
     add_head(text, intake);
     if (joined) tr_text_add(text, "        parts = []\n");
@@ -178,7 +182,7 @@ void tr_torch_add_prepare(const struct tr_intake *intake, const struct tr_input_
         const struct tr_intake_part *part = &intake->part[i];
         const bool image = part->stored.rank == 3;
         const struct argument argument = argument_of(intake, i);
-        if (image)
+        if (image || part->numbers)
             add_image(text, part, input, argument.name);
         else
             add_numbers(text, part, argument.name);

@@ -12,6 +12,7 @@
 struct tr_augmenter {
     tr_device *device;
     const struct tr_job *job;
+    struct tr_input_options input; /* without augmentation outside of training; borrows from the job */
     const tr_source *source;
     bool mixes;
     size_t memory;              /* of the device */
@@ -54,13 +55,22 @@ static tr_status make(tr_augmenter *augmenter, int64_t rows)
     return augmenter->mixes ? make_mixing(augmenter, rows) : TR_OK;
 }
 
+bool tr_augmenter_is_needed(const struct tr_job *job, bool training)
+{
+    const struct tr_input_options *input = &job->input;
+    if (training && tr_augmentation_is_any(&input->augment)) return true;
+    return tr_job_fits_numbers(job) ||
+           (training && tr_job_is_number_image(job) && (input->pad > 0 || input->flip));
+}
+
 tr_status tr_augmenter_create(tr_device *device, const struct tr_job *job, const tr_source *source,
-                              int64_t rows, tr_augmenter **out)
+                              int64_t rows, bool training, tr_augmenter **out)
 {
     tr_augmenter *augmenter = tr_alloc_zero(1, sizeof *augmenter);
     if (!augmenter) return TR_ENOMEM;
-    *augmenter = (tr_augmenter){
-        .device = device, .job = job, .source = source, .mixes = tr_augmentation_mixes(&job->input.augment)};
+    *augmenter = (tr_augmenter){.device = device, .job = job, .source = source, .input = job->input};
+    if (!training) augmenter->input.augment = (struct tr_augment_options){0};
+    augmenter->mixes = tr_augmentation_mixes(&augmenter->input.augment);
     tr_status status = make(augmenter, rows);
     if (status != TR_OK)
         tr_augmenter_destroy(&augmenter);
@@ -85,7 +95,7 @@ void tr_augmenter_destroy(tr_augmenter **handle)
 
 int64_t tr_augmenter_expect(const struct tr_job *job, int64_t rows)
 {
-    if (!tr_augmentation_is_any(&job->input.augment)) return 0;
+    if (!tr_augmenter_is_needed(job, true)) return 0;
     const int64_t views = (int64_t)sizeof(struct tr_image_view);
     if (!tr_augmentation_mixes(&job->input.augment)) return rows * views;
     const int64_t image = tr_shape_count(&job->model->input) * (int64_t)sizeof(float);
@@ -119,7 +129,7 @@ static tr_status send_views(tr_augmenter *augmenter, const struct tr_augmented *
     for (uint32_t which = 0; which < kinds; which++) {
         for (int64_t r = 0; r < part->rows; r++) {
             const struct tr_draw draw = draw_of(part, r, which);
-            tr_draw_view(&augmenter->job->input, plain, &draw, view++);
+            tr_draw_view(&augmenter->input, plain, &draw, view++);
         }
     }
     return tr_outgoing_send(augmenter->device, &augmenter->views, augmenter->view,
@@ -134,24 +144,17 @@ static tr_status send_mixtures(tr_augmenter *augmenter, const struct tr_augmente
     for (int64_t r = 0; r < part->rows; r++) {
         const struct tr_draw draw = draw_of(part, r, 0);
         double share;
-        tr_draw_mix(&augmenter->job->input.augment, plain->out_h, plain->out_w, &draw,
+        tr_draw_mix(&augmenter->input.augment, plain->out_h, plain->out_w, &draw,
                     (struct tr_image_mix *)memory + r, &share);
     }
     return tr_outgoing_send(augmenter->device, &augmenter->mixtures, augmenter->mix,
                             (size_t)part->rows * sizeof *augmenter->mix);
 }
 
-/* Whether any colour changes. */
-static bool tints(const struct tr_augment_options *options)
-{
-    return options->brightness > 0 || options->contrast > 0 || options->saturation > 0 ||
-           options->randaugment > 0;
-}
-
 tr_status tr_augmenter_images(tr_augmenter *augmenter, const struct tr_augmented *part,
                               const struct tr_op_load_images *plain)
 {
-    const struct tr_augment_options *options = &augmenter->job->input.augment;
+    const struct tr_input_options *input = &augmenter->input;
     struct tr_op_augment_images op = {
         .rows = part->rows * (1 + augmenter->mixes),
         .in_h = plain->in_h,
@@ -159,10 +162,12 @@ tr_status tr_augmenter_images(tr_augmenter *augmenter, const struct tr_augmented
         .out_h = plain->out_h,
         .out_w = plain->out_w,
         .channels = plain->channels,
-        .tint = tints(options),
-        .most = 255,
-        .erased = (float)options->erase_value,
+        .tint = tr_augmentation_tints(&input->augment),
+        .least = input->range.count == 2 ? input->range.item[0] : 0,
+        .most = input->range.count == 2 ? input->range.item[1] : 255,
+        .erased = (float)input->augment.erase_value,
         .source = plain->source,
+        .numbers = part->numbers,
         .index = plain->index,
         .view = augmenter->view,
         .y = augmenter->mixes ? augmenter->single : plain->y,
@@ -223,15 +228,16 @@ static void mix_targets(const struct tr_batch *batch, int64_t own, int64_t other
 tr_status tr_augmenter_targets(tr_augmenter *augmenter, const struct tr_augmented *part, float *to)
 {
     const int64_t width = width_of(augmenter);
-    const struct tr_shape *image = &augmenter->job->model->input;
+    struct tr_shape stored, image;
     void *memory;
+    tr_job_image(augmenter->job, &stored, &image);
     TR_TRY(tr_outgoing_take(augmenter->device, &augmenter->targets, &memory));
     for (int64_t r = 0; r < part->rows; r++) {
         const struct tr_draw draw = draw_of(part, r, 0);
         struct tr_image_mix mix;
         double share;
-        tr_draw_mix(&augmenter->job->input.augment, (int32_t)image->size[0], (int32_t)image->size[1], &draw,
-                    &mix, &share);
+        tr_draw_mix(&augmenter->input.augment, (int32_t)image.size[0], (int32_t)image.size[1], &draw, &mix,
+                    &share);
         mix_targets(part->batch, part->begin + r, part->batch->others + part->begin + r, share, width,
                     (float *)memory + r * width);
     }

@@ -17,16 +17,20 @@ typedef struct tr_augmenter tr_augmenter;
 struct tr_augmented {
     const struct tr_batch *batch;
     int64_t begin, rows;
-    tr_rng_key key; /* key of the draws: TR_RNG_AUGMENT */
+    tr_rng_key key;       /* key of the draws: TR_RNG_AUGMENT */
+    const float *numbers; /* the images, where they are of numbers, in the place of `source` below */
 };
 
-/* For at most so many rows. All is borrowed until it is destroyed. Returned, destroy with
-   tr_augmenter_destroy(). TR_ENOMEM. */
+/* Whether examples need one: in `training` those that change beyond shifts and mirrors, and images of numbers
+   that change at all. */
+bool tr_augmenter_is_needed(const struct tr_job *job, bool training);
+/* For at most so many rows; outside of `training` nothing is random. All is borrowed until it is destroyed.
+   Returned, destroy with tr_augmenter_destroy(). TR_ENOMEM. */
 tr_status tr_augmenter_create(tr_device *device, const struct tr_job *job, const tr_source *source,
-                              int64_t rows, tr_augmenter **out);
+                              int64_t rows, bool training, tr_augmenter **out);
 /* Accepts NULL, nulls the handle. */
 void tr_augmenter_destroy(tr_augmenter **augmenter);
-/* Bytes of device memory that one for so many rows would take; 0 where the job wants none. */
+/* Bytes of device memory that one for so many rows takes in training; 0 where the job wants none. */
 int64_t tr_augmenter_expect(const struct tr_job *job, int64_t rows);
 /* Bytes of device memory. */
 size_t tr_augmenter_memory(const tr_augmenter *augmenter);

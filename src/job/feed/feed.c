@@ -28,6 +28,7 @@ struct tr_feed {
     size_t memory;               /* of the device, without the resident data */
     /* Images: */
     uint8_t *images;             /* device: images of a run */
+    float *floats;               /* device: images of numbers of a run, where they change on their way */
     struct tr_outgoing gathered; /* [rows] images copied from a resident source on the host */
     int32_t *labels;             /* device [rows][height][width] as stored, where pixels have labels */
     /* Tokens: */
@@ -98,8 +99,9 @@ static tr_status make(tr_feed *feed, const struct tr_feed_options *options)
     enum tr_feature_kind kind = feed->job->features;
     int64_t rows = options->rows, images_most = rows * images_a_row(feed),
             numbers = images_most * (int64_t)sizeof *feed->index;
-    if (options->augment && tr_augmentation_is_any(&feed->job->input.augment))
-        TR_TRY(tr_augmenter_create(feed->device, feed->job, feed->source, rows, &feed->augmenter));
+    if (tr_augmenter_is_needed(feed->job, options->augment))
+        TR_TRY(tr_augmenter_create(feed->device, feed->job, feed->source, rows, options->augment,
+                                   &feed->augmenter));
     TR_TRY(tr_resident_make(feed->device, feed->source, options->keep, options->features, options->labels,
                             &feed->resident));
     const int64_t pixels = tr_source_pixels(tr_source_info(feed->source));
@@ -107,15 +109,19 @@ static tr_status make(tr_feed *feed, const struct tr_feed_options *options)
         TR_TRY(alloc(feed, rows * pixels * (int64_t)sizeof *feed->labels, (void **)&feed->labels));
     bool images = kind == TR_FEATURE_IMAGE && options->features,
          parts = feed->parts.images > 0 && options->features,
+         floats = feed->augmenter && tr_job_is_number_image(feed->job) && options->features,
          numbered = feed->resident.here || feed->resident.images;
-    if (numbered || images || parts) TR_TRY(alloc(feed, numbers, (void **)&feed->index));
+    if (numbered || images || parts || floats) TR_TRY(alloc(feed, numbers, (void **)&feed->index));
     if (numbered)
         TR_TRY(tr_outgoing_make(feed->device, (size_t)numbers, &feed->numbers));
-    else if (images || parts)
+    else if (images || parts || floats)
         TR_TRY(number_images(feed, images_most));
     if (kind == TR_FEATURE_TOKENS)
         return tr_outgoing_make(feed->device, (size_t)(rows + 1) * sizeof(int32_t), &feed->offsets);
     if (images) return make_images(feed, rows);
+    if (floats && !feed->resident.here)
+        return alloc(feed, images_most * tr_shape_count(&feed->job->stored) * (int64_t)sizeof(float),
+                     (void **)&feed->floats);
     return parts ? alloc_parts(feed, rows) : TR_OK;
 }
 
@@ -146,6 +152,7 @@ void tr_feed_destroy(tr_feed **handle)
     tr_augmenter_destroy(&feed->augmenter);
     tr_resident_release(&feed->resident);
     tr_device_free(feed->device, feed->images);
+    tr_device_free(feed->device, feed->floats);
     tr_device_free(feed->device, feed->labels);
     tr_device_free(feed->device, feed->index);
     for (int i = 0; i < TR_SOURCE_PARTS; i++) tr_device_free(feed->device, feed->part_bytes[i]);
@@ -226,7 +233,8 @@ static tr_status bring_images(tr_feed *feed, const struct tr_batch *batch, int64
 static tr_status load(tr_feed *feed, const struct tr_batch *batch, int64_t begin, uint64_t seed,
                       const struct tr_op_load_images *op)
 {
-    const struct tr_augmented part = {batch, begin, op->rows, tr_rng_key_make(seed, TR_RNG_AUGMENT)};
+    const struct tr_augmented part = {
+        .batch = batch, .begin = begin, .rows = op->rows, .key = tr_rng_key_make(seed, TR_RNG_AUGMENT)};
     return feed->augmenter ? tr_augmenter_images(feed->augmenter, &part, op)
                            : tr_device_load_images(feed->device, op);
 }
@@ -236,7 +244,7 @@ static tr_status feed_images(tr_feed *feed, tr_pass *pass, const struct tr_batch
 {
     struct tr_op_load_images op;
     TR_TRY(bring_images(feed, batch, begin, rows));
-    tr_intake_of_image(&feed->job->input, feed->job->stored.size, feed->job->model->input.size, &op);
+    tr_intake_of_image(feed->job, feed->job->stored.size, feed->job->model->input.size, &op);
     augment(feed, batch, begin, seed, scalars, &op);
     op.rows = rows;
     op.source = feed->resident.images ? feed->resident.images : feed->images;
@@ -254,7 +262,7 @@ static tr_status feed_part(tr_feed *feed, int32_t i, const struct tr_batch *batc
     struct tr_op_load_images op;
     TR_TRY(tr_device_to_device(feed->device, feed->part_bytes[i], batch->part[i] + begin * image,
                                (size_t)(rows * image)));
-    tr_intake_of_image(&feed->job->input, stored->size, feed->parts.part[i].shape.size, &op);
+    tr_intake_of_image(feed->job, stored->size, feed->parts.part[i].shape.size, &op);
     augment(feed, batch, begin, seed, scalars, &op);
     op.rows = rows;
     op.source = feed->part_bytes[i];
@@ -395,6 +403,34 @@ static tr_status feed_floats(tr_feed *feed, tr_pass *pass, const struct tr_batch
                                (size_t)(rows * width) * sizeof(float));
 }
 
+/* Images of numbers, changed on their way. */
+static tr_status feed_number_images(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
+                                    int64_t rows, uint64_t seed, const struct tr_step_scalars *scalars)
+{
+    const int64_t width = tr_shape_count(&feed->job->stored);
+    const bool here = feed->resident.here;
+    struct tr_op_load_images op;
+    struct tr_shape stored, wanted;
+    for (int64_t k = 0; !here && k < images_a_row(feed); k++)
+        TR_TRY(tr_device_to_device(feed->device, feed->floats + k * rows * width,
+                                   batch->floats + (begin + (k > 0 ? batch->others : 0)) * width,
+                                   (size_t)(rows * width) * sizeof(float)));
+    tr_job_image(feed->job, &stored, &wanted);
+    tr_intake_of_image(feed->job, stored.size, wanted.size, &op);
+    augment(feed, batch, begin, seed, scalars, &op);
+    op.rows = rows;
+    op.index = feed->index;
+    op.y = tr_pass_input(pass);
+    const struct tr_augmented part = {
+        .batch = batch,
+        .begin = begin,
+        .rows = rows,
+        .key = tr_rng_key_make(seed, TR_RNG_AUGMENT),
+        .numbers = here ? (const float *)(const void *)feed->resident.features : feed->floats,
+    };
+    return tr_augmenter_images(feed->augmenter, &part, &op);
+}
+
 static tr_status feed_features(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
                                int64_t rows, uint64_t seed, const struct tr_step_scalars *scalars)
 {
@@ -406,6 +442,7 @@ static tr_status feed_features(tr_feed *feed, tr_pass *pass, const struct tr_bat
     if (feed->job->features == TR_FEATURE_IMAGE)
         return feed_images(feed, pass, batch, begin, rows, seed, scalars);
     if (feed->parts.images > 0) return feed_parts(feed, pass, batch, begin, rows, seed, scalars);
+    if (feed->augmenter) return feed_number_images(feed, pass, batch, begin, rows, seed, scalars);
     return feed_floats(feed, pass, batch, begin, rows);
 }
 
@@ -416,7 +453,9 @@ static tr_status feed_pixels(tr_feed *feed, tr_pass *pass, const struct tr_batch
     const int64_t pixels = tr_source_pixels(tr_source_info(feed->source));
     const bool here = feed->resident.labels;
     struct tr_op_load_images image;
-    tr_intake_of_image(&feed->job->input, feed->job->stored.size, feed->job->model->input.size, &image);
+    struct tr_shape stored, wanted;
+    tr_job_image(feed->job, &stored, &wanted);
+    tr_intake_of_image(feed->job, stored.size, wanted.size, &image);
     augment(feed, batch, begin, seed, scalars, &image);
     const struct tr_op_load_labels op = {
         .rows = rows,
@@ -437,7 +476,8 @@ static tr_status feed_pixels(tr_feed *feed, tr_pass *pass, const struct tr_batch
     if (!here)
         TR_TRY(tr_device_to_device(feed->device, feed->labels, batch->labels + begin * pixels,
                                    (size_t)(rows * pixels) * sizeof *feed->labels));
-    const struct tr_augmented part = {batch, begin, rows, tr_rng_key_make(seed, TR_RNG_AUGMENT)};
+    const struct tr_augmented part = {
+        .batch = batch, .begin = begin, .rows = rows, .key = tr_rng_key_make(seed, TR_RNG_AUGMENT)};
     return feed->augmenter ? tr_augmenter_labels(feed->augmenter, &part, &image, &op)
                            : tr_device_load_labels(feed->device, &op);
 }
@@ -467,7 +507,8 @@ static tr_status feed_mixed(tr_feed *feed, tr_pass *pass, const struct tr_batch 
                             int64_t rows, uint64_t seed)
 {
     const bool values = tr_source_info(feed->source)->labels == TR_LABEL_VALUES;
-    const struct tr_augmented part = {batch, begin, rows, tr_rng_key_make(seed, TR_RNG_AUGMENT)};
+    const struct tr_augmented part = {
+        .batch = batch, .begin = begin, .rows = rows, .key = tr_rng_key_make(seed, TR_RNG_AUGMENT)};
     if (values) TR_TRY(check_targets(feed, batch, begin, rows));
     if (values) TR_TRY(check_targets(feed, batch, batch->others + begin, rows));
     return tr_augmenter_targets(feed->augmenter, &part, tr_pass_target(pass));

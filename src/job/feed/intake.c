@@ -9,13 +9,7 @@
 
 #include <inttypes.h>
 
-/* Item `i` of a list that holds one number for each channel, or one for all. */
-static float of_channel(const struct tr_float_list *list, int i)
-{
-    return list->item[list->count > 1 && i < list->count ? i : 0];
-}
-
-void tr_intake_of_image(const struct tr_input_options *input, const int64_t *stored, const int64_t *wanted,
+void tr_intake_of_image(const struct tr_job *job, const int64_t *stored, const int64_t *wanted,
                         struct tr_op_load_images *op)
 {
     *op = (struct tr_op_load_images){
@@ -24,12 +18,12 @@ void tr_intake_of_image(const struct tr_input_options *input, const int64_t *sto
         .out_h = (int32_t)wanted[0],
         .out_w = (int32_t)wanted[1],
         .channels = (int32_t)stored[2],
-        .pad = input->pad,
-        .flip = input->flip,
+        .pad = job->input.pad,
+        .flip = job->input.flip,
     };
     for (int i = 0; i < 4; i++) {
-        op->scale[i] = of_channel(&input->scale, i);
-        op->shift[i] = of_channel(&input->shift, i);
+        op->scale[i] = tr_job_scale(job, i);
+        op->shift[i] = tr_job_shift(job, i);
     }
 }
 
@@ -65,7 +59,7 @@ static tr_status enter_source(const struct tr_job *job, const struct tr_shape *w
 {
     char *state;
     if (part->stored.rank == 3) {
-        tr_intake_of_image(&job->input, part->stored.size, wanted->size, &part->images);
+        tr_intake_of_image(job, part->stored.size, wanted->size, &part->images);
         return TR_OK;
     }
     TR_TRY(tr_join_state_of(job->state, part->name, &state));
@@ -88,6 +82,21 @@ static tr_status take_fill(const struct tr_job *job, struct tr_intake_part *part
     return status;
 }
 
+/* An image of numbers that changes on its way. */
+static tr_status enter_numbers(const struct tr_job *job, struct tr_intake_part *part)
+{
+    struct tr_shape stored, wanted;
+    if (part->scaling.count > 0)
+        return tr_fail(
+            TR_EUNSUPPORTED,
+            "its images of numbers are standardized or filled in, and then cropped or scaled, which "
+            "other programs are not told; leave one of both out");
+    tr_job_image(job, &stored, &wanted);
+    tr_intake_of_image(job, stored.size, wanted.size, &part->images);
+    part->numbers = true;
+    return TR_OK;
+}
+
 tr_status tr_job_intake(const struct tr_job *job, struct tr_intake *out)
 {
     struct tr_source_parts wanted;
@@ -107,9 +116,10 @@ tr_status tr_job_intake(const struct tr_job *job, struct tr_intake *out)
     if (job->features == TR_FEATURE_FLOATS) {
         TR_TRY(tr_job_scaling(job, &part->scaling));
         give_columns(part);
-        return take_fill(job, part);
+        TR_TRY(take_fill(job, part));
+        return tr_job_fits_numbers(job) ? enter_numbers(job, part) : TR_OK;
     }
-    tr_intake_of_image(&job->input, job->stored.size, job->model->input.size, &part->images);
+    tr_intake_of_image(job, job->stored.size, job->model->input.size, &part->images);
     return TR_OK;
 }
 

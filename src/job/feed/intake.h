@@ -8,6 +8,7 @@
 struct tr_intake_part {
     const char *name;       /* of joined data, borrowed from the job; else "" */
     struct tr_shape stored; /* as given: [height, width, channels], or [columns] */
+    bool numbers;           /* an image of numbers, as a row, that is cropped or scaled: `images` says how */
     /* For an image: its middle part and nothing random; all members are set except the pointers, the rows
        and the numbers of examples. */
     struct tr_op_load_images images;
@@ -29,7 +30,7 @@ void tr_intake_release(struct tr_intake *intake);
 
 /* How images of one size enter where another size is needed, both [height, width, channels]: sets `images`
    of struct tr_intake_part. */
-void tr_intake_of_image(const struct tr_input_options *input, const int64_t *stored, const int64_t *wanted,
+void tr_intake_of_image(const struct tr_job *job, const int64_t *stored, const int64_t *wanted,
                         struct tr_op_load_images *op);
 
 #endif

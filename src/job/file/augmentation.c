@@ -1,6 +1,7 @@
 #include "job/file/augmentation.h"
 
 #include "base/fail.h"
+#include "job/file/input.h"
 
 #include <inttypes.h>
 
@@ -12,6 +13,11 @@ static bool has_colour(const struct tr_augment_options *options)
 bool tr_augmentation_mixes(const struct tr_augment_options *options)
 {
     return options->mixup > 0 || options->cutmix > 0;
+}
+
+bool tr_augmentation_tints(const struct tr_augment_options *options)
+{
+    return has_colour(options) || options->randaugment > 0;
 }
 
 bool tr_augmentation_is_any(const struct tr_augment_options *options)
@@ -33,6 +39,24 @@ static const char *first_of(const struct tr_augment_options *options)
                                       : "cutmix";
 }
 
+tr_status tr_augmentation_resolve(struct tr_job *job)
+{
+    static const struct {
+        const char *text[2];
+        float item[2];
+    } ranges[] = {
+        [TR_RANGE_U16] = {{"0", "65535"}, {0, 65535}},
+        [TR_RANGE_I16] = {{"-32768", "32767"}, {-32768, 32767}},
+        [TR_RANGE_PICTURE] = {{"0", "65535"}, {0, 65535}},
+    };
+    const enum tr_number_range range = job->source[TR_SET_TRAIN]->range;
+    struct tr_float_list *list = &job->input.range;
+    if (range == TR_RANGE_OPEN || list->count > 0 || !tr_augmentation_tints(&job->input.augment))
+        return TR_OK;
+    *list = (struct tr_float_list){.count = 2, .item = {ranges[range].item[0], ranges[range].item[1]}};
+    return tr_config_put_texts(job->root, "input", "range", 2, ranges[range].text);
+}
+
 /* Two numbers, the first not above the second. */
 static tr_status check_range(const tr_config *node, const char *name, const struct tr_float_list *list)
 {
@@ -45,13 +69,22 @@ static tr_status check_range(const tr_config *node, const char *name, const stru
 static tr_status check_images(const struct tr_job *job, const tr_config *node)
 {
     const struct tr_augment_options *options = &job->input.augment;
-    const bool images = job->features == TR_FEATURE_IMAGE;
+    const bool numbers = tr_job_is_number_image(job), images = numbers || job->features == TR_FEATURE_IMAGE;
+    struct tr_shape image, wanted;
     if (!images && job->parts.images == 0)
-        return tr_config_fail(TR_EINVAL, node,
-                              "%s changes images of bytes, and examples are %s; leave it out",
+        return tr_config_fail(TR_EINVAL, node, "%s changes images, and examples are %s; leave it out",
                               first_of(options), job->features == TR_FEATURE_TOKENS ? "texts" : "numbers");
+    if (numbers && tr_augmentation_tints(options) && job->input.range.count == 0)
+        return tr_config_fail(TR_EINVAL, node,
+                              "%s needs the range of the values, and these are floats or wide integers; set "
+                              "range to their least and most, as range: [0, 1]",
+                              options->brightness > 0   ? "brightness"
+                              : options->contrast > 0   ? "contrast"
+                              : options->saturation > 0 ? "saturation"
+                                                        : "randaugment");
+    if (images) tr_job_image(job, &image, &wanted);
     for (int32_t i = 0; options->saturation > 0 && i < (images ? 1 : job->parts.images); i++) {
-        const struct tr_shape *stored = images ? &job->stored : &job->parts.part[i].shape;
+        const struct tr_shape *stored = images ? &image : &job->parts.part[i].shape;
         if (stored->size[2] == 3) continue;
         return tr_config_fail(TR_EINVAL, node,
                               "saturation is of images of 3 channels, these have %" PRId64 "; leave it out",
@@ -66,7 +99,7 @@ static tr_status check_mixture(const struct tr_job *job, const tr_config *node)
     const struct tr_loss *loss = &job->model->loss;
     const struct tr_loss_class *class = tr_loss_class_of(loss);
     const char *name = options->mixup > 0 ? "mixup" : "cutmix";
-    if (job->features != TR_FEATURE_IMAGE)
+    if (job->features != TR_FEATURE_IMAGE && !tr_job_is_number_image(job))
         return tr_config_fail(TR_EINVAL, node, "%s is not for joined data; leave it out", name);
     if (loss->pixels > 0)
         return tr_config_fail(TR_EINVAL, node,

@@ -159,6 +159,15 @@ static tr_status set_classes(struct tr_job *job, const struct tr_source_info *in
     return TR_OK;
 }
 
+/* Image files of 16 bits enter as those of 8 bits do, as 0 to 1. */
+static tr_status set_scale(struct tr_job *job)
+{
+    static const char *const scale[] = {"1/65535"};
+    if (tr_config_get(job->file.input, "scale")) return TR_OK;
+    job->input.scale = (struct tr_float_list){.count = 1, .item = {(float)(1 / 65535.0)}};
+    return tr_config_put_texts(job->root, "input", "scale", 1, scale);
+}
+
 tr_status tr_job_input_resolve(struct tr_job *job)
 {
     const tr_source *source = job->source[TR_SET_TRAIN];
@@ -178,19 +187,25 @@ tr_status tr_job_input_resolve(struct tr_job *job)
         }
         if (info->features == TR_FEATURE_FLOATS && info->height > 0 && job->input.image.count == 0)
             TR_TRY(set_image(job, info));
+        if (source->range == TR_RANGE_PICTURE) TR_TRY(set_scale(job));
     }
     if (info->class_names && info->classes > 0 && job->input.classes.count == 0)
         TR_TRY(set_classes(job, info));
     return TR_OK;
 }
 
-/* Checks that scale, shift, pad and crop fit every image. */
-static tr_status check_image(const struct tr_job *job, const struct tr_shape *image)
+/* Checks that scale, shift, pad and crop fit every image. Those of numbers may have many channels. */
+static tr_status check_image(const struct tr_job *job, const struct tr_shape *image, bool numbers)
 {
     const struct tr_input_options *input = &job->input;
     const tr_config *node = job->file.input ? job->file.input : job->root;
     int64_t channels = image->size[2];
-    if (channels > 4)
+    if (channels > 4 && numbers && (input->scale.count > 1 || input->shift.count > 1))
+        return tr_config_fail(TR_EINVAL, node,
+                              "scale and shift are one number for images of more than 4 channels, these have "
+                              "%" PRId64,
+                              channels);
+    if (channels > 4 && !numbers)
         return tr_config_fail(TR_EINVAL, node, "images have %" PRId64 " channels; at most 4 are supported",
                               channels);
     if ((input->scale.count > 1 && input->scale.count != channels) ||
@@ -211,7 +226,7 @@ static tr_status check_parts(const struct tr_job *job)
 {
     const struct tr_source_parts *parts = &job->parts;
     int64_t floats = 0;
-    for (int32_t i = 0; i < parts->images; i++) TR_TRY(check_image(job, &parts->part[i].shape));
+    for (int32_t i = 0; i < parts->images; i++) TR_TRY(check_image(job, &parts->part[i].shape, false));
     for (int32_t i = 0; i < parts->count; i++) floats += tr_shape_count(&parts->part[i].shape);
     if (parts->count == 0 || (job->stored.rank == 1 && job->stored.size[0] == floats)) return TR_OK;
     return tr_config_fail(TR_EINVAL, job->file.input ? job->file.input : job->root,
@@ -239,11 +254,20 @@ static tr_status check_steps(const struct tr_job *job, const tr_config *node)
                           numbers, steps);
 }
 
-/* An image of numbers enters unchanged. */
 static tr_status check_image_of_numbers(const struct tr_job *job, const tr_config *node)
 {
     const struct tr_input_options *input = &job->input;
     const struct tr_int_list *image = &input->image;
+    if (input->range.count > 0 &&
+        (image->count == 0 || input->range.count != 2 || !(input->range.item[0] < input->range.item[1])))
+        return tr_config_fail(TR_EINVAL, node,
+                              image->count == 0
+                                  ? "range is of images of numbers, and examples are %s; leave it out"
+                                  : "range takes the least and the most of the stored values of "
+                                    "%s, two numbers in ascending order, as [0, 4095]",
+                              image->count > 0                    ? "images"
+                              : job->features == TR_FEATURE_IMAGE ? "images of bytes"
+                                                                  : "numbers");
     if (image->count == 0) return TR_OK;
     if (job->features != TR_FEATURE_FLOATS || input->sources.count > 0 || input->steps > 0)
         return tr_config_fail(
@@ -259,12 +283,8 @@ static tr_status check_image_of_numbers(const struct tr_job *job, const tr_confi
                               "image takes height, width and channels, whose product is the %" PRId64
                               " numbers of an example",
                               job->stored.size[0]);
-    if (input->pad == 0 && input->crop[0] == 0 && !input->flip) return TR_OK;
-    return tr_config_fail(TR_EINVAL, node,
-                          "%s is of images of bytes, and these are of numbers; leave it out, or save bytes",
-                          input->pad > 0 ? "pad"
-                          : input->flip  ? "flip"
-                                         : "crop");
+    return check_image(job, &(struct tr_shape){3, {image->item[0], image->item[1], image->item[2]}, false},
+                       true);
 }
 
 /* Several sources and tokens: one of them is a text. */
@@ -310,7 +330,7 @@ tr_status tr_job_input_read(struct tr_job *job)
                               "follow from the data",
                               job->parts.text);
     if (job->features == TR_FEATURE_FLOATS || job->parts.count > 0) return check_parts(job);
-    return check_image(job, &job->stored);
+    return check_image(job, &job->stored, false);
 }
 
 static struct tr_shape crop(const struct tr_job *job, struct tr_shape image)
@@ -318,6 +338,47 @@ static struct tr_shape crop(const struct tr_job *job, struct tr_shape image)
     for (int i = 0; i < 2; i++)
         if (job->input.crop[i]) image.size[i] = job->input.crop[i];
     return image;
+}
+
+bool tr_job_is_number_image(const struct tr_job *job)
+{
+    return job->features == TR_FEATURE_FLOATS && job->input.image.count == 3 && job->parts.count == 0;
+}
+
+void tr_job_image(const struct tr_job *job, struct tr_shape *stored, struct tr_shape *wanted)
+{
+    const struct tr_int_list *image = &job->input.image;
+    *stored = tr_job_is_number_image(job)
+                  ? (struct tr_shape){3, {image->item[0], image->item[1], image->item[2]}, false}
+                  : job->stored;
+    *wanted = crop(job, *stored);
+}
+
+/* Item `i` of a list that holds one number for each channel, or one for all. */
+static float of_channel(const struct tr_float_list *list, int i)
+{
+    return list->item[list->count > 1 && i < list->count ? i : 0];
+}
+
+float tr_job_scale(const struct tr_job *job, int i)
+{
+    const bool given = tr_config_get(job->file.input, "scale") != NULL;
+    return given || !tr_job_is_number_image(job) ? of_channel(&job->input.scale, i) : 1;
+}
+
+float tr_job_shift(const struct tr_job *job, int i)
+{
+    return of_channel(&job->input.shift, i);
+}
+
+bool tr_job_fits_numbers(const struct tr_job *job)
+{
+    struct tr_shape stored, wanted;
+    if (!tr_job_is_number_image(job)) return false;
+    tr_job_image(job, &stored, &wanted);
+    bool fits = !tr_shape_equal(&stored, &wanted);
+    for (int i = 0; i < 4; i++) fits = fits || tr_job_scale(job, i) != 1 || tr_job_shift(job, i) != 0;
+    return fits;
 }
 
 void tr_job_input_parts(const struct tr_job *job, struct tr_source_parts *parts)
@@ -332,6 +393,12 @@ struct tr_shape tr_job_input_shape(const struct tr_job *job)
     struct tr_source_parts parts;
     if (job->features == TR_FEATURE_IMAGE) return crop(job, shape);
     if (job->features == TR_FEATURE_TOKENS) return shape;
+    if (tr_job_is_number_image(job)) {
+        struct tr_shape stored, wanted;
+        tr_job_image(job, &stored, &wanted);
+        shape.size[0] = tr_shape_count(&wanted);
+        return shape;
+    }
     tr_job_input_parts(job, &parts);
     if (parts.count > 0) shape.size[0] = 0;
     for (int32_t i = 0; i < parts.count; i++) shape.size[0] += tr_shape_count(&parts.part[i].shape);

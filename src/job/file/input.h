@@ -10,6 +10,17 @@ tr_status tr_job_input_resolve(struct tr_job *job);
 tr_status tr_job_input_read(struct tr_job *job);
 /* The shape that reaches the first layer. */
 struct tr_shape tr_job_input_shape(const struct tr_job *job);
+/* Whether an example is an image of numbers. */
+bool tr_job_is_number_image(const struct tr_job *job);
+/* The image that an example is, [height, width, channels], as it is stored and as it reaches the first layer.
+   Of jobs whose examples are images, of bytes or of numbers. */
+void tr_job_image(const struct tr_job *job, struct tr_shape *stored, struct tr_shape *wanted);
+/* What multiplies the stored values of channel i % 4 of an image. */
+float tr_job_scale(const struct tr_job *job, int i);
+/* The same of what is added to them. */
+float tr_job_shift(const struct tr_job *job, int i);
+/* Whether an image of numbers is cropped or scaled on its way to the network, also outside of training. */
+bool tr_job_fits_numbers(const struct tr_job *job);
 /* The named parts of that shape, in the network's order: only for joined data. */
 void tr_job_input_parts(const struct tr_job *job, struct tr_source_parts *parts);
 /* The names of joined sources and, where the file has them, their stored shapes: all that is known without

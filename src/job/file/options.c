@@ -118,9 +118,15 @@ const struct tr_option tr_input_option_table[] = {
      "file of a checkpoint with the state shared by the data sets (vocabulary, scaling); written by the "
      "program"},
     {"scale", TR_OPTION_FLOAT_LIST, AT(scale), "1/255", 0, 0, NULL,
-     "image bytes are multiplied by this; one number, or one for each channel"},
+     "stored values of images are multiplied by this; one number, or one for each channel. Not given: "
+     "1/65535 "
+     "for PNG files of 16 bits, 1 for other images of numbers"},
     {"shift", TR_OPTION_FLOAT_LIST, AT(shift), "0", 0, 0, NULL,
      "added after scaling; one number, or one for each channel"},
+    {"range", TR_OPTION_FLOAT_LIST, AT(range), "", 0, 0, NULL,
+     "least and most of the stored values of images of numbers, as [0, 4095], for brightness, contrast, "
+     "saturation and randaugment; default: that of integers of 16 bits",
+     .flags = TR_OPTION_QUIET},
     {"pad", TR_OPTION_INT32, AT(pad), "0", 0, 1024, NULL,
      "rows and columns of zeros on every side; in training a random part of the size of the image is cut "
      "out, which shifts it"},

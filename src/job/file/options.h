@@ -73,7 +73,8 @@ struct tr_input_options {
     char *state;              /* the file of a checkpoint with the state that sources share; NULL: none */
     struct tr_string_list classes;     /* names; empty: from the data */
     struct tr_string_list sources;     /* "name 28x28x1" for each part of joined data; empty: from the data */
-    struct tr_float_list scale, shift; /* per channel: value = byte * scale + shift */
+    struct tr_float_list scale, shift; /* per channel: value = stored * scale + shift; tr_job_scale() */
+    struct tr_float_list range;        /* of images of numbers, least and most; empty: from the data */
     int32_t pad;                       /* zeros around the image before a random crop */
     int32_t crop[2];                   /* height, width; 0: as the image */
     bool flip;                         /* mirror half of the images */

@@ -320,6 +320,7 @@ bool case_augment_images(struct scene *s, int index)
                                      .out_w = image_shapes[index].out_w,
                                      .channels = image_shapes[index].channels,
                                      .tint = index % 3 > 0,
+                                     .least = numbers && index % 2 ? -0.75f : 0,
                                      .most = numbers ? 1 : 255,
                                      .erased = numbers ? 0.5f : 127,
                                      .scale = {1 / 255.0f, 0.02f, -3, 1},

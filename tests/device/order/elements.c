@@ -194,6 +194,7 @@ static float cut_off(float x, float most)
 
 ORDER(augment_images)
 {
+    const float size = a->most - a->least;
     for (int64_t k = 0; k < a->rows * a->out_h * a->out_w; k++) {
         const int64_t r = k / a->out_w / a->out_h, i = k / a->out_w % a->out_h, j = k % a->out_w;
         const struct tr_image_view *view = &a->view[r];
@@ -212,14 +213,14 @@ ORDER(augment_images)
                 between(image_value(a, image, h + 1, w, c), image_value(a, image, h + 1, w + 1, c), right);
             x[c] = between(upper, lower, down);
             if (!a->tint) continue;
-            x[c] = cut_off(x[c] * view->brightness, a->most);
-            x[c] = cut_off(fused(view->contrast, x[c] - a->most / 2, a->most / 2), a->most);
+            x[c] = cut_off((x[c] - a->least) * view->brightness, size);
+            x[c] = cut_off(fused(view->contrast, x[c] - size / 2, size / 2), size);
         }
         const float grey =
             fused(0.114f, x[2 % a->channels], fused(0.587f, x[1 % a->channels], 0.299f * x[0]));
         for (int32_t c = 0; c < a->channels; c++) {
-            if (a->tint && a->channels == 3)
-                x[c] = cut_off(fused(view->saturation, x[c] - grey, grey), a->most);
+            if (a->tint && a->channels == 3) x[c] = cut_off(fused(view->saturation, x[c] - grey, grey), size);
+            if (a->tint) x[c] += a->least;
             if (erased) x[c] = a->erased;
             a->y[k * a->channels + c] = fused(x[c], a->scale[c % 4], a->shift[c % 4]);
         }

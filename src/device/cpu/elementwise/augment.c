@@ -49,22 +49,24 @@ static float interpolated(const struct sight *sight, int64_t c)
     return fmaf(sight->fv, below - above, above);
 }
 
-static float within(float x, float most)
+static float within(float x, float size)
 {
-    return x < 0 ? 0 : x > most ? most : x;
+    return x < 0 ? 0 : x > size ? size : x;
 }
 
 static void tint(const struct tr_op_augment_images *a, const struct tr_image_view *view, int64_t channels,
                  float *x)
 {
-    const float middle = a->most / 2;
+    const float size = a->most - a->least, middle = size / 2;
     for (int64_t c = 0; c < channels; c++) {
-        const float bright = within(x[c] * view->brightness, a->most);
-        x[c] = within(fmaf(view->contrast, bright - middle, middle), a->most);
+        const float bright = within((x[c] - a->least) * view->brightness, size);
+        x[c] = within(fmaf(view->contrast, bright - middle, middle), size);
     }
-    if (a->channels != 3) return;
-    const float grey = fmaf(0.114f, x[2], fmaf(0.587f, x[1], 0.299f * x[0]));
-    for (int c = 0; c < 3; c++) x[c] = within(fmaf(view->saturation, x[c] - grey, grey), a->most);
+    if (a->channels == 3) {
+        const float grey = fmaf(0.114f, x[2], fmaf(0.587f, x[1], 0.299f * x[0]));
+        for (int c = 0; c < 3; c++) x[c] = within(fmaf(view->saturation, x[c] - grey, grey), size);
+    }
+    for (int64_t c = 0; c < channels; c++) x[c] += a->least;
 }
 
 /* Whether the view's rows and columns are those of the image, in order or mirrored. */

@@ -47,6 +47,7 @@ tr_status gpu_augment_images(tr_device *device, const struct tr_op_augment_image
     gpu_long(&call, a->rows);
     const int32_t shape[] = {a->in_h, a->in_w, a->out_h, a->out_w, a->channels, a->tint};
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) gpu_int(&call, shape[i]);
+    gpu_float(&call, a->least);
     gpu_float(&call, a->most);
     gpu_float(&call, a->erased);
     for (int i = 0; i < 4; i++) gpu_float(&call, a->scale[i]);
