@@ -171,8 +171,8 @@ static void plan_units(struct grouped_gradient *g, int members)
         g->unit_floats = GROUPS_INPUTS * GROUPS_OUTPUTS;
         return;
     }
-    g->whole_rows = V_SHAPES && w->dilation_w == 1 && w->kernel_h <= DEPTHWISE_LARGEST &&
-                    (w->kernel_w == 3 || w->kernel_w == 5 || w->kernel_w == 7);
+    g->whole_rows = V_SHAPES && g->groups >= VW && w->dilation_w == 1 && w->stride_w <= 2 &&
+                    (w->kernel_w == 3 || w->kernel_w == 5 || (w->kernel_w == 7 && w->stride_w == 1));
     const int64_t vectors = divide_up(g->groups, VW);
     g->block = DEPTHWISE_BLOCK;
     if (g->whole_rows) g->block = smaller(divide_up(vectors, members) * VW, DEPTHWISE_MOST);

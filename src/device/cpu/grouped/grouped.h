@@ -49,7 +49,7 @@ struct grouped_gradient {
     const struct tr_op_conv_backward_weights *op;
     int32_t groups, in_each, out_each;
     bool depthwise, by_row; /* by_row: a unit is one kernel row, not all of them */
-    bool whole_rows;        /* depthwise: a kernel whose rows stay in registers */
+    bool whole_rows;        /* depthwise: a kernel row has a copy of its own */
     int64_t block;          /* depthwise: channels of a unit */
     int64_t units;
     int64_t unit_floats; /* most sums of a unit */
@@ -60,20 +60,13 @@ struct grouped_gradient {
 void depthwise_gradient(const struct grouped_gradient *g, int64_t unit, float *sums);
 void groups_gradient(const struct grouped_gradient *g, int64_t unit, float *sums);
 
-/* Channels of a unit of a depthwise gradient that goes tap by tap; and at most where rows stay in registers.
- */
+/* Channels of a unit of a depthwise gradient that goes tap by tap; and at most where it goes row by row. */
 #define DEPTHWISE_VECTORS 4
 #define DEPTHWISE_BLOCK   (DEPTHWISE_VECTORS * VW)
 #define DEPTHWISE_MOST    256
-/* Rows and columns of the largest kernel whose sums are formed row by row; kernel rows, and vectors, that go
-   together at most, and their sums; output pixels that share what they read. */
-#define DEPTHWISE_LARGEST  7
-#define DEPTHWISE_ROWS     3
-#define DEPTHWISE_TOGETHER 4 /* vectors */
-#define DEPTHWISE_SUMS     12
-#define DEPTHWISE_PIXELS   4
-/* Output lines whose sums stay in registers. */
-#define DEPTHWISE_LINES 2
+/* Taps of the longest kernel row with a copy of its own; output pixels that share what they read. */
+#define DEPTHWISE_LARGEST 7
+#define DEPTHWISE_PIXELS  8
 /* Inputs and outputs of a group for a unit of its gradient. */
 #define GROUPS_INPUTS  4
 #define GROUPS_OUTPUTS (2 * VW)
