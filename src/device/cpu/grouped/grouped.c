@@ -9,9 +9,9 @@
 #define NANOSECONDS (0.25 / VW)
 
 /* Applies the activations that take many registers, after the outputs were written. */
-static void activate(const struct conv_call *call, float *line, int64_t lines)
+static void activate_line(const struct conv_call *call, float *line)
 {
-    const int64_t count = lines * call->target_w * call->target_c;
+    const int64_t count = (int64_t)call->target_w * call->target_c;
     for (int64_t i = 0; i < count; i += VW) {
         const int64_t n = smaller(VW, count - i);
         const vf y = v_load_part(line + i, n);
@@ -25,16 +25,15 @@ static void lines(void *arguments, int member, int size)
     const struct conv_call *call = &g->call;
     int64_t begin, end;
     tr_team_chunk(call->rows * call->target_h, 1, member, size, &begin, &end);
-    for (int64_t i = begin, count; i < end; i += count) {
+    for (int64_t i = begin; i < end; i++) {
         const int64_t r = i / call->target_h;
         const int32_t h = (int32_t)(i % call->target_h);
-        count = g->lines == 2 && h + 1 < call->target_h && i + 1 < end ? 2 : 1;
         if (g->tap0)
-            depthwise_lines(g, r, h, (int32_t)count);
+            depthwise_line(g, r, h);
         else
             groups_line(g, r, h);
         if (call->activation == TR_ACT_TANH || call->activation == TR_ACT_SIGMOID)
-            activate(call, call->target + i * call->target_w * call->target_c, count);
+            activate_line(call, call->target + i * call->target_w * call->target_c);
     }
 }
 
@@ -63,20 +62,17 @@ static void find_full(struct grouped *g)
     g->step = g->call.backward ? 1 : g->call.window->stride_w;
 }
 
-/* Whether depthwise_lines has an unrolled copy. */
+/* Whether depthwise_line has an unrolled copy. */
 static void find_copy(struct grouped *g)
 {
     const struct tr_sliding_window *w = g->call.window;
-    const bool backward = g->call.backward;
     const int32_t stride = w->stride_w, kernel = w->kernel_w;
     if (!V_SHAPES || g->call.target_c < VW || w->dilation_w != 1 || stride > 2 || w->pad_left >= kernel)
         return;
     if (kernel != 3 && kernel != 5 && (kernel != 7 || stride > 1)) return;
-    g->up = backward ? stride : 1;
-    g->lead = backward ? kernel - 1 - w->pad_left : w->pad_left;
-    g->lead_h = backward ? w->kernel_h - 1 - w->pad_top : w->pad_top;
-    g->lines =
-        kernel == 3 && w->kernel_h == 3 && stride == 1 && w->stride_h == 1 && w->dilation_h == 1 ? 2 : 1;
+    g->unrolled = true;
+    g->up = g->call.backward ? stride : 1;
+    g->lead = g->call.backward ? kernel - 1 - w->pad_left : w->pad_left;
 }
 
 static tr_status run(struct grouped *g)

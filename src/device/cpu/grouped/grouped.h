@@ -13,7 +13,7 @@
 #include "device/cpu/vectors/vec.h"
 
 /* One for each instruction set. */
-#define depthwise_lines    CPU_KERNEL(depthwise_lines)
+#define depthwise_line     CPU_KERNEL(depthwise_line)
 #define groups_pack        CPU_KERNEL(groups_pack)
 #define groups_line        CPU_KERNEL(groups_line)
 #define depthwise_gradient CPU_KERNEL(depthwise_gradient)
@@ -26,10 +26,10 @@ struct grouped {
     /* Targets [full_begin, full_end) of a line meet all taps of a kernel row, in one run; the sources of
        neighbours are `step` apart. */
     int32_t full_begin, full_end, step;
-    /* Depthwise, where there is an unrolled copy for lines of this kind: target t meets source s at tap
-       up * s - step * t + lead of a row; neither may exist. lines: those computed together, 0 without a copy;
-       two of kernels 3x3 without strides, whose first meets source line h - lead_h at row 0. */
-    int32_t lines, up, lead, lead_h;
+    /* Depthwise, with an unrolled copy for lines of this kind: target t meets source s at tap up * s - step *
+       t + lead of a kernel row; neither may exist. */
+    bool unrolled;
+    int32_t up, lead;
     /* Depthwise: the weights of tap (i, j) of the walk are at tap0 + (i * kernel_w + j) * tap_step. */
     const float *tap0;
     int64_t tap_step;
@@ -37,9 +37,8 @@ struct grouped {
     int64_t padded;
 };
 
-/* `count` lines, 1 or 2, from h on of the targets of image r. */
-void depthwise_lines(const struct grouped *g, int64_t r, int32_t h, int32_t count);
-/* Line h of them. */
+/* Line h of the targets of image r. */
+void depthwise_line(const struct grouped *g, int64_t r, int32_t h);
 void groups_line(const struct grouped *g, int64_t r, int32_t h);
 /* Packs the weights of groups [begin, end). */
 void groups_pack(const struct grouped *g, int64_t begin, int64_t end);
