@@ -51,6 +51,9 @@ static void print_facts(const struct tr_source_info *info)
     cli_printf("%s examples: ", tr_text_from_count(info->count, number));
     if (info->features == TR_FEATURE_IMAGE)
         cli_printf("images %" PRId32 "x%" PRId32 "x%" PRId32, info->height, info->width, info->channels);
+    else if (info->features == TR_FEATURE_FLOATS && info->height > 0)
+        cli_printf("images of numbers %" PRId32 "x%" PRId32 "x%" PRId32, info->height, info->width,
+                   info->channels);
     else if (info->features == TR_FEATURE_FLOATS)
         cli_printf("%s numbers each", tr_text_from_count(info->floats, number));
     else

@@ -141,14 +141,15 @@ static int inputs_of(const struct cli_predict_options *options)
 static tr_status predict_list(struct cli_predict *work, enum tr_feature_kind kind, const char *name,
                               const struct tr_string_list *list)
 {
-    const struct cli_given given = {kind, name, false};
+    const struct cli_given given = {kind, name, false, list == &work->options->image};
     return list->count > 0 ? end(work, cli_predict_given(work, &given, list)) : TR_OK;
 }
 
 static tr_status predict_all(struct cli_predict *work)
 {
     const struct cli_predict_options *options = work->options;
-    TR_TRY(predict_list(work, TR_FEATURE_IMAGE, "--image", &options->image));
+    const bool numbers = work->info.features == TR_FEATURE_FLOATS && work->info.height > 0;
+    TR_TRY(predict_list(work, numbers ? TR_FEATURE_FLOATS : TR_FEATURE_IMAGE, "--image", &options->image));
     if (options->idx) TR_TRY(end(work, cli_predict_idx(work)));
     if (options->set_name)
         TR_TRY(end(work, cli_predict_set(work, options->set_name, NULL, options->set_name)));

@@ -45,6 +45,7 @@ struct cli_given {
     enum tr_feature_kind kind;
     const char *name; /* "--values", "standard input": for messages */
     bool may_name;    /* the first line may be names of columns, not an example */
+    bool pictures;    /* numbers are those of image files */
 };
 /* Examples given by options. */
 tr_status cli_predict_given(struct cli_predict *work, const struct cli_given *given,
@@ -56,6 +57,8 @@ tr_status cli_predict_lines(struct cli_predict *work);
 
 /* Reads an image file in the format of the network's input, into pixels [height][width][channels]. */
 tr_status cli_predict_read_image(const struct cli_predict *work, const char *path, uint8_t *pixels);
+/* The same for a network that takes images of numbers: values of 16 bits; those of 8 bits are times 257. */
+tr_status cli_predict_read_numbers(const struct cli_predict *work, const char *path, float *values);
 tr_status cli_predict_show_image(const struct cli_predict *work, const uint8_t *pixels);
 
 #endif

@@ -102,6 +102,10 @@ static tr_status read_examples(struct work *work)
         if (work->pixels)
             TR_TRY(cli_predict_read_image(work->predict, text, work->pixels + size * (size_t)i));
         if (!work->values) continue;
+        if (work->given->pictures) {
+            TR_TRY(cli_predict_read_numbers(work->predict, text, work->values + size * (size_t)i));
+            continue;
+        }
         TR_TRY(read_values(work, i, work->values + size * (size_t)i, &names));
         if (!names) continue;
         /* It is not an example. */

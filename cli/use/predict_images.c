@@ -48,6 +48,26 @@ tr_status cli_predict_read_image(const struct cli_predict *work, const char *pat
     return TR_OK;
 }
 
+tr_status cli_predict_read_numbers(const struct cli_predict *work, const char *path, float *values)
+{
+    struct tr_image_size size, wanted = wanted_by(work);
+    uint16_t *stored = NULL, *fitted = NULL;
+    if (wanted.channels != 1 && wanted.channels != 3)
+        return tr_fail(TR_EINVAL, "--image: the network \"%s\" does not take grey or colour images",
+                       work->info.name);
+    const size_t count = (size_t)wanted.height * (size_t)wanted.width * (size_t)wanted.channels;
+    TR_TRY(tr_image_read_wide(path, wanted.channels, &size, &stored));
+    tr_status status = check_size(work, path, size, wanted);
+    if (status == TR_OK && !(fitted = tr_alloc(count, sizeof *fitted))) status = TR_ENOMEM;
+    if (status == TR_OK)
+        status = tr_image_fit_wide(path, (enum tr_image_fit)work->options->fit, stored, size, fitted, wanted);
+    for (size_t i = 0; status == TR_OK && i < count; i++)
+        values[i] = (float)(work->options->invert ? UINT16_MAX - fitted[i] : fitted[i]);
+    tr_free(fitted);
+    tr_free(stored);
+    return status;
+}
+
 tr_status cli_predict_show_image(const struct cli_predict *work, const uint8_t *pixels)
 {
     char *text;

@@ -73,7 +73,8 @@ struct tr_predict_info {
     const char *hash;       /* of the parameters */
     int64_t step;           /* steps done */
     enum tr_feature_kind features;           /* of the network's input */
-    int32_t height, width, channels, floats; /* of an example as given; 0 if not applicable; `floats` is
+    int32_t height, width, channels, floats; /* of an example as given; 0 if not applicable; images of numbers
+                                                have all; `floats` is
                                                 also 0 if an example has several sources */
     int32_t outputs;                         /* classes, or values */
     bool classification;                     /* outputs are the probabilities of classes */

@@ -368,6 +368,8 @@ def _inputs_of(info: Any) -> str:
         return f"{info.height} x {info.width} x {info.channels} images"
     if info.features == L.TR_FEATURE_TOKENS:
         return "tokens"
+    if info.height:
+        return f"{info.height} x {info.width} x {info.channels} images of numbers"
     return f"{info.floats} numbers" if info.floats else "several inputs"
 
 

@@ -240,6 +240,21 @@ void fuzz_example(const uint8_t *data, size_t size)
 
 /* ---- images ---- */
 
+/* The same picture as values of 16 bits, which are there where bytes are. */
+static void read_wide(const struct fuzz_input *input, int32_t channels, tr_status expected)
+{
+    struct tr_image_size stored;
+    uint16_t *values = NULL, fitted[5 * 4 * 3];
+    FUZZ_DEMAND(tr_image_read_wide(fuzz_file(0, input->data, input->size), channels, &stored, &values) ==
+                expected);
+    if (expected != TR_OK) return;
+    tr_image_fit_wide("fuzz", TR_IMAGE_SCALE, values, stored, fitted,
+                      (struct tr_image_size){5, 4, stored.channels, 1});
+    tr_image_fit_wide("fuzz", TR_IMAGE_CROP, values, stored, fitted,
+                      (struct tr_image_size){5, 4, stored.channels, 1});
+    tr_free(values);
+}
+
 void fuzz_image(const uint8_t *data, size_t size)
 {
     struct fuzz_input input = {data, size};
@@ -248,9 +263,12 @@ void fuzz_image(const uint8_t *data, size_t size)
     uint8_t *pixels = NULL;
     int64_t live = tr_alloc_live();
     /* Larger pictures are as good and take longer. */
-    if (tr_image_measure("fuzz", input.data, input.size, &stored) == TR_OK &&
-        (int64_t)stored.height * stored.width < 1 << 16 &&
-        tr_image_read(fuzz_file(0, input.data, input.size), channels, &stored, &pixels) == TR_OK) {
+    bool small = tr_image_measure("fuzz", input.data, input.size, &stored) == TR_OK &&
+                 (int64_t)stored.height * stored.width < 1 << 16;
+    tr_status status = TR_EFORMAT;
+    if (small) status = tr_image_read(fuzz_file(0, input.data, input.size), channels, &stored, &pixels);
+    if (small) read_wide(&input, channels, status);
+    if (status == TR_OK) {
         struct tr_image_size wanted = {5, 4, stored.channels};
         uint8_t fitted[5 * 4 * 3];
         char *text = NULL;
@@ -278,9 +296,12 @@ void fuzz_folder(const uint8_t *data, size_t size)
         "{folder: {path: pictures, fit: scale, height: 3, width: 2, channels: 3}}",
         "{folder: {path: scenes, masks: masks, classes: 4, ignore: 255}}",
         "{folder: {path: scenes, masks: masks, classes: 4, fit: scale, height: 3, width: 2, memory: true}}",
+        "{folder: {path: pictures, depth: 16, fit: crop, height: 2, width: 2}}",
+        "{folder: {path: scenes, masks: masks, classes: 4, depth: 16, fit: scale, height: 3, width: 2, "
+        "memory: true}}",
     };
     struct fuzz_input input = {data, size};
-    const char *format = formats[fuzz_choice(&input, 4)];
+    const char *format = formats[fuzz_choice(&input, 6)];
     struct fuzz_input first = fuzz_part(&input);
     struct tr_image_size stored;
     struct fuzz_input both[] = {first, input};

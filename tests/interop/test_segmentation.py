@@ -134,6 +134,55 @@ def metrics(ours):
     assert np.isclose(found["accuracy"], np.mean(each), rtol=1e-6)
 
 
+def numbers():
+    """Images of 16 bits, scaled and shifted, and cropped in another run: PyTorch's steps, and the scores of both exports. Files of the
+    same values, which Pillow wrote, give the hash of the array."""
+    deep = (PIXELS.astype(np.uint16) * 257 + random.integers(0, 257, PIXELS.shape)).clip(0, 65535).astype(np.uint16)
+    np.save(place("deep.npy"), deep[..., None])
+    arrays = ARRAYS.replace("pixels", "deep")
+    scale, shift = np.float32(1 / 65535), np.float32(-0.25)
+
+    def model(name, data, entrance, steps):
+        text = MODEL.format(name=name, data=data, weights="[]", rate=RATE, momentum=MOMENTUM, batch=BATCH, steps=steps)
+        return write(f"{name}.yaml", text.replace("{scale: 1/255}", entrance))
+
+    first = UNet().state_dict()
+    x = torch.tensor(deep.astype(np.float64))[:, None] * float(scale) + float(shift)
+    y = torch.tensor(CLASS)
+
+    def by_torch(kind):
+        def loss_of(net, step):
+            rows = slice(step * BATCH % COUNT, step * BATCH % COUNT + BATCH)
+            each = F.cross_entropy(net(x[rows].to(kind)), y[rows], ignore_index=NONE, reduction="none")
+            return (each.sum((1, 2)) / (y[rows] != NONE).sum((1, 2)).clamp(min=1)).mean()
+
+        return after_steps(UNet(), first, kind, lambda net: torch.optim.SGD(net.parameters(), RATE, MOMENTUM), loss_of)
+
+    judge_steps("deep", model("deep", arrays, "{scale: 1/65535, shift: -0.25}", STEPS), first, by_torch)
+    trireme("train", model("cut", arrays, "{scale: 1/65535, shift: -0.25, crop: 12, pad: 2, rotate: 10}", 5))
+    trireme("export", "cut", "--onnx", "cut.onnx", "--torch", "cut.py", "--safetensors", "cut.safetensors", "--layout", "torch")
+    trireme("predict", "cut", "--set-name", "test", "--output", "cut.csv", "--index", "0-3")
+    ours = np.genfromtxt(place("cut.csv"), delimiter=",", skip_header=1)[:, -CLASSES:].reshape(4, 12, 12, CLASSES)
+    rows = deep[:4].reshape(4, -1).astype(np.float32)
+    session = onnxruntime.InferenceSession(place("cut.onnx"))
+    logits = session.run(["logits"], {session.get_inputs()[0].name: rows})[0]
+    net = load_module(place("cut.py")).eval()
+    net.load_state_dict(load_file(place("cut.safetensors")))
+    with torch.no_grad():
+        theirs = net.probabilities(net(net.prepare(torch.tensor(rows)))).numpy()
+    for found in (theirs, torch.softmax(torch.tensor(logits), 1).numpy()):
+        assert np.abs(found.transpose(0, 2, 3, 1) - ours).max() < 1e-5
+    os.makedirs(place("deep-pictures"), exist_ok=True)
+    os.makedirs(place("deep-masks"), exist_ok=True)
+    for i in range(COUNT):
+        Image.fromarray(deep[i]).save(place(f"deep-pictures/{i:03}.png"))
+        Image.fromarray(CLASS[i].astype(np.uint8)).save(place(f"deep-masks/{i:03}.png"))
+    files = f"folder: {{path: deep-pictures, masks: deep-masks, classes: {CLASSES}, ignore: {NONE}}}"
+    entrance = "{scale: 1/65535, flip: true, pad: 2, rotate: 10, brightness: 0.2}"
+    hashes = {hash_of(trireme("train", model(name, data, entrance, 5))) for name, data in (("deep-array", arrays), ("deep-files", files))}
+    assert len(hashes) == 1, hashes
+
+
 def hash_of(lines):
     return next(line for line in lines.splitlines() if line.startswith("hash"))
 
@@ -167,3 +216,4 @@ steps([])
 steps(WEIGHTS)
 metrics(exports())
 folders()
+numbers()

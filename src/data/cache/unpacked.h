@@ -17,7 +17,7 @@
 
 /* Raise this with every change of the file's form, and of the examples that any format reads from its
    files (for images there is TR_IMAGE_RULES). */
-#define TR_UNPACKED_VERSION 2
+#define TR_UNPACKED_VERSION 3
 #define TR_UNPACKED_PAGE    4096
 
 /* Writes the examples of `source` after the page, which the writer has written. `key` identifies the file.

@@ -12,7 +12,7 @@
 
 struct folder_options {
     char *path, *table, *column, *masks;
-    int32_t height, width, channels, classes, ignore;
+    int32_t height, width, channels, depth, classes, ignore;
     int fit;
     bool memory;
 };
@@ -62,6 +62,7 @@ static const struct tr_option folder_options[] = {
      .help = "with `masks`: number of classes, above every number in them"},
     TR_OPTION_IGNORE(struct folder_options),
     TR_OPTIONS_IMAGE(struct folder_options),
+    TR_OPTION_DEPTH(struct folder_options),
     {.key = "memory",
      .type = TR_OPTION_BOOL,
      FIELD(memory),
@@ -84,21 +85,6 @@ static char *path_of(const struct folder_source *source, int64_t index, int32_t 
                      source->files[class].name[index - source->first[class]]);
 }
 
-static struct tr_image_size size_of(const tr_source *base)
-{
-    return (struct tr_image_size){base->info.height, base->info.width, base->info.channels};
-}
-
-static tr_status decode(const struct folder_source *source, const char *path, uint8_t *to)
-{
-    struct tr_image_size wanted = size_of(&source->base), is;
-    uint8_t *pixels;
-    TR_TRY(tr_image_read(path, wanted.channels, &is, &pixels));
-    tr_status status = tr_image_fit(path, source->fit, pixels, is, to, wanted);
-    tr_free(pixels);
-    return status;
-}
-
 static tr_status folder_read(const tr_source *base, int64_t index, void *features, int64_t *length,
                              void *label)
 {
@@ -109,12 +95,13 @@ static tr_status folder_read(const tr_source *base, int64_t index, void *feature
     if (label && !source->table && !source->masks) *(int32_t *)label = class;
     if (!features) return TR_OK;
     if (source->pixels) {
-        memcpy(features, source->pixels + index * *length, (size_t)*length);
+        tr_pictures_give(&source->pictures, source->pixels + index * tr_pictures_bytes(&source->pictures),
+                         features);
         return TR_OK;
     }
     char *path = path_of(source, index, class);
     if (!path) return TR_ENOMEM;
-    tr_status status = decode(source, path, features);
+    tr_status status = tr_pictures_read_features(&source->pictures, path, features);
     tr_free(path);
     return status;
 }
@@ -159,6 +146,7 @@ static void folder_destroy(tr_source *base)
     tr_free(source->size);
     tr_free(source->class_names);
     tr_free(source->pixels);
+    tr_free(source->first_path);
     tr_free(source->masks);
     tr_free(source->mask_size);
     tr_free(source->numbers);
@@ -183,7 +171,6 @@ static const struct tr_source_class folder_class = {
 static tr_status survey_file(struct folder_source *source, int64_t index, const char *path,
                              const struct folder_options *options)
 {
-    struct tr_source_info *info = &source->base.info;
     struct tr_file_map map;
     TR_TRY(tr_file_map(path, &map));
     struct tr_image_size is;
@@ -192,15 +179,12 @@ static tr_status survey_file(struct folder_source *source, int64_t index, const 
     tr_file_unmap(&map);
     if (status != TR_OK) return status;
     if (index == 0) {
-        info->height = options->height > 0 ? options->height : is.height;
-        info->width = options->width > 0 ? options->width : is.width;
-        info->channels = options->channels > 0 ? options->channels : is.channels;
+        TR_TRY(tr_pictures_begin(&source->pictures, path, is, options->height, options->width,
+                                 options->channels, &source->base));
+        if (!(source->first_path = tr_strdup(path))) return TR_ENOMEM;
     }
     if (source->masks) TR_TRY(folder_survey_mask(source, index, is));
-    bool same = is.height == info->height && is.width == info->width;
-    bool large = is.height >= info->height && is.width >= info->width;
-    if (same || source->fit == TR_IMAGE_SCALE || (source->fit == TR_IMAGE_CROP && large)) return TR_OK;
-    return tr_image_fit(path, source->fit, NULL, is, NULL, size_of(&source->base)); /* the message */
+    return tr_pictures_check(&source->pictures, path, is, source->first_path);
 }
 
 static tr_status for_each_file(struct folder_source *source, const struct folder_options *options,
@@ -226,14 +210,14 @@ static tr_status keep_file(struct folder_source *source, int64_t index, const ch
     (void)options;
     const int64_t pixels = tr_source_pixels(&source->base.info);
     if (source->masks) TR_TRY(folder_read_mask(source, index, source->numbers + index * pixels));
-    return decode(source, path, source->pixels + index * tr_source_capacity(&source->base));
+    return tr_pictures_read(&source->pictures, path,
+                            source->pixels + index * tr_pictures_bytes(&source->pictures));
 }
 
 /* Refuses options that contradict each other. */
 static tr_status check(const struct folder_options *options)
 {
-    if (options->channels == 2)
-        return tr_fail(TR_EINVAL, "folder: channels is 2; give 1, 3, or 0 for those of the first");
+    TR_TRY(tr_pictures_check_options("folder", options->depth, options->channels));
     if (options->masks && options->table)
         return tr_fail(TR_EUNSUPPORTED, "folder: masks and table are both given; leave one of them out");
     if (!options->masks && options->classes > 0)
@@ -271,14 +255,13 @@ static tr_status fill(struct folder_source *source, const struct folder_options 
     source->size = tr_alloc((size_t)info->count, sizeof *source->size);
     if (source->masks) source->mask_size = tr_alloc((size_t)info->count, sizeof *source->mask_size);
     if (!source->size || (source->masks && !source->mask_size)) return TR_ENOMEM;
-    info->features = TR_FEATURE_IMAGE;
     info->slow = !options->memory;
     TR_TRY(for_each_file(source, options, survey_file));
     if (!options->memory) return TR_OK;
-    source->pixels = tr_alloc_aligned((size_t)info->count, (size_t)tr_source_capacity(&source->base));
+    source->pixels = tr_alloc_aligned((size_t)info->count, (size_t)tr_pictures_bytes(&source->pictures));
     if (source->masks) source->numbers = tr_alloc((size_t)info->count, (size_t)tr_source_pixels(info));
     if (!source->pixels || (source->masks && !source->numbers)) return TR_ENOMEM;
-    source->base.resident = source->pixels;
+    if (!source->pictures.size.wide) source->base.resident = source->pixels;
     return for_each_file(source, options, keep_file);
 }
 
@@ -288,7 +271,7 @@ static tr_status folder_open(const void *options_, const char *directory, const 
     struct folder_source *source = tr_alloc_zero(1, sizeof *source);
     if (!source) return TR_ENOMEM;
     source->base.class = &folder_class;
-    source->fit = (enum tr_image_fit)options->fit;
+    source->pictures = (struct tr_pictures){.fit = (enum tr_image_fit)options->fit, .depth = options->depth};
     source->path = tr_source_path(directory, options->path);
     source->ignore = options->ignore;
     if (options->table) source->table = tr_source_path(directory, options->table);

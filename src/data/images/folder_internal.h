@@ -6,17 +6,19 @@
 #include "base/files/file.h"
 #include "data/images/folder.h"
 #include "data/images/image.h"
+#include "data/images/pictures.h"
 
 struct folder_source {
     tr_source base;
-    enum tr_image_fit fit;
+    struct tr_pictures pictures;
     char *path, *table;
     int32_t folders;             /* one for each class, or one for the files that a table names */
     struct tr_file_names *files; /* [folders] the images of each class */
     int64_t *first;              /* [folders + 1] the first example of each class */
     uint64_t *size;              /* [count] of the files in bytes */
     char **class_names;          /* [folders]; of a table: "." */
-    uint8_t *pixels;             /* of all images, when they are kept in memory */
+    uint8_t *pixels;             /* of all images, bytes or 16 bits, when they are kept in memory */
+    char *first_path;            /* of the first image */
     /* Of images with a mask each: */
     char *masks;         /* the folder of these, or NULL */
     int32_t ignore;      /* the number of pixels that have no class, or -1 */

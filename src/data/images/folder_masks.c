@@ -83,7 +83,7 @@ static tr_status decode(const struct folder_source *source, const char *path, ui
     struct tr_image_size is;
     uint8_t *stored;
     TR_TRY(tr_image_read_numbers(path, &is, &stored));
-    tr_status status = tr_image_fit_numbers(path, source->fit, stored, is, numbers, wanted);
+    tr_status status = tr_image_fit_numbers(path, source->pictures.fit, stored, is, numbers, wanted);
     tr_free(stored);
     return status == TR_OK ? check(source, path, numbers) : status;
 }

@@ -33,7 +33,7 @@ static tr_status check_size(const char *name, struct tr_image_size size)
 {
     if (size.height >= 1 && size.width >= 1 && size.height <= TR_IMAGE_SIDE_MAX &&
         size.width <= TR_IMAGE_SIDE_MAX &&
-        (int64_t)size.height * size.width * size.channels <= TR_IMAGE_BYTES_MAX) {
+        (int64_t)size.height * size.width * size.channels * (size.wide ? 2 : 1) <= TR_IMAGE_BYTES_MAX) {
         return TR_OK;
     }
     return tr_fail(TR_EFORMAT,
@@ -108,6 +108,44 @@ tr_status tr_image_decode(const char *name, const uint8_t *data, size_t size, st
     return status;
 }
 
+static uint16_t luma_wide(const uint16_t *rgb)
+{
+    const uint64_t sum = (uint64_t)rgb[0] * 19595 + (uint64_t)rgb[1] * 38470 + (uint64_t)rgb[2] * 7471;
+    return (uint16_t)((sum + (1 << 15)) >> 16);
+}
+
+/* Values of 16 bits of the stored channels; 255 becomes 65535. */
+static tr_status decode_stored_wide(const char *name, const uint8_t *data, size_t size,
+                                    struct tr_image_size stored, uint16_t *values)
+{
+    if (stored.wide) return tr_png_decode_wide(name, data, size, stored, values);
+    const size_t count = (size_t)stored.height * (size_t)stored.width * (size_t)stored.channels;
+    uint8_t *bytes = tr_alloc(count, 1);
+    if (!bytes) return TR_ENOMEM;
+    tr_status status = decode_stored(name, data, size, stored, bytes);
+    for (size_t i = 0; status == TR_OK && i < count; i++) values[i] = (uint16_t)(bytes[i] * 257);
+    tr_free(bytes);
+    return status;
+}
+
+tr_status tr_image_decode_wide(const char *name, const uint8_t *data, size_t size,
+                               struct tr_image_size stored, int32_t channels, uint16_t *values)
+{
+    if (channels == stored.channels) return decode_stored_wide(name, data, size, stored, values);
+    const size_t count = (size_t)stored.height * (size_t)stored.width;
+    uint16_t *from = tr_alloc(count * (size_t)stored.channels, sizeof *from);
+    if (!from) return TR_ENOMEM;
+    tr_status status = decode_stored_wide(name, data, size, stored, from);
+    for (size_t i = 0; status == TR_OK && i < count; i++) {
+        if (channels == 1)
+            values[i] = luma_wide(from + 3 * i);
+        else
+            values[3 * i] = values[3 * i + 1] = values[3 * i + 2] = from[i];
+    }
+    tr_free(from);
+    return status;
+}
+
 /* ---- files ---- */
 
 /* Reads a file whose image may be refused: of a large one only as much as deciding takes. */
@@ -158,6 +196,31 @@ out:
     return status;
 }
 
+tr_status tr_image_read_wide(const char *path, int32_t channels, struct tr_image_size *out, uint16_t **values)
+{
+    uint8_t *data = NULL;
+    size_t size = 0;
+    tr_status status;
+    *values = NULL;
+    TR_TRY_GOTO(read_file(path, &data, &size), out);
+    TR_TRY_GOTO(tr_image_measure(path, data, size, out), out);
+    if (channels == 0) channels = out->channels;
+    *values = tr_alloc((size_t)out->height * (size_t)out->width * (size_t)channels, sizeof **values);
+    if (!*values) {
+        status = TR_ENOMEM;
+        goto out;
+    }
+    TR_TRY_GOTO(tr_image_decode_wide(path, data, size, *out, channels, *values), out);
+    out->channels = channels;
+out:
+    tr_free(data);
+    if (status != TR_OK) {
+        tr_free(*values);
+        *values = NULL;
+    }
+    return status;
+}
+
 tr_status tr_image_read_numbers(const char *path, struct tr_image_size *out, uint8_t **numbers)
 {
     uint8_t *data = NULL;
@@ -185,12 +248,14 @@ out:
 
 /* ---- fitting ---- */
 
-static void crop(const uint8_t *from, struct tr_image_size is, uint8_t *to, struct tr_image_size wanted)
+/* `bytes` is the size of a value. */
+static void crop(const uint8_t *from, struct tr_image_size is, uint8_t *to, struct tr_image_size wanted,
+                 size_t bytes)
 {
     int32_t top = (is.height - wanted.height) / 2, left = (is.width - wanted.width) / 2;
-    size_t row = (size_t)wanted.width * (size_t)wanted.channels;
+    size_t row = (size_t)wanted.width * (size_t)wanted.channels * bytes;
     for (int32_t y = 0; y < wanted.height; y++) {
-        size_t start = ((size_t)(top + y) * (size_t)is.width + (size_t)left) * (size_t)is.channels;
+        size_t start = ((size_t)(top + y) * (size_t)is.width + (size_t)left) * (size_t)is.channels * bytes;
         memcpy(to + (size_t)y * row, from + start, row);
     }
 }
@@ -205,6 +270,34 @@ static int32_t place(int32_t index, int32_t outputs, int32_t inputs, int32_t *fr
     if (at > last) at = last;
     *fraction = (int32_t)(at & 0xffff);
     return (int32_t)(at >> 16);
+}
+
+/* Between four values, in 1/65536 of the distances, rounded. */
+static int64_t between(const int64_t corner[4], int32_t down, int32_t right)
+{
+    int64_t above = corner[0] * (65536 - right) + corner[1] * right;
+    int64_t below = corner[2] * (65536 - right) + corner[3] * right;
+    return (above * (65536 - down) + below * down + (1ll << 31)) >> 32;
+}
+
+static void scale_wide(const uint16_t *from, struct tr_image_size is, uint16_t *to,
+                       struct tr_image_size wanted)
+{
+    size_t channels = (size_t)is.channels, row = (size_t)is.width * channels;
+    for (int32_t y = 0; y < wanted.height; y++) {
+        int32_t down, right;
+        const uint16_t *above = from + (size_t)place(y, wanted.height, is.height, &down) * row,
+                       *below = down > 0 ? above + row : above;
+        for (int32_t x = 0; x < wanted.width; x++) {
+            size_t left = (size_t)place(x, wanted.width, is.width, &right) * channels;
+            size_t next = right > 0 ? left + channels : left;
+            for (size_t c = 0; c < channels; c++) {
+                const int64_t corner[4] = {above[left + c], above[next + c], below[left + c],
+                                           below[next + c]};
+                *to++ = (uint16_t)between(corner, down, right);
+            }
+        }
+    }
 }
 
 static void scale(const uint8_t *from, struct tr_image_size is, uint8_t *to, struct tr_image_size wanted)
@@ -248,15 +341,19 @@ tr_status tr_image_fit_numbers(const char *name, enum tr_image_fit fit, const ui
     return TR_OK;
 }
 
-tr_status tr_image_fit(const char *name, enum tr_image_fit fit, const uint8_t *from, struct tr_image_size is,
-                       uint8_t *to, struct tr_image_size wanted)
+/* Of bytes, or of 16 bits where `wide`. */
+static tr_status fit_any(const char *name, enum tr_image_fit fit, const void *from, struct tr_image_size is,
+                         void *to, struct tr_image_size wanted, bool wide)
 {
     bool same = is.height == wanted.height && is.width == wanted.width;
     bool large = is.height >= wanted.height && is.width >= wanted.width;
     if (same || (fit == TR_IMAGE_CROP && large)) {
-        crop(from, is, to, wanted);
+        crop(from, is, to, wanted, wide ? 2 : 1);
     } else if (fit == TR_IMAGE_SCALE) {
-        scale(from, is, to, wanted);
+        if (wide)
+            scale_wide(from, is, to, wanted);
+        else
+            scale(from, is, to, wanted);
     } else {
         return tr_fail(TR_EFORMAT,
                        "%s: %" PRId32 " x %" PRId32 " pixels, %" PRId32 " x %" PRId32
@@ -265,4 +362,16 @@ tr_status tr_image_fit(const char *name, enum tr_image_fit fit, const uint8_t *f
                        fit == TR_IMAGE_EXACT && large ? "crop or fit: scale" : "scale");
     }
     return TR_OK;
+}
+
+tr_status tr_image_fit(const char *name, enum tr_image_fit fit, const uint8_t *from, struct tr_image_size is,
+                       uint8_t *to, struct tr_image_size wanted)
+{
+    return fit_any(name, fit, from, is, to, wanted, false);
+}
+
+tr_status tr_image_fit_wide(const char *name, enum tr_image_fit fit, const uint16_t *from,
+                            struct tr_image_size is, uint16_t *to, struct tr_image_size wanted)
+{
+    return fit_any(name, fit, from, is, to, wanted, true);
 }

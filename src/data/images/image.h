@@ -1,8 +1,9 @@
-/* PNG and JPEG images as bytes [height][width][channels].
+/* PNG and JPEG images as bytes, or values of 16 bits, [height][width][channels].
  *
  * The same picture gives the same numbers from any kind of file. Colours are taken as they are stored: no
- * gamma, no colour profile, alpha dropped, of 16 bits the high byte, no rotation by EXIF data. Grey is the
- * luma of the stored colours. docs/reference/images.md has the table.
+ * gamma, no colour profile, alpha dropped, no rotation by EXIF data. Grey is the luma of the stored colours.
+ * As bytes, 16 bits give the high byte; as values of 16 bits, 8 bits are times 257. docs/reference/images.md
+ * has the table.
  */
 #ifndef TR_DATA_IMAGE_H
 #define TR_DATA_IMAGE_H
@@ -24,6 +25,7 @@
 
 struct tr_image_size {
     int32_t height, width, channels; /* channels: 1 for grey, 3 for colour */
+    int32_t wide;                    /* 1: values have 16 bits; else 0 */
 };
 
 /* Whether the name of a file ends in .png, .jpg or .jpeg, in any case. */
@@ -39,9 +41,16 @@ tr_status tr_image_measure(const char *name, const uint8_t *data, size_t size, s
 tr_status tr_image_decode(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
                           int32_t channels, uint8_t *pixels);
 
+/* The same as values of 16 bits, whatever the file has. */
+tr_status tr_image_decode_wide(const char *name, const uint8_t *data, size_t size,
+                               struct tr_image_size stored, int32_t channels, uint16_t *values);
+
 /* Reads an image file. channels: 1, 3, or 0: as stored. *pixels is returned, free with tr_free(). Any
    thread. */
 tr_status tr_image_read(const char *path, int32_t channels, struct tr_image_size *out, uint8_t **pixels);
+/* The same as values of 16 bits; out->wide says whether the file has them. */
+tr_status tr_image_read_wide(const char *path, int32_t channels, struct tr_image_size *out,
+                             uint16_t **values);
 
 /* Reads a PNG whose pixels are numbers of classes: the indices of a palette, or grey as it is stored.
    *numbers [height][width] is returned, free with tr_free(). TR_EFORMAT for colours, 16 bits and other files.
@@ -59,6 +68,10 @@ enum tr_image_fit {
    the fit does not allow it. Any thread. */
 tr_status tr_image_fit(const char *name, enum tr_image_fit fit, const uint8_t *from, struct tr_image_size is,
                        uint8_t *to, struct tr_image_size wanted);
+
+/* The same for values of 16 bits. */
+tr_status tr_image_fit_wide(const char *name, enum tr_image_fit fit, const uint16_t *from,
+                            struct tr_image_size is, uint16_t *to, struct tr_image_size wanted);
 
 /* The same for numbers of classes [height][width]. Scaling takes the pixel whose centre is nearest to the
    point that tr_image_fit() samples; of two equally near, the later one. */

@@ -1,7 +1,8 @@
 /* Reading PNG.
  *
  * Stored values are taken as they stand: gamma and colour profiles are not applied, alpha and transparent
- * colours are dropped, of 16 bits the high byte counts, palettes and fewer than 8 bits are expanded.
+ * colours are dropped, palettes and fewer than 8 bits are expanded. Of 16 bits the high byte counts where
+ * bytes are wanted.
  *
  * The file is pushed into libpng, which ends with the last row; its pull interface would also unpack all
  * that follows.
@@ -13,6 +14,7 @@
 #include <png.h>
 #include <setjmp.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The signature and the first chunk, which holds the size. */
 #define HEAD 33
@@ -22,6 +24,7 @@ struct reading {
     png_infop info;
     struct tr_image_size stored;
     uint8_t *pixels;
+    bool wide;    /* values of 16 bits are wanted, in the byte order of the machine */
     bool numbers; /* values are numbers of classes: taken unscaled, palettes by their indices */
     bool changed, has_rows, complete;
     char message[160];
@@ -42,6 +45,21 @@ static void on_warning(png_structp png, png_const_charp message)
 
 /* ---- parts of the file, as they come ---- */
 
+static size_t row_bytes(const struct reading *reading)
+{
+    return (size_t)reading->stored.width * (size_t)reading->stored.channels * (reading->wide ? 2 : 1);
+}
+
+/* PNG stores the high byte first. */
+static void take_wide(png_structp png, png_infop info, struct reading *reading)
+{
+    static const uint16_t one = 1;
+    uint8_t first;
+    memcpy(&first, &one, 1);
+    reading->changed |= png_get_bit_depth(png, info) != 16;
+    if (first == 1) png_set_swap(png);
+}
+
 static void on_info(png_structp png, png_infop info)
 {
     struct reading *reading = png_get_progressive_ptr(png);
@@ -52,7 +70,10 @@ static void on_info(png_structp png, png_infop info)
     if (reading->numbers && png_get_color_type(png, info) & PNG_COLOR_MASK_COLOR &&
         png_get_color_type(png, info) != PNG_COLOR_TYPE_PALETTE)
         png_error(png, "it has colours");
-    if (png_get_bit_depth(png, info) == 16) png_set_strip_16(png);
+    if (reading->wide)
+        take_wide(png, info, reading);
+    else if (png_get_bit_depth(png, info) == 16)
+        png_set_strip_16(png);
     if (reading->numbers)
         png_set_packing(png);
     else if (png_get_color_type(png, info) == PNG_COLOR_TYPE_PALETTE)
@@ -62,7 +83,7 @@ static void on_info(png_structp png, png_infop info)
     png_set_strip_alpha(png);
     png_set_interlace_handling(png);
     png_read_update_info(png, info);
-    reading->changed |= png_get_rowbytes(png, info) != (size_t)stored->width * (size_t)stored->channels;
+    reading->changed |= png_get_rowbytes(png, info) != row_bytes(reading);
     if (reading->changed) png_error(png, "other size");
 }
 
@@ -71,9 +92,7 @@ static void on_row(png_structp png, png_bytep row, png_uint_32 y, int pass)
     struct reading *reading = png_get_progressive_ptr(png);
     const struct tr_image_size *stored = &reading->stored;
     const int last = png_get_interlace_type(png, reading->info) == PNG_INTERLACE_NONE ? 0 : 6;
-    if (row)
-        png_progressive_combine_row(
-            png, reading->pixels + (size_t)y * (size_t)stored->width * (size_t)stored->channels, row);
+    if (row) png_progressive_combine_row(png, reading->pixels + (size_t)y * row_bytes(reading), row);
     reading->has_rows |= pass == last && y + 1 == (png_uint_32)stored->height;
 }
 
@@ -125,22 +144,35 @@ tr_status tr_png_measure(const char *name, const uint8_t *data, size_t size, str
     *out =
         (struct tr_image_size){(int32_t)png_get_image_height(reading.png, reading.info),
                                (int32_t)png_get_image_width(reading.png, reading.info),
-                               png_get_color_type(reading.png, reading.info) & PNG_COLOR_MASK_COLOR ? 3 : 1};
+                               png_get_color_type(reading.png, reading.info) & PNG_COLOR_MASK_COLOR ? 3 : 1,
+                               png_get_bit_depth(reading.png, reading.info) == 16};
     end(&reading);
     if (!good) return refuse(name, reading.message);
     return out->width > 0 ? TR_OK : refuse(name, "it is cut short");
+}
+
+static tr_status decode(const char *name, const uint8_t *data, size_t size, struct reading *reading)
+{
+    TR_TRY(begin(name, reading));
+    bool good = push(reading, data, size);
+    end(reading);
+    if (reading->changed) return tr_image_changed(name);
+    if (!good) return refuse(name, reading->message);
+    return reading->has_rows && reading->complete ? TR_OK : refuse(name, "it is cut short");
 }
 
 tr_status tr_png_decode(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
                         uint8_t *pixels)
 {
     struct reading reading = {.stored = stored, .pixels = pixels};
-    TR_TRY(begin(name, &reading));
-    bool good = push(&reading, data, size);
-    end(&reading);
-    if (reading.changed) return tr_image_changed(name);
-    if (!good) return refuse(name, reading.message);
-    return reading.has_rows && reading.complete ? TR_OK : refuse(name, "it is cut short");
+    return decode(name, data, size, &reading);
+}
+
+tr_status tr_png_decode_wide(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
+                             uint16_t *values)
+{
+    struct reading reading = {.stored = stored, .pixels = (uint8_t *)values, .wide = true};
+    return decode(name, data, size, &reading);
 }
 
 tr_status tr_png_decode_numbers(const char *name, const uint8_t *data, size_t size,

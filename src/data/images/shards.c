@@ -11,6 +11,7 @@
 #include "data/files/lines.h"
 #include "data/images/folder.h"
 #include "data/images/image.h"
+#include "data/images/pictures.h"
 #include "data/state.h"
 #include "io/tar.h"
 
@@ -23,7 +24,7 @@
 struct shards_options {
     struct tr_string_list path;
     char *label;
-    int32_t height, width, channels, classes;
+    int32_t height, width, channels, depth, classes;
     int fit;
 };
 
@@ -41,6 +42,7 @@ static const struct tr_option shards_options[] = {
      .fallback = "cls",
      .help = "ending of the files with classes, numbers from 0 as text; empty: examples have no labels"},
     TR_OPTIONS_IMAGE(struct shards_options),
+    TR_OPTION_DEPTH(struct shards_options),
     TR_OPTION_CLASSES(struct shards_options, CLASSES_MAX),
 };
 
@@ -54,32 +56,13 @@ struct example {
 
 struct shards_source {
     tr_source base;
-    enum tr_image_fit fit;
+    struct tr_pictures pictures;
     int32_t archives;
     char **path;             /* [archives] */
     struct tr_file_map *map; /* likewise */
     struct example *example; /* [count] */
     int64_t room;
 };
-
-static struct tr_image_size size_of(const tr_source *base)
-{
-    return (struct tr_image_size){base->info.height, base->info.width, base->info.channels};
-}
-
-static tr_status decode(const struct shards_source *source, const struct example *example, uint8_t *to)
-{
-    struct tr_image_size wanted = size_of(&source->base), is;
-    TR_TRY(tr_image_measure(example->name, example->image, example->size, &is));
-    uint8_t *pixels = tr_alloc((size_t)is.height * (size_t)is.width, (size_t)wanted.channels);
-    if (!pixels) return TR_ENOMEM;
-    tr_status status =
-        tr_image_decode(example->name, example->image, example->size, is, wanted.channels, pixels);
-    is.channels = wanted.channels;
-    if (status == TR_OK) status = tr_image_fit(example->name, source->fit, pixels, is, to, wanted);
-    tr_free(pixels);
-    return status;
-}
 
 static tr_status shards_read(const tr_source *base, int64_t index, void *features, int64_t *length,
                              void *label)
@@ -89,7 +72,8 @@ static tr_status shards_read(const tr_source *base, int64_t index, void *feature
     *length = tr_source_capacity(base);
     if (label && base->info.labels == TR_LABEL_CLASS) *(int32_t *)label = example->label;
     if (!features) return TR_OK;
-    tr_status status = decode(source, example, features);
+    tr_status status = tr_pictures_decode_features(&source->pictures, example->name, example->image,
+                                                   example->size, features);
     return status == TR_OK ? TR_OK : tr_fail_in(status, "%s", example->archive);
 }
 
@@ -253,17 +237,11 @@ static tr_status survey(struct shards_source *source, const struct shards_option
         const struct example *example = &source->example[i];
         struct tr_image_size is;
         tr_status status = tr_image_measure(example->name, example->image, example->size, &is);
-        if (status == TR_OK && i == 0) {
-            info->height = options->height > 0 ? options->height : is.height;
-            info->width = options->width > 0 ? options->width : is.width;
-            info->channels = options->channels > 0 ? options->channels : is.channels;
-        }
-        bool same = is.height == info->height && is.width == info->width,
-             large = is.height >= info->height && is.width >= info->width,
-             fits = same || source->fit == TR_IMAGE_SCALE || (source->fit == TR_IMAGE_CROP && large);
-        if (status == TR_OK && !fits)
-            status = tr_image_fit(example->name, source->fit, NULL, is, NULL,
-                                  size_of(&source->base)); /* the message */
+        if (status == TR_OK && i == 0)
+            status = tr_pictures_begin(&source->pictures, example->name, is, options->height, options->width,
+                                       options->channels, &source->base);
+        if (status == TR_OK)
+            status = tr_pictures_check(&source->pictures, example->name, is, source->example[0].name);
         if (status != TR_OK) return tr_fail_in(status, "%s", example->archive);
     }
     return TR_OK;
@@ -274,8 +252,7 @@ static tr_status fill(struct shards_source *source, const struct shards_options 
 {
     struct tr_source_info *info = &source->base.info;
     int32_t classes = 0, largest = 0;
-    if (options->channels == 2)
-        return tr_fail(TR_EINVAL, "shards: channels is 2; give 1, 3, or 0 for those of the first");
+    TR_TRY(tr_pictures_check_options("shards", options->depth, options->channels));
     TR_TRY(tr_state_read_classes(state, &classes));
     if (options->classes > 0) classes = options->classes;
     source->path = tr_alloc_zero((size_t)options->path.count + 1, sizeof *source->path);
@@ -292,7 +269,6 @@ static tr_status fill(struct shards_source *source, const struct shards_options 
                        source->archives > 0 ? source->path[0] : "shards", source->archives > 1 ? "s" : "");
     for (int64_t i = 0; i < info->count; i++)
         if (source->example[i].label > largest) largest = source->example[i].label;
-    info->features = TR_FEATURE_IMAGE;
     info->labels = ending_of(options) ? TR_LABEL_CLASS : TR_LABEL_NONE;
     info->classes = !ending_of(options) ? 0 : classes > 0 ? classes : largest + 1;
     info->slow = true;
@@ -305,7 +281,7 @@ static tr_status shards_open(const void *options_, const char *directory, const 
     struct shards_source *source = tr_alloc_zero(1, sizeof *source);
     if (!source) return TR_ENOMEM;
     source->base.class = &shards_class;
-    source->fit = (enum tr_image_fit)options->fit;
+    source->pictures = (struct tr_pictures){.fit = (enum tr_image_fit)options->fit, .depth = options->depth};
     tr_status status = fill(source, options, directory, state);
     if (status != TR_OK) {
         shards_destroy(&source->base);

@@ -183,6 +183,18 @@ static tr_status choose_labels(struct join_source *join, const struct join_optio
     return TR_OK;
 }
 
+/* Images of numbers would be mere vectors among the parts, and pictures were meant as images. */
+static tr_status check_pictures(const struct join_source *join)
+{
+    for (int32_t k = 0; k < join->count; k++)
+        if (join->source[k]->range == TR_RANGE_PICTURE)
+            return tr_fail(TR_EUNSUPPORTED,
+                           "source \"%s\" has images of 16 bits, which cannot be joined; set its depth: 8, "
+                           "which takes the high bytes",
+                           join->name[k]);
+    return TR_OK;
+}
+
 /* Orders the parts, images first. A source with only labels is no part. */
 static void order_parts(struct join_source *join)
 {
@@ -222,6 +234,7 @@ static tr_status describe(struct join_source *join)
 {
     struct tr_source_info *info = &join->base.info;
     int64_t floats = 0;
+    TR_TRY(check_pictures(join));
     order_parts(join);
     for (int32_t i = 0; i < join->parts.count; i++) floats += tr_shape_count(&join->parts.part[i].shape);
     if (floats < 1 && join->text >= 0)

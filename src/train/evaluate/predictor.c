@@ -6,6 +6,7 @@
 #include "base/sized.h"
 #include "data/text/corpus_source.h"
 #include "data/cache/store.h"
+#include "job/file/input.h"
 #include "job/tensors.h"
 #include "train/evaluate/metrics.h"
 
@@ -186,8 +187,9 @@ static const char *const *target_names(const tr_predictor *predictor, int32_t ta
 tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_info *info)
 {
     const struct tr_job *job = predictor->job;
-    const int64_t *stored = job->stored.size;
-    bool image = job->features == TR_FEATURE_IMAGE;
+    bool image = job->features == TR_FEATURE_IMAGE || tr_job_is_number_image(job);
+    struct tr_shape stored = {0}, wanted;
+    if (image) tr_job_image(job, &stored, &wanted);
     const struct tr_string_list *classes = &job->input.classes;
     const struct tr_loss *loss = &job->model->loss;
     int32_t outputs = (int32_t)tr_predictor_outputs(predictor),
@@ -199,9 +201,9 @@ tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_inf
         .hash = predictor->hash,
         .step = predictor->step,
         .features = job->features,
-        .height = image ? (int32_t)stored[0] : 0,
-        .width = image ? (int32_t)stored[1] : 0,
-        .channels = image ? (int32_t)stored[2] : 0,
+        .height = (int32_t)stored.size[0],
+        .width = (int32_t)stored.size[1],
+        .channels = (int32_t)stored.size[2],
         .floats = predictor->columns.count,
         .outputs = outputs,
         .classification = tr_job_is_classification(job),

@@ -11,10 +11,12 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <sys/stat.h>
 
 #include "cli/use/animals.h"
 #include "base/text/json.h"
 #include "io/npy.h"
+#include "support/png.h"
 
 static const char heads[] =
     "name: heads\n"
@@ -230,6 +232,50 @@ static void test_tags(void **state)
     expect_output(&session, code, "\"words\":[\"a\",\"\\\"cat\\\"\"],\"tags\":[\"det\",");
 }
 
+static void write_picture(const char *name, int depth, uint16_t from)
+{
+    uint16_t values[16];
+    size_t size;
+    for (int i = 0; i < 16; i++) values[i] = (uint16_t)(from + i);
+    uint8_t *file = png_of(PNG_GREY, depth, 4, 4, values, &size);
+    assert_int_equal(tr_file_write_atomic(NULL, name, file, size), TR_OK);
+    free(file);
+}
+
+/* Pictures of 16 bits that differ in their low bytes alone are told apart: as a set, as files by name, and by
+   the description of their data. */
+static void test_pictures_of_16_bits(void **state)
+{
+    (void)state;
+    struct session session;
+    char name[32];
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(mkdir((const char *[]){"cells", "cells/dark", "cells/light"}[i], 0700), 0);
+    for (int i = 0; i < 12; i++) {
+        snprintf(name, sizeof name, "cells/%s/%d.png", i % 2 ? "light" : "dark", i);
+        write_picture(name, 16, (uint16_t)(i % 2 ? 200 + i : 20 + i));
+    }
+    write_text("cells.yaml", "name: cells\ndata: {train: {folder: cells}, test: {folder: {path: cells}}}\n"
+                             "input: {scale: 1/256}\nlayers: [{dense: 2}]\n"
+                             "optimizer: {rule: adam, rate: 0.1}\ntrain: {batch: 12, steps: 60}\n");
+    expect_exit(0, "train", "cells.yaml");
+    int code = run(&session, "eval", "runs/cells", NULL);
+    expect_output(&session, code, "accuracy 1.0000");
+    write_picture("dim.png", 16, 30);
+    write_picture("bright.png", 16, 210);
+    code = run(&session, "predict", "runs/cells", "--image", "dim.png", "--image", "bright.png", NULL);
+    assert_non_null(strstr(session.text[0], "dim.png: dark "));
+    expect_output(&session, code, "bright.png: light ");
+    write_picture("byte.png", 8, 0); /* 0 to 15, widened: up to 3855 */
+    code = run(&session, "predict", "runs/cells", "--image", "byte.png", NULL);
+    expect_output(&session, code, "byte.png: light ");
+    code = run(&session, "predict", "runs/cells", "--image", "dim.png", "--invert", NULL);
+    expect_output(&session, code, "dim.png: light ");
+    code = run(&session, "data", "show", "{folder: cells}", NULL);
+    expect_output(&session, code, "12 examples: images of numbers 4x4x1, 2 classes");
+    expect_refusal("takes numbers", (const char *[]){"predict", "runs/cells", "--text", "dim.png", NULL});
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -263,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_a_failure_leaves_the_old_file),
         cmocka_unit_test(test_several_losses),
         cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_pictures_of_16_bits),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, make, place_remove);

@@ -9,12 +9,14 @@
 #include "data/cache/store.h"
 #include "data/support.h"
 #include "data/cache/unpacked.h"
+#include "support/png.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 #include <dlfcn.h>
+#include <math.h>
 #include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +110,70 @@ static void png_gives_what_is_stored(void **state)
             read_image("a.png", 1, 3, grey);
             expect_luma(grey, pixels);
         }
+}
+
+/* Files that libpng did not write, of 16 bits: all of them count, alpha does not; 8 bits are widened. */
+static void sixteen_bits_are_kept(void **state)
+{
+    (void)state;
+    static const int kinds[] = {PNG_GREY, PNG_GREY_ALPHA, PNG_COLOURS, PNG_COLOURS_ALPHA};
+    uint16_t stored[COUNT * 4];
+    for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++)
+        for (int depth = 8; depth <= 16; depth += 8) {
+            const int samples = png_samples(kinds[kind]), channels = samples < 3 ? 1 : 3;
+            struct tr_image_size is;
+            uint16_t *values;
+            uint8_t *bytes;
+            size_t size;
+            for (int i = 0; i < COUNT * samples; i++)
+                stored[i] = (uint16_t)((i * 40503 + 77) & (depth == 8 ? 0xff : 0xffff));
+            uint8_t *file = png_of(kinds[kind], depth, SIDE, SIDE, stored, &size);
+            write_file("wide.png", file, size);
+            assert_int_equal(tr_image_measure("wide.png", file, size, &is), TR_OK);
+            assert_int_equal(is.wide, depth == 16);
+            free(file);
+            assert_int_equal(tr_image_read_wide(test_path("wide.png"), 0, &is, &values), TR_OK);
+            assert_int_equal(tr_image_read(test_path("wide.png"), 0, &is, &bytes), TR_OK);
+            assert_true(is.channels == channels && is.height == SIDE && is.width == SIDE);
+            for (int i = 0; i < COUNT; i++)
+                for (int c = 0; c < channels; c++) {
+                    const uint16_t wanted = stored[i * samples + c];
+                    assert_int_equal(values[i * channels + c], depth == 16 ? wanted : wanted * 257);
+                    assert_int_equal(bytes[i * channels + c], depth == 16 ? wanted >> 8 : wanted);
+                }
+            tr_free(values);
+            tr_free(bytes);
+            assert_int_equal(tr_image_read_wide(test_path("wide.png"), 4 - channels, &is, &values), TR_OK);
+            for (int i = 0; i < COUNT; i++) {
+                const uint16_t *from = stored + i * samples;
+                const double widen = depth == 16 ? 1 : 257,
+                             luma = channels == 1
+                                        ? from[0] * widen
+                                        : widen * (0.299 * from[0] + 0.587 * from[1] + 0.114 * from[2]);
+                for (int c = 0; c < 4 - channels; c++)
+                    assert_true(fabs(values[i * (4 - channels) + c] - luma) < (channels == 1 ? 0.01 : 1.51));
+            }
+            tr_free(values);
+        }
+}
+
+/* Scaled and cropped by the formula that bytes have: an image of bytes times 256 gives theirs times 256,
+   within half a unit of a byte; the middle is cut out exactly. */
+static void sixteen_bits_are_fitted(void **state)
+{
+    (void)state;
+    const struct tr_image_size is = {SIDE, SIDE, 3, 1}, wanted = {5, 11, 3, 1}, middle = {3, 5, 3, 1};
+    uint8_t bytes[COUNT * 3], small[5 * 11 * 3];
+    uint16_t wide[COUNT * 3], fitted[5 * 11 * 3];
+    for (int i = 0; i < COUNT * 3; i++) bytes[i] = (uint8_t)(i * i * 7 + i);
+    for (int i = 0; i < COUNT * 3; i++) wide[i] = (uint16_t)(bytes[i] * 256);
+    assert_int_equal(tr_image_fit("a", TR_IMAGE_SCALE, bytes, is, small, wanted), TR_OK);
+    assert_int_equal(tr_image_fit_wide("a", TR_IMAGE_SCALE, wide, is, fitted, wanted), TR_OK);
+    for (int i = 0; i < 5 * 11 * 3; i++) assert_true(abs(fitted[i] - small[i] * 256) <= 128);
+    assert_int_equal(tr_image_fit_wide("a", TR_IMAGE_CROP, wide, is, fitted, middle), TR_OK);
+    for (int y = 0; y < 3; y++)
+        for (int x = 0; x < 15; x++) assert_int_equal(fitted[y * 15 + x], wide[((y + 2) * SIDE + 1) * 3 + x]);
+    assert_int_equal(tr_image_fit_wide("a", TR_IMAGE_EXACT, wide, is, fitted, middle), TR_EFORMAT);
 }
 
 /* The grey of a picture does not depend on the file that its colours came in. */
@@ -270,7 +336,8 @@ static void old_pixels_are_not_served(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(png_gives_what_is_stored), cmocka_unit_test(grey_is_that_of_the_colours),
+        cmocka_unit_test(png_gives_what_is_stored), cmocka_unit_test(sixteen_bits_are_kept),
+        cmocka_unit_test(sixteen_bits_are_fitted),  cmocka_unit_test(grey_is_that_of_the_colours),
         cmocka_unit_test(inks_become_light),        cmocka_unit_test(surplus_is_refused),
         cmocka_unit_test(surplus_of_rows_is_left),  cmocka_unit_test(old_pixels_are_not_served),
     };
