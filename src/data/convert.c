@@ -170,7 +170,7 @@ tr_status tr_convert_to_idx(const tr_source *source, const char *path)
     if (info->features != TR_FEATURE_IMAGE || info->labels == TR_LABEL_VALUES ||
         info->labels == TR_LABEL_PIXELS || info->classes > 256) {
         return tr_fail(TR_EUNSUPPORTED,
-                       "convert to idx: images with a class each are written, of at most 256 classes");
+                       "convert to idx: images of bytes with a class each are written, of at most 256 classes");
     }
     TR_TRY(write_images(source, path));
     return info->labels == TR_LABEL_CLASS ? write_labels(source, path) : TR_OK;

@@ -156,7 +156,7 @@ def convert(folder, channels, **environment):
     """What the program reads: [files, HEIGHT, WIDTH, channels], in the order of the names."""
     os.environ.update(environment)
     out = place(f"{folder}-{channels}")
-    trireme("data", "convert", f"{{folder: {{path: {folder}, channels: {channels}}}}}", out, "--format", "idx")
+    trireme("data", "convert", f"{{folder: {{path: {folder}, channels: {channels}, depth: 8}}}}", out, "--format", "idx")
     for name in environment:
         del os.environ[name]
     with open(f"{out}-images-idx3-ubyte" if channels == 1 else f"{out}-images-idx4-ubyte", "rb") as file:

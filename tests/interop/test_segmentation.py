@@ -159,7 +159,7 @@ def numbers():
         return after_steps(UNet(), first, kind, lambda net: torch.optim.SGD(net.parameters(), RATE, MOMENTUM), loss_of)
 
     judge_steps("deep", model("deep", arrays, "{scale: 1/65535, shift: -0.25}", STEPS), first, by_torch)
-    trireme("train", model("cut", arrays, "{scale: 1/65535, shift: -0.25, crop: 12, pad: 2, rotate: 10}", 5))
+    trireme("train", model("cut", arrays, "{scale: 1/65535, shift: -0.25, crop: 12, pad: 2, rotate: 10}", 5), "--out", "cut")
     trireme("export", "cut", "--onnx", "cut.onnx", "--torch", "cut.py", "--safetensors", "cut.safetensors", "--layout", "torch")
     trireme("predict", "cut", "--set-name", "test", "--output", "cut.csv", "--index", "0-3")
     ours = np.genfromtxt(place("cut.csv"), delimiter=",", skip_header=1)[:, -CLASSES:].reshape(4, 12, 12, CLASSES)
