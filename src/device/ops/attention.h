@@ -5,9 +5,10 @@
 #include "device/ops/common.h"
 
 /* Scaled dot-product attention (Vaswani et al. 2017): `heads` heads over vectors of `size`. Example e has
-   queries [offset[e], offset[e+1]) and keys [key_offset[e], key_offset[e+1]); of n queries and m >= n keys
-   (m > 0 where n > 0) the queries are those of the last n tokens: query i is token t = i + (m - n). It
-   sees the keys j <= t if causal, else all; with window > 0 only those with t - window < j < t + window.
+   queries [offset[e], offset[e+1]) and keys [key_offset[e], key_offset[e+1]). Of n queries and m keys, m > 0
+   where n > 0, query i sees all keys; or, if causal or with window > 0, which need m >= n, the queries are
+   those of the last n tokens, query i is token t = i + (m - n), and it sees the keys j <= t if causal, and
+   with a window only those with t - window < j < t + window.
    Row r of head h lies at q + r * q_step + h * size; its keys and values are those of head g = h / (heads
    / kv_heads), at k and v + r * kv_step + g * size.
 
@@ -57,9 +58,10 @@ struct tr_op_attention_forward {
     _(KEEPS, at.inv, rows * a->at.heads)                                                                     \
     _(OPERATIONS, tr_attention_pairs(&a->at, host) * a->at.heads * (4 * a->at.size + 4))
 
-/* Keys are the queries' own tokens: key_offset == offset. Per query i, key j that it sees, and head: p =
-   exp(fma(z, scale, shift)) * inv, z as forward; g = kept(chain over `size` of dy * v); d[i] = lane chain
-   over `size` of dy * y; s = p * (g - d[i]). dq[i] = scale * chain over the keys j of s * k[j]; dk[j] = scale
+/* Keys are the queries' own tokens (key_offset == offset), or all queries see all keys (no window, not
+   causal) and n > 0 where m > 0. Per query i, key j that it sees, and head: p = exp(fma(z, scale, shift)) *
+   inv, z as forward; g = kept(chain over `size` of dy * v); d[i] = lane chain over `size` of dy * y; s = p *
+   (g - d[i]). dq[i] = scale * chain over the keys j of s * k[j]; dk[j] = scale
    * chain over the queries i that see it, ascending, of s * q[i]; dv[j] = chain over these i of kept(p) *
    dy[i]. Of heads that share keys, dk and dv are those of the first + those of the second, and so on.
    Gradients lie like their tensors, at gradient_step. */
@@ -77,8 +79,8 @@ struct tr_op_attention_backward {
     _(SHAPE, at.size)                                                                                        \
     _(OFFSET, at.offset)                                                                                     \
     _(READS_PART, at.q, rows * a->at.heads * a->at.size)                                                     \
-    _(READS_PART, at.k, rows * a->at.kv_heads * a->at.size)                                                  \
-    _(READS_PART, at.v, rows * a->at.kv_heads * a->at.size)                                                  \
+    _(READS_PART, at.k, tr_attention_keys(&a->at, host) * a->at.kv_heads * a->at.size)                       \
+    _(READS_PART, at.v, tr_attention_keys(&a->at, host) * a->at.kv_heads * a->at.size)                       \
     _(READS, at.shift, rows * a->at.heads)                                                                   \
     _(READS, at.inv, rows * a->at.heads)                                                                     \
     _(READS, y, rows * a->at.heads * a->at.size)                                                             \
@@ -86,8 +88,8 @@ struct tr_op_attention_backward {
     _(INDEX, at.key_offset, a->at.examples + 1)                                                              \
     _(READS, at.scalars, 1)                                                                                  \
     _(WRITES_PART, dq, rows * a->at.heads * a->at.size)                                                      \
-    _(WRITES_PART, dk, rows * a->at.kv_heads * a->at.size)                                                   \
-    _(WRITES_PART, dv, rows * a->at.kv_heads * a->at.size)                                                   \
+    _(WRITES_PART, dk, tr_attention_keys(&a->at, host) * a->at.kv_heads * a->at.size)                        \
+    _(WRITES_PART, dv, tr_attention_keys(&a->at, host) * a->at.kv_heads * a->at.size)                        \
     _(OPERATIONS, tr_attention_pairs(&a->at, host) * a->at.heads * (10 * a->at.size + 6))
 
 /* y[r] = x[r] + table[t], where t counts the tokens of the example from 0; tokens beyond the table use its

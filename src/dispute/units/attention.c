@@ -7,11 +7,18 @@ struct head {
     int64_t number, example, first_row, queries, first_key, keys;
 };
 
+/* A head of the example that has this query, or, with `of_key`, this key. */
+static struct head head_with(const struct tr_attention *at, int64_t row, int64_t number, bool of_key)
+{
+    const int64_t e = example_of(of_key ? at->key_offset : at->offset, at->examples, row).number;
+    const int64_t begin = whole(at->offset + e), end = whole(at->offset + e + 1);
+    const int64_t key = whole(at->key_offset + e), last = whole(at->key_offset + e + 1);
+    return (struct head){at, number, e, begin, end - begin, key, last - key};
+}
+
 static struct head head_of(const struct tr_attention *at, int64_t row, int64_t number)
 {
-    const struct unit_example rows = example_of(at->offset, at->examples, row);
-    const int64_t first = whole(at->key_offset + rows.number), end = whole(at->key_offset + rows.number + 1);
-    return (struct head){at, number, rows.number, rows.begin, rows.end - rows.begin, first, end - first};
+    return head_with(at, row, number, false);
 }
 
 /* Query i sees the keys from the first one up to, but not including, the second. */
@@ -141,8 +148,8 @@ UNIT(attention_backward)
     }
     const int64_t sharing = at->heads / at->kv_heads;
     for (int64_t n = 0; n < sharing; n++) {
-        const struct head h = head_of(at, row, number * sharing + n);
-        const struct num own_part = of_key(a, &h, row - h.first_row, k, is(to, "dk"));
+        const struct head h = head_with(at, row, number * sharing + n, true);
+        const struct num own_part = of_key(a, &h, row - h.first_key, k, is(to, "dk"));
         sum = n == 0 ? own_part : add(sum, own_part);
     }
     return sum;

@@ -11,6 +11,7 @@ static const struct {
     float rate;
     int32_t older;            /* keys that are older than the first query */
     int64_t kv_heads, window; /* 0: as many as heads; none */
+    int32_t others; /* the keys are of another sequence, with up to so many tokens an example; 0: not */
 } shapes[] = {
     {1, 1, 1, 1, false, false, 0, 0},
     {1, 1, 1, 3, true, false, 0, 4},
@@ -37,7 +38,19 @@ static const struct {
     {1, 90, 1, 4, true, false, 0.1f, 3, 0, 40},
     {1, 20, 2, 3, false, false, 0, 6, 1, 4},
     {2, 30, 2, 8, true, false, 0, 0, 2, 1000},
+    {3, 9, 2, 5, false, false, 0, 0, 0, 0, 30},
+    {2, 130, 4, 16, false, false, 0.3f, 0, 2, 0, 7},
+    {1, 3, 1, 33, false, false, 0.2f, 0, 0, 0, 150},
+    {5, 40, 3, 20, false, false, 0, 0, 1, 0, 99},
 };
+
+/* The keys of all examples, where they are of another sequence. */
+static int64_t keys_of(int index)
+{
+    int64_t keys = 0;
+    for (int64_t e = 0; e < shapes[index].examples; e++) keys += shapes[index].others / (1 + e);
+    return keys;
+}
 
 /* Queries, keys and values side by side, or keys of their own where there are older ones. */
 static struct tr_attention attention_of(struct scene *s, int index, int64_t *rows)
@@ -68,8 +81,10 @@ static struct tr_attention attention_of(struct scene *s, int index, int64_t *row
     a.q = packed;
     a.k = packed + width;
     a.v = packed + width + kv_width;
-    if (shapes[index].older > 0) {
+    if (shapes[index].older > 0 || shapes[index].others > 0) {
         for (int64_t e = 0; e <= examples; e++) key_offset[e] = offset[e] + (int32_t)e * shapes[index].older;
+        for (int64_t e = 0; e < examples && shapes[index].others > 0; e++)
+            key_offset[e + 1] = key_offset[e] + shapes[index].others / (1 + (int32_t)e);
         a.key_offset = scene_data(s, "key_offset", (size_t)(examples + 1) * sizeof *key_offset,
                                   sizeof *key_offset, key_offset);
         float *own = scene_in(s, "kv", key_offset[examples] * 2 * kv_width);
@@ -99,6 +114,7 @@ bool case_attention_backward(struct scene *s, int index)
     if (index >= LENGTH(shapes)) return false;
     struct tr_op_attention_backward a = {.at = attention_of(s, index, &rows)};
     const int64_t width = a.at.heads * a.at.size, kv_width = a.at.kv_heads * a.at.size;
+    const bool apart = shapes[index].others > 0;
     if (shapes[index].older > 0) { /* there is no backward of these: keys become those of the queries */
         a.at.key_offset = a.at.offset;
         a.at.k = a.at.q + width;
@@ -111,8 +127,9 @@ bool case_attention_backward(struct scene *s, int index)
     a.dy = scene_in(s, "dy", rows * width);
     a.gradient_step = width + 2 * kv_width;
     a.dq = scene_out(s, "gradients", rows * a.gradient_step);
-    a.dk = a.dq + width;
-    a.dv = a.dq + width + kv_width;
+    const int64_t keys = apart ? keys_of(index) : 0;
+    a.dk = apart ? scene_out(s, "key_gradients", keys * a.gradient_step) : a.dq + width;
+    a.dv = a.dk + kv_width;
     scene_end(s, tr_device_attention_backward(s->device, &a));
     return true;
 }

@@ -74,8 +74,56 @@ static void check_attention(bool causal, float rate, int64_t kv_heads, int64_t w
     differences_release(6, (float *[]){qkv, dy, y, shift, inv, gradient});
 }
 
+/* The keys are of another sequence, with more tokens in one example and fewer in another. */
+static void check_others(float rate, int64_t kv_heads)
+{
+    enum { KEYS = 9 };
+    static const int32_t key_offset[EXAMPLES + 1] = {0, 3, 3, 5, 7, 9};
+    const int64_t kv_width = kv_heads * SIZE, step = WIDTH + 2 * kv_width;
+    static const struct tr_step_scalars scalars = {.step = 5};
+    float *q = differences_numbers(ROWS * WIDTH, 1), *dy = differences_numbers(ROWS * WIDTH, 2);
+    float *kv = differences_numbers(KEYS * 2 * WIDTH, 3), *y = differences_zeros(ROWS * WIDTH);
+    float *shift = differences_zeros(ROWS * HEADS), *inv = differences_zeros(ROWS * HEADS);
+    float *dq = differences_zeros(ROWS * 3 * WIDTH), *dkv = differences_zeros(KEYS * 3 * WIDTH);
+    const struct tr_attention at = {.examples = EXAMPLES,
+                                    .heads = HEADS,
+                                    .size = SIZE,
+                                    .kv_heads = kv_heads,
+                                    .scale = 0.7f,
+                                    .offset = offset,
+                                    .key_offset = key_offset,
+                                    .q = q,
+                                    .k = kv,
+                                    .v = kv + kv_width,
+                                    .q_step = WIDTH,
+                                    .kv_step = 2 * kv_width,
+                                    .shift = shift,
+                                    .inv = inv,
+                                    .rate = rate,
+                                    .key = {1, 2},
+                                    .scalars = &scalars};
+    struct attention a = {{at, y}, dy};
+    attention_scalar(&a);
+    const struct tr_op_attention_backward backward = {
+        .at = at, .y = y, .dy = dy, .dq = dq, .dk = dkv, .dv = dkv + kv_width, .gradient_step = step};
+    assert_int_equal(ref_attention_backward(NULL, &backward), TR_OK);
+    /* The checks below take gradients that lie as their numbers do. */
+    for (int64_t r = 1; r < ROWS; r++)
+        for (int64_t k = 0; k < WIDTH; k++) dq[r * WIDTH + k] = dq[r * step + k];
+    for (int64_t r = 1; r < KEYS; r++)
+        for (int64_t k = 0; k < 2 * kv_width; k++) dkv[r * 2 * kv_width + k] = dkv[r * step + k];
+    char what[100];
+    snprintf(what, sizeof what, "attention to another sequence, dropout %g, %d heads of keys", (double)rate,
+             (int)kv_heads);
+    differences_check(what, attention_scalar, &a, DIFFERENCES_SMOOTH, q, dq, 0, ROWS * WIDTH);
+    differences_check(what, attention_scalar, &a, DIFFERENCES_SMOOTH, kv, dkv, 0, KEYS * 2 * kv_width);
+    differences_release(8, (float *[]){q, dy, kv, y, shift, inv, dq, dkv});
+}
+
 void gradients_attention(void)
 {
+    check_others(0, HEADS);
+    check_others(0.4f, 1);
     check_attention(false, 0, HEADS, 0);
     check_attention(true, 0, HEADS, 0);
     check_attention(true, 0.4f, HEADS, 0);

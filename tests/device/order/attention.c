@@ -89,7 +89,7 @@ static void slopes(const struct tr_op_attention_backward *a, int64_t e, int64_t 
     const float *dy = a->dy + place * at->size, *y = a->y + place * at->size;
     *p = tr_expf(fused(score(at, e, h, i, j), at->scale, at->shift[place])) * at->inv[place];
     for (int64_t k = 0; k < at->size; k++)
-        term(dy[k], part_of(at->v, at->kv_step, at->offset[e] + j, at, shared(at, h), k));
+        term(dy[k], part_of(at->v, at->kv_step, at->key_offset[e] + j, at, shared(at, h), k));
     const float g = kept(at, e, h, i, j, chain(0));
     for (int64_t k = 0; k < at->size; k++) term(dy[k], y[k]);
     *s = *p * (g - lane_chain());
@@ -100,31 +100,36 @@ ORDER(attention_backward)
     const struct tr_attention *at = &a->at;
     static float p[MOST_KEYS][MOST_KEYS], s[MOST_KEYS][MOST_KEYS];
     for (int64_t n = 0; n < at->examples * at->heads; n++) {
-        const int64_t e = n / at->heads, h = n % at->heads, count = at->offset[e + 1] - at->offset[e];
-        for (int64_t i = 0; i < count; i++)
-            for (int64_t j = 0; j < count; j++)
+        const int64_t e = n / at->heads, h = n % at->heads;
+        const int64_t queries = at->offset[e + 1] - at->offset[e];
+        const int64_t keys = at->key_offset[e + 1] - at->key_offset[e];
+        for (int64_t i = 0; i < queries; i++)
+            for (int64_t j = 0; j < keys; j++)
                 if (sees(at, e, i, j)) slopes(a, e, h, i, j, &p[i][j], &s[i][j]);
-        for (int64_t k = 0; k < at->size; k++)
-            for (int64_t own = 0; own < count; own++) {
-                const int64_t row = (at->offset[e] + own) * a->gradient_step + k;
-                const int64_t to = row + h * at->size, to_key = row + shared(at, h) * at->size;
+        for (int64_t k = 0; k < at->size; k++) {
+            for (int64_t i = 0; i < queries; i++) {
+                for (int64_t j = 0; j < keys; j++)
+                    if (sees(at, e, i, j))
+                        term(s[i][j],
+                             part_of(at->k, at->kv_step, at->key_offset[e] + j, at, shared(at, h), k));
+                a->dq[(at->offset[e] + i) * a->gradient_step + h * at->size + k] = at->scale * chain(0);
+            }
+            for (int64_t j = 0; j < keys; j++) {
+                const int64_t to = (at->key_offset[e] + j) * a->gradient_step + shared(at, h) * at->size + k;
                 const bool first = h == 0 || shared(at, h) != shared(at, h - 1);
-                for (int64_t j = 0; j < count; j++)
-                    if (sees(at, e, own, j))
-                        term(s[own][j], part_of(at->k, at->kv_step, at->offset[e] + j, at, shared(at, h), k));
-                a->dq[to] = at->scale * chain(0);
-                for (int64_t i = 0; i < count; i++)
-                    if (sees(at, e, i, own))
-                        term(s[i][own], part_of(at->q, at->q_step, at->offset[e] + i, at, h, k));
+                for (int64_t i = 0; i < queries; i++)
+                    if (sees(at, e, i, j))
+                        term(s[i][j], part_of(at->q, at->q_step, at->offset[e] + i, at, h, k));
                 const float of_key = at->scale * chain(0);
-                a->dk[to_key] = first ? of_key : a->dk[to_key] + of_key;
-                for (int64_t i = 0; i < count; i++)
-                    if (sees(at, e, i, own))
-                        term(kept(at, e, h, i, own, p[i][own]),
+                a->dk[to] = first ? of_key : a->dk[to] + of_key;
+                for (int64_t i = 0; i < queries; i++)
+                    if (sees(at, e, i, j))
+                        term(kept(at, e, h, i, j, p[i][j]),
                              a->dy[((at->offset[e] + i) * at->heads + h) * at->size + k]);
                 const float of_value = chain(0);
-                a->dv[to_key] = first ? of_value : a->dv[to_key] + of_value;
+                a->dv[to] = first ? of_value : a->dv[to] + of_value;
             }
+        }
     }
 }
 

@@ -2,8 +2,8 @@
  *
  * The scores of a block are computed again, to the same bits, and lie [query][key]: in the order of the
  * chains of dk and dv, which wait in memory between blocks, and as rows for the chains of dq. A causal
- * chain ends at the query's own key, or begins there: these steps are the corner of a tile. Queries and
- * keys are therefore cut into the same tiles, and a block is whole tiles.
+ * chain ends at the query's own key, or begins there: these steps are the corner of a tile. Causal queries
+ * and keys are therefore cut into the same tiles, and a block is whole tiles.
  */
 #include "device/cpu/attention/attention.h"
 
@@ -22,7 +22,7 @@ struct backward {
     const struct tr_op_attention_backward *op;
     const struct head *head;
     struct head_ahead *ahead;
-    int64_t tiles;                      /* of queries, and of keys */
+    int64_t tiles, key_tiles;           /* of queries, of keys; the same where causal */
     int64_t stride, padded;             /* floats in a row of scores, of a gradient */
     float *keys_across, *values_across; /* panels [size][TILE_COLUMNS] */
     float *keys_along;                  /* panels [keys][TILE_COLUMNS] */
@@ -153,7 +153,7 @@ static void add_rows(const struct tr_attention *at, int64_t rows, const float *f
 static void backward_queries(const struct backward *b, const struct block *block)
 {
     const struct tr_attention *at = b->head->at;
-    const int64_t all = b->head->queries, step = b->op->gradient_step;
+    const int64_t all = b->head->queries, step = b->op->gradient_step, rows = b->head->keys;
     /* With a window each query sees different keys. */
     const bool single = at->window > 0;
     const int64_t tiles = single ? block->queries : block->tile_end - block->tile;
@@ -169,7 +169,7 @@ static void backward_queries(const struct backward *b, const struct block *block
                                                    .corner = at->causal ? TILE_FALLING : TILE_NO_CORNER,
                                                    .a = b->scores + (i - block->query) * b->stride + from,
                                                    .a_step = b->stride,
-                                                   .b = b->keys_along + c * all + from * TILE_COLUMNS,
+                                                   .b = b->keys_along + c * rows + from * TILE_COLUMNS,
                                                    .b_step = TILE_COLUMNS,
                                                    .to = to + c,
                                                    .to_step = step,
@@ -188,9 +188,10 @@ static void backward_keys(const struct backward *b, const struct block *block, c
                           const float *along, float *gradient)
 {
     const bool causal = b->head->at->causal;
-    const int64_t tiles = causal ? block->tile_end : b->tiles, all = b->head->keys;
+    const int64_t tiles = causal ? block->tile_end : b->key_tiles, all = b->head->keys;
     for (int64_t t = 0; t < tiles; t++) {
-        const int64_t first = tile_first(all, b->tiles, t), height = tile_first(all, b->tiles, t + 1) - first;
+        const int64_t first = tile_first(all, b->key_tiles, t),
+                      height = tile_first(all, b->key_tiles, t + 1) - first;
         const bool own = causal && t >= block->tile;
         const int64_t begin = own ? first - block->query : 0, full = own ? begin + height - 1 : 0;
         const struct tile_segment segment = {.length = (int32_t)(block->queries - full)};
@@ -305,6 +306,7 @@ static void backward_head(const void *arguments, const struct head *h, float *me
         .head = h,
         .ahead = &ahead,
         .tiles = tile_count(h->queries),
+        .key_tiles = tile_count(h->keys),
         .stride = stride,
         .padded = round_up(size, HALF_COLUMNS),
         .keys_across = take(&memory, across),
@@ -342,6 +344,6 @@ static void backward_head(const void *arguments, const struct head *h, float *me
 tr_status CPU_KERNEL(attention_backward)(tr_device *device, const struct tr_op_attention_backward *a)
 {
     const int64_t floats = backward_floats(attention_keys(&a->at), a->at.size);
-    assert(a->at.key_offset == a->at.offset);
+    assert(a->at.key_offset == a->at.offset || (!a->at.causal && a->at.window == 0));
     return attention_run(device, &a->at, 5, floats, a->at.heads / a->at.kv_heads, backward_head, a);
 }

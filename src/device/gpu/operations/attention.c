@@ -28,13 +28,13 @@ static uint32_t threads_of(const struct tile *tile)
     return (uint32_t)(tile->queries / tile->rows * (tile->keys / 4));
 }
 
-/* Where keys are older than the queries, text is generated token by token. Bits do not depend on the
-   choice. */
+/* Where keys are older than the queries, text is generated token by token; where all queries see all keys of
+   another sequence, they may be many. Bits do not depend on the choice. */
 static const struct tile *choose(tr_device *device, const struct tr_attention *at)
 {
     enum { SHARED = 28 << 10 };
     const struct gpu_info *info = gpu_info_of(device);
-    if (at->key_offset != at->offset) return &few;
+    if (at->key_offset != at->offset && (at->causal || at->window > 0)) return &few;
     bool fits = threads_of(&large) <= info->group && info->shared >= SHARED;
     return fits && !info->processor ? &large : &small;
 }
