@@ -11,7 +11,7 @@
 
 struct options {
     struct cli_common common;
-    char *checkpoint, *prompt;
+    char *checkpoint, *prompt, *source;
     int64_t tokens, seed, context;
     double temperature;
     int32_t top_k;
@@ -27,8 +27,15 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(prompt),
      .fallback = "",
-     .help = "the beginning of the text; default: a line feed",
+     .help =
+         "the beginning of the text; default: a line feed, or nothing where the network writes whole texts",
      .letter = 'p',
+     .value_name = "TEXT"},
+    {.key = "source",
+     .type = TR_OPTION_STRING,
+     .offset = AT(source),
+     .fallback = "",
+     .help = "the text to translate, for a network that was trained on two texts",
      .value_name = "TEXT"},
     {.key = "tokens",
      .type = TR_OPTION_INT64,
@@ -36,15 +43,18 @@ static const struct tr_option table[] = {
      .fallback = "500",
      .least = 1,
      .most = 1 << 30,
-     .help = "tokens to generate: characters, bytes or words, as the network was trained",
+     .help =
+         "most tokens to generate: characters, bytes or words, as the network was trained; a network that "
+         "writes whole texts may end before",
      .letter = 'n'},
     {.key = "temperature",
      .type = TR_OPTION_DOUBLE,
      .offset = AT(temperature),
-     .fallback = "1",
-     .least = 0,
+     .fallback = "-1",
+     .least = -1,
      .most = 1e6,
-     .help = "1: draw by the network's probabilities; less: prefer likelier tokens; 0: take the likeliest",
+     .help = "1: draw by the network's probabilities; less: prefer likelier tokens; 0: take the likeliest; "
+             "-1: 0 with --source, else 1",
      .letter = 'T'},
     {.key = "top_k",
      .type = TR_OPTION_INT32,
@@ -130,7 +140,8 @@ static tr_status run(const void *options_)
                                 options->average, &predictor));
     if (options->prompt) settings.prompt = options->prompt;
     settings.tokens = options->tokens;
-    settings.temperature = options->temperature;
+    settings.source = options->source;
+    settings.temperature = options->temperature >= 0 ? options->temperature : options->source ? 0 : 1;
     settings.top_k = options->top_k;
     settings.seed = (uint64_t)options->seed;
     settings.context = options->context;

@@ -181,7 +181,7 @@ static tr_status check(const struct cli_predict_options *options)
 
 static tr_status check_network(const struct cli_predict *work)
 {
-    if (!work->info.language_model) return TR_OK;
+    if (!work->info.language_model || work->info.two_texts) return TR_OK;
     return tr_fail(
         TR_EINVAL,
         "the network of \"%s\" is a language model, which has no answer to an example; let it write with "

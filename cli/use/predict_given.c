@@ -172,10 +172,29 @@ static int hear(void *user, const struct tr_prediction *prediction)
     return work->status != TR_OK || !cli_predictions_show(&work->predict->predictions);
 }
 
+/* A network that makes one text of another. */
+static tr_status translate(struct work *work, bool *unread)
+{
+    struct cli_predict *predict = work->predict;
+    char *written;
+    *unread = false;
+    for (int64_t i = 0; i < work->count && !*unread; i++) {
+        TR_TRY(tr_predictor_translate(predict->predictor, work->line[i].text, &written));
+        const struct cli_prediction one = {
+            .example = work->line[i].number, .input = work->line[i].text, .rows = 1, .written = written};
+        tr_status status = cli_predictions_add(&predict->predictions, &one);
+        tr_text_free(written);
+        TR_TRY(status);
+        *unread = !cli_predictions_show(&predict->predictions);
+    }
+    return TR_OK;
+}
+
 /* *unread: the reader of the answers has gone. */
 static tr_status predict(struct work *work, bool *unread)
 {
     struct tr_examples examples = TR_EXAMPLES_INIT;
+    if (work->predict->info.two_texts) return translate(work, unread);
     TR_TRY(make_room(work));
     TR_TRY(read_examples(work));
     examples.count = work->count;

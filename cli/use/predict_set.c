@@ -88,6 +88,25 @@ static int hear(void *user, const struct tr_prediction *prediction)
     return work->status != TR_OK || !cli_predictions_show(&work->predict->predictions);
 }
 
+/* A network that makes one text of another. */
+static tr_status translate(struct work *work, const struct tr_example_range *range)
+{
+    struct cli_predict *predict = work->predict;
+    char input[512], *written, *truth;
+    for (int64_t i = range->first; i < range->end; i++) {
+        TR_TRY(tr_predictor_translate_example(predict->predictor, work->source, i, &written, &truth));
+        snprintf(input, sizeof input, "%s[%" PRId64 "]", work->name, i);
+        const struct cli_prediction one = {
+            .example = i, .input = input, .rows = 1, .written = written, .truth = truth};
+        tr_status status = cli_predictions_add(&predict->predictions, &one);
+        tr_text_free(written);
+        tr_text_free(truth);
+        TR_TRY(status);
+        if (!cli_predictions_show(&predict->predictions)) return TR_EINTERRUPTED;
+    }
+    return TR_OK;
+}
+
 static tr_status run(struct cli_predict *predict, const tr_source *source, const char *name)
 {
     struct work work = {.predict = predict, .source = source, .name = name};
@@ -97,7 +116,10 @@ static tr_status run(struct cli_predict *predict, const tr_source *source, const
     TR_TRY(cli_ranges_read(predict->options->index, facts->count, name, &ranges, &count));
     for (int64_t i = 0; i < count; i++) expected += ranges[i].end - ranges[i].first;
     tr_status status = cli_predict_begin(predict, facts->labels, false, expected);
-    if (status == TR_OK) status = tr_predictor_run(predict->predictor, source, ranges, count, hear, &work);
+    for (int64_t i = 0; i < count && status == TR_OK && predict->info.two_texts; i++)
+        status = translate(&work, &ranges[i]);
+    if (status == TR_OK && !predict->info.two_texts)
+        status = tr_predictor_run(predict->predictor, source, ranges, count, hear, &work);
     if (status == TR_EINTERRUPTED) status = work.status;
     tr_free(ranges);
     tr_free(work.word);

@@ -24,6 +24,8 @@ struct cli_prediction {
     const char *const
         *word; /* [words] of a text whose tokens are answered, of which the first `rows` are; or NULL */
     int64_t words;
+    const char *written, *truth; /* of a network that makes one text of another: its text, and the true one or
+                                    NULL; there is nothing else then */
 };
 
 struct cli_prediction_format;

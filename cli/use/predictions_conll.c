@@ -7,7 +7,7 @@
 
 static tr_status check(const struct cli_predictions *predictions)
 {
-    if (predictions->info->of_tokens) return TR_OK;
+    if (predictions->info->of_tokens && !predictions->info->two_texts) return TR_OK;
     return tr_fail(TR_EINVAL,
                    "--output: .conll holds a tag for each word, and the network of \"%s\" answers for %s; "
                    "take .csv, .npy or .jsonl",

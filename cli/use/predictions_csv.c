@@ -108,6 +108,10 @@ static tr_status begin(struct cli_predictions *predictions)
 {
     struct tr_text *text = &predictions->text;
     tr_text_add(text, "example");
+    if (predictions->info->two_texts) {
+        tr_text_add(text, predictions->named ? ",input,text\n" : ",text,label\n");
+        return TR_OK;
+    }
     if (predictions->info->of_tokens)
         tr_text_add(text, ",token,word");
     else if (predictions->named)
@@ -148,6 +152,14 @@ static tr_status add(struct cli_predictions *predictions, const struct cli_predi
     struct tr_text *text = &predictions->text;
     const struct tr_predict_info *info = predictions->info;
     char name[16];
+    if (prediction->written) {
+        tr_text_addf(text, "%" PRId64, prediction->example);
+        if (predictions->named) add_field(text, prediction->input);
+        add_field(text, prediction->written);
+        if (prediction->truth) add_field(text, prediction->truth);
+        tr_text_add(text, "\n");
+        return TR_OK;
+    }
     for (int64_t row = 0; row < prediction->rows; row++) {
         const float *output = prediction->output + row * info->outputs;
         tr_text_addf(text, "%" PRId64, prediction->example);

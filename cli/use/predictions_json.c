@@ -120,7 +120,10 @@ static tr_status add(struct cli_predictions *predictions, const struct cli_predi
     tr_json_integer(&json, "example", prediction->example);
     tr_json_text(&json, "input", prediction->input);
     tr_status status = TR_OK;
-    if (cli_predictions_are_of_pixels(predictions))
+    if (prediction->written) {
+        tr_json_text(&json, "text", prediction->written);
+        if (prediction->truth) tr_json_text(&json, "label", prediction->truth);
+    } else if (cli_predictions_are_of_pixels(predictions))
         status = add_pixels(&json, predictions, prediction);
     else if (predictions->info->of_tokens)
         add_tokens(&json, predictions, prediction);

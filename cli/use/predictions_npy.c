@@ -23,6 +23,15 @@ static tr_status add_header(struct tr_text *text, int64_t rows, const struct tr_
 }
 
 /* The header, with the number of rows, comes first. */
+static tr_status check(const struct cli_predictions *predictions)
+{
+    if (!predictions->info->two_texts) return TR_OK;
+    return tr_fail(
+        TR_EINVAL,
+        "--output: the network of \"%s\" writes texts, which an array does not hold; take .csv or .jsonl",
+        predictions->info->checkpoint);
+}
+
 static tr_status begin(struct cli_predictions *predictions)
 {
     predictions->keep = predictions->expected < 0 || predictions->info->of_tokens;
@@ -57,4 +66,4 @@ static tr_status end(struct cli_predictions *predictions)
 }
 
 const struct cli_prediction_format cli_predictions_npy = {
-    .ending = ".npy", .begin = begin, .add = add, .end = end};
+    .ending = ".npy", .check = check, .begin = begin, .add = add, .end = end};

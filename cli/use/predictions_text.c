@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* The likeliest classes, equal ones by number. Only the first `top` places are filled. */
 static void add_classes(struct cli_predictions *predictions, const float *output, int32_t classes)
@@ -98,11 +99,20 @@ static tr_status add_pixels(struct cli_predictions *predictions, const struct cl
     return status;
 }
 
+static void add_written(struct cli_predictions *predictions, const struct cli_prediction *prediction)
+{
+    tr_text_add(&predictions->text, prediction->written);
+    if (prediction->truth && strcmp(prediction->truth, prediction->written) != 0)
+        tr_text_addf(&predictions->text, "  (in truth %s)", prediction->truth);
+}
+
 static tr_status add(struct cli_predictions *predictions, const struct cli_prediction *prediction)
 {
     if (!predictions->info->of_tokens || !predictions->named)
         tr_text_addf(&predictions->text, "%s: ", prediction->input);
-    if (cli_predictions_are_of_pixels(predictions))
+    if (prediction->written)
+        add_written(predictions, prediction);
+    else if (cli_predictions_are_of_pixels(predictions))
         TR_TRY(add_pixels(predictions, prediction));
     else if (predictions->info->of_tokens)
         add_tags(predictions, prediction);

@@ -87,6 +87,7 @@ struct tr_predict_info {
     int32_t targets;     /* target values of an example; 0 if the target is a class */
     const char *const *target_names;   /* [targets], or NULL */
     int32_t pixel_height, pixel_width; /* for images whose pixels have `outputs` each; else 0 */
+    bool two_texts; /* a language model whose text follows from another text: tr_predictor_translate() */
 };
 #define TR_PREDICT_INFO_INIT TR_SIZED_INIT(struct tr_predict_info)
 /* Facts about a predictor. TR_EINVAL without a size. Local. */
@@ -208,8 +209,10 @@ TR_API const struct tr_metrics *tr_predictor_metrics(const tr_predictor *predict
 
 /* The text to generate. Initialize with TR_GENERATE_SETTINGS_INIT; strings are borrowed for the call. */
 struct tr_generate_settings {
-    size_t size;        /* sizeof(struct tr_generate_settings) */
-    const char *prompt; /* beginning of the text, in UTF-8; at least one token */
+    size_t size; /* sizeof(struct tr_generate_settings) */
+    const char
+        *prompt;        /* beginning of the text, in UTF-8; at least one token. NULL: a line feed; of networks
+                           that write whole texts (`next` of the data format `text`), nothing, and "" is, too */
     int64_t tokens;     /* to be generated, 1 to 2^30 */
     double temperature; /* >= 0: 1 draws by the network's probabilities, less prefers likelier tokens, 0
                            takes the likeliest token */
@@ -217,12 +220,13 @@ struct tr_generate_settings {
     uint64_t seed;      /* equal networks, settings and seeds give equal texts on any machine */
     int64_t context;    /* the network sees at most so many of the last tokens; 0: as many as its layers
                            distinguish */
+    const char *source; /* of networks that take two texts (data format `join`): the other one, which the
+                           network has as a whole; at least one token, of which unknown ones count as such */
 };
 #ifdef __cplusplus
 inline tr_generate_settings tr_generate_settings_init()
 {
     tr_generate_settings value = tr_sized<tr_generate_settings>();
-    value.prompt = "\n";
     value.tokens = 500;
     value.temperature = 1;
     value.seed = 1;
@@ -232,8 +236,7 @@ inline tr_generate_settings tr_generate_settings_init()
 #else
 #define TR_GENERATE_SETTINGS_INIT                                                                            \
     {                                                                                                        \
-        .size = sizeof(struct tr_generate_settings), .prompt = "\n", .tokens = 500, .temperature = 1,        \
-        .seed = 1                                                                                            \
+        .size = sizeof(struct tr_generate_settings), .tokens = 500, .temperature = 1, .seed = 1              \
     }
 #endif
 
@@ -242,12 +245,23 @@ inline tr_generate_settings tr_generate_settings_init()
    ends the text. */
 typedef int (*tr_text_listener)(void *user, const char *piece, size_t length);
 
-/* Generates text with a network that was trained to predict the next token (data format `corpus`). The
-   unknown token is never drawn. TR_EUNSUPPORTED for other networks, TR_EINVAL for settings out of range
-   and for a prompt with unknown characters or words, of which it names the first; TR_EINTERRUPTED when the
-   listener ended it. */
+/* Generates text with a network that was trained to predict the next token (data format `corpus`, or `text`
+   with `next`; then the text also ends where the network ends it). The unknown token is never drawn.
+   TR_EUNSUPPORTED for other networks, TR_EINVAL for settings out of range, for a source that is missing or
+   not wanted, and for a prompt with unknown characters or words, of which it names the first; TR_EINTERRUPTED
+   when the listener ended it. */
 TR_API tr_status tr_predictor_generate(tr_predictor *predictor, const struct tr_generate_settings *settings,
                                        tr_text_listener listener, void *user);
+
+#define TR_TRANSLATION_TOKENS 1024
+/* What a network of two texts makes of the other one, `text`: as tr_predictor_generate() with this source, at
+   temperature 0, up to TR_TRANSLATION_TOKENS tokens. *out is returned, free with tr_text_free().
+   TR_EUNSUPPORTED for other networks, TR_EINVAL for a text without tokens. */
+TR_API tr_status tr_predictor_translate(tr_predictor *predictor, const char *text, char **out);
+/* The same for example `index` of a source that the network takes; *truth (may be NULL) becomes what the
+   source says that it should be, returned likewise. */
+TR_API tr_status tr_predictor_translate_example(tr_predictor *predictor, const tr_source *source,
+                                                int64_t index, char **out, char **truth);
 
 /* The job's data set "test", "validation" or "train". Returned, close with tr_source_close(). */
 TR_API tr_status tr_predictor_open_data(tr_predictor *predictor, const char *set, tr_source **out);

@@ -23,6 +23,7 @@ from ctypes import (
 TR_ARRAY_DIMENSIONS = 4
 TR_NO_LABEL = -1
 TR_LOCAL_TRANSPORT_SIZE = 64
+TR_TRANSLATION_TOKENS = 1024
 TR_PARAMETER_DIMENSIONS = 4
 TR_ARRAY_FLOAT32 = 0
 TR_ARRAY_FLOAT64 = 1
@@ -308,6 +309,7 @@ class tr_predict_info(Structure):
         ("target_names", POINTER(c_char_p)),
         ("pixel_height", c_int32),
         ("pixel_width", c_int32),
+        ("two_texts", c_bool),
     ]
 
 
@@ -364,6 +366,7 @@ class tr_generate_settings(Structure):
         ("top_k", c_int32),
         ("seed", c_uint64),
         ("context", c_int64),
+        ("source", c_char_p),
     ]
 
 
@@ -735,6 +738,8 @@ FUNCTIONS = {
     "tr_predictor_evaluate": (c_int, [c_void_p, c_void_p, POINTER(c_double), POINTER(c_double), POINTER(c_int64)]),
     "tr_predictor_metrics": (POINTER(tr_metrics), [c_void_p]),
     "tr_predictor_generate": (c_int, [c_void_p, POINTER(tr_generate_settings), tr_text_listener, c_void_p]),
+    "tr_predictor_translate": (c_int, [c_void_p, c_char_p, POINTER(c_char_p)]),
+    "tr_predictor_translate_example": (c_int, [c_void_p, c_void_p, c_int64, POINTER(c_char_p), POINTER(c_char_p)]),
     "tr_predictor_open_data": (c_int, [c_void_p, c_char_p, POINTER(c_void_p)]),
     "tr_predictor_has_data": (c_bool, [c_void_p, c_char_p]),
     "tr_predictor_view": (c_int, [c_void_p, c_void_p, POINTER(c_void_p)]),

@@ -292,18 +292,27 @@ class Network:
         return figures
 
     def generate(
-        self, prompt: str = "\n", *, tokens: int = 500, temperature: float = 1.0, top_k: int = 0, seed: int = 1
+        self,
+        prompt: str | None = None,
+        *,
+        source: str | None = None,
+        tokens: int = 500,
+        temperature: float | None = None,
+        top_k: int = 0,
+        seed: int = 1,
     ) -> str:
-        """Text with which a language model continues a prompt.
+        """Text with which a language model continues a prompt, or which it makes of another text.
 
         Parameters
         ----------
         prompt : str
-            the beginning of the text
+            the beginning of the text; default: a line feed, or nothing where the network writes whole texts
+        source : str
+            the other text, of a network that takes two
         tokens : int
-            how many
+            how many at most; a network that writes whole texts may end before
         temperature : float
-            scores are divided by it; 0 takes the likeliest token each time
+            scores are divided by it; 0 takes the likeliest token each time; default: 0 with a source, else 1
         top_k : int
             draw among so many likeliest tokens; 0: among all
         seed : int
@@ -323,9 +332,10 @@ class Network:
 
         settings = sized(
             L.tr_generate_settings,
-            prompt=prompt.encode(),
+            prompt=None if prompt is None else prompt.encode(),
+            source=None if source is None else source.encode(),
             tokens=tokens,
-            temperature=temperature,
+            temperature=temperature if temperature is not None else 1.0 if source is None else 0.0,
             top_k=top_k,
             seed=seed,
         )

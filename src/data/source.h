@@ -22,8 +22,12 @@ struct tr_source_parts {
     int32_t count, images;
     struct tr_named_shape part[TR_SOURCE_PARTS];
     /* Of a text beside them, whose tokens read() gives in the place of all their numbers: its name. All parts
-       are vectors then, which read_parts() gives. "": there is none. */
+       are vectors then, which read_parts() gives; there may be none. "": there is no text. */
     char text[TR_NAMED_SHAPE_NAME];
+    /* Of another text beside that one, which read_second() gives: its name, the most tokens of an example,
+       and its vocabulary. "": there is none. */
+    char second[TR_NAMED_SHAPE_NAME];
+    int32_t second_tokens, second_vocabulary;
 };
 
 /* The sum of the numbers of all vectors. */
@@ -42,6 +46,9 @@ struct tr_source_class {
        Needed where there are parts, else NULL. */
     tr_status (*read_parts)(const tr_source *source, int64_t index, uint8_t *const image[TR_SOURCE_PARTS],
                             float *floats, void *label);
+    /* The tokens of an example's second text, at most parts->second_tokens; NULL: its length alone. Needed
+       where there is one, else NULL. */
+    tr_status (*read_second)(const tr_source *source, int64_t index, int32_t *tokens, int64_t *length);
     /* Prefetches an example that will soon be read. NULL: no gain. */
     void (*fetch)(const tr_source *source, int64_t index);
     /* The number of tokens of an example that have a label. Needed with TR_LABEL_TOKENS, else NULL. */

@@ -381,11 +381,18 @@ tr_status tr_trace_create(const struct tr_model *model, const float *parameters,
     *out = NULL;
     for (int i = 0; i < model->part_layers; i++)
         if (model->layers[i].fed)
+            return tr_fail(TR_EUNSUPPORTED,
+                           "the network takes %s beside a text (\"%s\"), which no format but ours can say "
+                           "yet; use the checkpoint, or export parameters as numbers",
+                           model->second_text[0] ? "another text" : "numbers", model->text_part);
+    for (int i = 0; i < model->layer_count; i++)
+        if (model->layers[i].class->two_lengths &&
+            model->layers[i].tokens_memory != model->layers[i].tokens_in)
             return tr_fail(
                 TR_EUNSUPPORTED,
-                "the network takes numbers beside a text (\"%s\"), which no format but ours can say "
+                "layer \"%s\" attends to sequences of another length, which no format but ours can say "
                 "yet; use the checkpoint, or export parameters as numbers",
-                model->text_part);
+                model->layers[i].name);
     struct tr_trace *trace = tr_alloc_zero(1, sizeof *trace);
     if (!trace) return TR_ENOMEM;
     trace->model = model;

@@ -156,6 +156,8 @@ static tr_status build_network(struct tr_job *job)
     input.part_count = parts.count;
     input.part = parts.part;
     input.text_part = parts.text;
+    input.second_text = parts.second;
+    input.second_vocabulary = parts.second_vocabulary;
     input.whole = job->whole;
     TR_TRY(tr_model_build(job->root, &input, &job->model));
     TR_TRY(tr_augmentation_settle(job));
@@ -193,9 +195,10 @@ static tr_status check_file(struct tr_job *job)
     struct tr_source_parts parts;
     TR_TRY(check_run(job));
     TR_TRY(tr_job_input_names(job, tr_job_set_node(job, TR_SET_TRAIN), &parts));
-    TR_TRY(tr_model_check(
-        job->root,
-        &(struct tr_model_input){.part_count = parts.count, .part = parts.part, .text_part = parts.text}));
+    TR_TRY(tr_model_check(job->root, &(struct tr_model_input){.part_count = parts.count,
+                                                              .part = parts.part,
+                                                              .text_part = parts.text,
+                                                              .second_text = parts.second}));
     bool counted = job->train.steps > 0 && !tr_warmup_is_long(job);
     TR_TRY(tr_optimizer_read(job->file.optimizer, counted ? job->train.steps : STEPS_MOST, &optimizer));
     if (optimizer.schedule.kind == TR_SCHEDULE_PLATEAU && job->train.evaluate_every == 0)

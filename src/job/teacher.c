@@ -98,7 +98,8 @@ static tr_status check_network(const struct tr_job *job, const struct tr_teacher
     const struct tr_model *own = job->model, *other = teacher->job->model;
     const char *path = tr_checkpoint_path(teacher->checkpoint);
     char here[TR_SHAPE_TEXT], there[TR_SHAPE_TEXT];
-    if (job->parts.count > 0 || teacher->job->parts.count > 0)
+    if (job->parts.count > 0 || job->parts.text[0] || teacher->job->parts.count > 0 ||
+        teacher->job->parts.text[0])
         return tr_fail(TR_EUNSUPPORTED, "networks with several inputs have no teacher; leave distill out");
     if (teacher->job->adapters.rank > 0)
         return tr_fail(TR_EUNSUPPORTED,

@@ -26,9 +26,12 @@ void tr_builder_tokens(struct tr_builder *builder, struct tr_layer *layer, int64
     if (tokens > model->image_tokens) model->image_tokens = tokens;
 }
 
-int64_t tr_builder_vocabulary(const struct tr_builder *builder)
+int64_t tr_builder_vocabulary(const struct tr_builder *builder, const struct tr_layer *layer)
 {
-    return builder->model->vocabulary;
+    const struct tr_model *model = builder->model;
+    const struct tr_layer *before = layer->input[0] < 0 ? NULL : &model->layers[layer->input[0]];
+    const int64_t *known = before && before->fed ? tr_layer_option(before, "vocabulary") : NULL;
+    return known ? *known : model->vocabulary;
 }
 
 const char *tr_builder_input(const struct tr_builder *builder, const struct tr_layer *layer, int k)
@@ -254,6 +257,16 @@ static tr_status take_tokens(struct tr_builder *builder, struct tr_layer *layer)
     for (int k = 0; k < layer->input_count; k++) {
         if (!layer->in[k].sequence) continue;
         const int64_t tokens = layer->input[k] < 0 ? 0 : builder->model->layers[layer->input[k]].tokens_out;
+        if (k == 1 && layer->class->two_lengths) {
+            layer->tokens_memory = tokens;
+            continue;
+        }
+        if (first >= 0 && tokens != layer->tokens_in && (tokens < 0 || layer->tokens_in < 0))
+            return tr_fail(
+                TR_EINVAL,
+                "takes \"%s\" and \"%s\", which follow from two texts of different lengths; let one "
+                "attend to the other by cross_attention",
+                tr_builder_input(builder, layer, first), tr_builder_input(builder, layer, k));
         if (first >= 0 && tokens != layer->tokens_in)
             return tr_fail(TR_EINVAL,
                            "takes sequences of %" PRId64 " tokens from \"%s\" and of %" PRId64
@@ -346,9 +359,7 @@ static tr_status build_part_layer(struct tr_builder *builder, char *text)
 /* Vectors beside a text: one layer for all, which comes from outside, and slices of it. */
 static tr_status build_columns(struct tr_builder *builder, const struct tr_model_input *input)
 {
-    struct tr_model *model = builder->model;
     int64_t all = 0, begin = 0;
-    snprintf(model->text_part, sizeof model->text_part, "%s", input->text_part);
     for (int i = 0; i < input->part_count; i++) all += tr_shape_count(&input->part[i].shape);
     TR_TRY(build_part_layer_of(builder, &tr_layer_columns,
                                tr_format("{columns: {name: \"%s\", from: input, size: %" PRId64 "}}",
@@ -360,6 +371,22 @@ static tr_status build_columns(struct tr_builder *builder, const struct tr_model
                                                    input->part[i].name, begin, size)));
         begin += size;
     }
+    return TR_OK;
+}
+
+/* A text, and what is beside it: another text, vectors. */
+static tr_status build_beside_text(struct tr_builder *builder, const struct tr_model_input *input)
+{
+    struct tr_model *model = builder->model;
+    snprintf(model->text_part, sizeof model->text_part, "%s", input->text_part);
+    if (input->second_text && input->second_text[0]) {
+        snprintf(model->second_text, sizeof model->second_text, "%s", input->second_text);
+        TR_TRY(build_part_layer_of(builder, &tr_layer_columns,
+                                   tr_format("{second_text: {name: \"%s\", from: input, vocabulary: %" PRId64
+                                             "}}",
+                                             input->second_text, input->second_vocabulary)));
+    }
+    if (input->part_count > 0) TR_TRY(build_columns(builder, input));
     model->part_layers = model->layer_count;
     return TR_OK;
 }
@@ -372,8 +399,7 @@ static tr_status build_parts(struct tr_builder *builder, const struct tr_model_i
     if (input->part_count > TR_MODEL_PARTS)
         return tr_fail(TR_EINVAL, "%d inputs have names, at most %d can have", input->part_count,
                        TR_MODEL_PARTS);
-    if (input->part_count > 0 && input->text_part && input->text_part[0])
-        return build_columns(builder, input);
+    if (input->text_part && input->text_part[0]) return build_beside_text(builder, input);
     for (int i = 0; i < input->part_count; i++) {
         const struct tr_named_shape *part = &input->part[i];
         bool image = part->shape.rank == 3;

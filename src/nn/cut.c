@@ -9,7 +9,8 @@ enum verdict {
     CROSSED,
     SHARED_RELU,
     SHARED_PARAMETERS,
-    IMAGE_TOKENS
+    IMAGE_TOKENS,
+    SECOND_TEXT
 };
 
 /* `taker` is the layer after the cut that prevents it, `taken` its input from before the cut. */
@@ -20,6 +21,7 @@ static enum verdict judge(const struct tr_model *model, int cut, int *taker, int
     if (tr_model_source(model, model->layer_count - 1) == crossing) return NOTHING_BEHIND;
     *taken = crossing;
     if (model->layers[crossing].tokens_out > 0) return IMAGE_TOKENS;
+    if (model->layers[crossing].tokens_out < 0) return SECOND_TEXT;
     for (int i = cut; i < model->layer_count; i++) {
         const struct tr_layer *layer = &model->layers[i];
         *taker = i;
@@ -62,6 +64,10 @@ tr_status tr_model_check_cut(const struct tr_model *model, int cut)
     case IMAGE_TOKENS:
         return tr_fail(TR_EINVAL,
                        "tokens of an image, of layer \"%s\", do not go from one process to another", of);
+    case SECOND_TEXT:
+        return tr_fail(TR_EINVAL,
+                       "the tokens of \"%s\", of layer \"%s\", do not go from one process to another",
+                       model->second_text, of);
     case ALLOWED:
         break;
     }

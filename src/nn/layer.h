@@ -21,6 +21,8 @@
 #define TR_LAYER_BUFFERS    14
 #define TR_LAYER_ADAPTERS   5
 #define TR_NAME_SIZE        64
+/* A number of tokens: as many as the second text of the example has (struct tr_model). */
+#define TR_TOKENS_OF_SECOND (-1)
 /* The name of the network's input in `from`, where no layer has that name. */
 #define TR_LAYER_NETWORK_INPUT "input"
 #define TR_WHERE_SIZE          (TR_CONFIG_PATH_SIZE + 128)
@@ -52,7 +54,7 @@ struct tr_layer_relu {
 };
 
 /* Memory of a layer beside its output and the output's gradient. */
-enum tr_buffer_unit { TR_PER_EXAMPLE, TR_PER_ROW, TR_PER_MICROBATCH };
+enum tr_buffer_unit { TR_PER_EXAMPLE, TR_PER_ROW, TR_PER_MICROBATCH, TR_PER_MEMORY_ROW };
 struct tr_buffer {
     enum tr_buffer_unit unit;
     int64_t bytes; /* per unit */
@@ -93,8 +95,9 @@ struct tr_layer {
     struct tr_shape in[TR_LAYER_INPUTS];
     struct tr_shape out;
     /* Tokens of each example in its inputs and in its output, where all examples have equally many. 0
-       where the data determine it, and where there is no sequence. */
-    int64_t tokens_in, tokens_out;
+       where the data determine it, and where there is no sequence; or TR_TOKENS_OF_SECOND. `tokens_memory`
+       are those of the second input of a class with `two_lengths`, which may differ; else 0. */
+    int64_t tokens_in, tokens_out, tokens_memory;
     int parameter_count;
     int parameter[TR_LAYER_PARAMETERS]; /* their numbers in the model */
     /* All parameters that it declares, in the order of the arguments of its calls: those above as their
@@ -179,7 +182,11 @@ struct tr_layer_call {
     const struct tr_cut *example_cut; /* over `examples`; training only */
     int64_t global_rows;              /* of the global batch: examples */
     const int32_t *offset;            /* [examples + 1] token offsets, or NULL */
-    const int32_t *token;             /* [rows], or NULL */
+    /* Rows, offsets and cut of the second input, for a class with `two_lengths`. */
+    int64_t memory_rows;
+    const int32_t *memory_offset;
+    const struct tr_cut *memory_cut;
+    const int32_t *token; /* [rows], or NULL */
     uint32_t layer_number;
     uint32_t first_example; /* number of the call's first example in the global batch */
     uint32_t dropout_key[2];
@@ -227,6 +234,8 @@ struct tr_layer_class {
     int inputs;
     bool slides; /* a window over an image (for conv_transpose over its output): its state begins with a
                     struct tr_sliding_window */
+    /* Its second input may be a sequence of other tokens than its first. */
+    bool two_lengths;
     /* The gradient of its first parameter, [in][out], is that of tr_op_dense_backward_weights for its
        input and the dy that backward leaves (the factors); with call->apart backward does not compute it. */
     bool factors;
@@ -279,8 +288,8 @@ tr_status tr_builder_tie(struct tr_builder *builder, struct tr_layer *layer, con
                          const struct tr_layer **lender);
 /* For build functions: the layer's output is a sequence of `tokens` tokens, in every example. */
 void tr_builder_tokens(struct tr_builder *builder, struct tr_layer *layer, int64_t tokens);
-/* The size of the data's vocabulary, 0 if unknown. */
-int64_t tr_builder_vocabulary(const struct tr_builder *builder);
+/* The size of the vocabulary of the text that a layer takes, 0 if unknown. */
+int64_t tr_builder_vocabulary(const struct tr_builder *builder, const struct tr_layer *layer);
 /* For build functions: adds a buffer; its index is the order of calls. More than
    TR_LAYER_BUFFERS make the model fail after `build`. */
 void tr_layer_buffer(struct tr_layer *layer, struct tr_buffer buffer);

@@ -26,6 +26,9 @@ struct tr_model {
                              image, from the numbers of the input */
     char text_part[TR_NAME_SIZE]; /* of a text with numbers beside it: its name, which stands for the input;
                                      else "" */
+    /* Of two texts in an example: the name of the second, which is a layer that comes from outside
+       (layer->fed); the input stands for the first. "": there is none. */
+    char second_text[TR_NAME_SIZE];
     int part_layers; /* number of first layers that are not in the file: each gives one named input */
     int layer_count;
     struct tr_layer *layers;
@@ -60,8 +63,12 @@ struct tr_model_input {
        that of one vector with all numbers, in this order. At most TR_MODEL_PARTS, borrowed. */
     int part_count;
     const struct tr_named_shape *part;
-    /* Not NULL and not "": the input is a text, with this name, and the parts are vectors beside it. */
+    /* Not NULL and not "": the input is a text, with this name, and the parts, if any, are vectors beside
+       it. */
     const char *text_part;
+    /* Not NULL and not "": there is another text, with this name and vocabulary (0: unknown). */
+    const char *second_text;
+    int64_t second_vocabulary;
     bool whole; /* the base of adapters is in the arena, with all other parameters */
 };
 

@@ -12,7 +12,7 @@
 
 #define LAYER_LIMIT 4096
 /* A named input is a slice of the whole input, reshaped for an image. */
-#define PART_LAYERS (2 * TR_MODEL_PARTS)
+#define PART_LAYERS (2 * TR_MODEL_PARTS + 1)
 
 static int find_layer(const struct tr_model *model, int before, const char *name)
 {
@@ -197,6 +197,7 @@ static tr_status check_layers(struct tr_model *model, const tr_config *root,
     const tr_config *list;
     TR_TRY(tr_layers_begin(model, root, &list));
     for (int i = 0; i < input->part_count; i++) TR_TRY(add_part_name(model, input->part[i].name));
+    if (input->second_text && input->second_text[0]) TR_TRY(add_part_name(model, input->second_text));
     if (input->text_part) snprintf(model->text_part, sizeof model->text_part, "%s", input->text_part);
     model->part_layers = model->layer_count;
     for (int32_t i = 0; i < tr_config_count(list); i++) {

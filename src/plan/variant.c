@@ -54,6 +54,15 @@ static tr_status blank_read_parts(const tr_source *source, int64_t index,
     return label ? blank_read(source, index, NULL, &length, label) : TR_OK;
 }
 
+/* A second text: as long as it may be. */
+static tr_status blank_read_second(const tr_source *source, int64_t index, int32_t *tokens, int64_t *length)
+{
+    (void)index;
+    *length = source->parts->second_tokens;
+    if (tokens) memset(tokens, 0, (size_t)*length * sizeof *tokens);
+    return TR_OK;
+}
+
 static void blank_destroy(tr_source *source)
 {
     tr_free(source);
@@ -63,6 +72,7 @@ static const struct tr_source_class blank_class = {.name = "blank",
                                                    .version = TR_SOURCE_VERSION,
                                                    .read = blank_read,
                                                    .read_parts = blank_read_parts,
+                                                   .read_second = blank_read_second,
                                                    .labelled = blank_length,
                                                    .destroy = blank_destroy};
 

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/files/file.h"
 #include "base/files/ops.h"
+#include "data/source.h"
 #include "scratch.h"
 
 #include <fcntl.h>
@@ -137,11 +138,29 @@ static void read_all(const tr_source *source)
     free(features);
 }
 
+/* Its tokens, where there is a second text. */
+static void read_second(const tr_source *source)
+{
+    const struct tr_source_parts *parts = source->parts;
+    if (!parts || !parts->second[0]) return;
+    int32_t *tokens = malloc((size_t)parts->second_tokens * sizeof *tokens);
+    FUZZ_DEMAND(tokens && source->info.features == TR_FEATURE_TOKENS);
+    for (int64_t i = 0; i < source->info.count; i++) {
+        int64_t length = 0;
+        FUZZ_DEMAND(source->class->read_second(source, i, tokens, &length) == TR_OK);
+        FUZZ_DEMAND(length >= 1 && length <= parts->second_tokens);
+        for (int64_t k = 0; k < length; k++)
+            FUZZ_DEMAND(tokens[k] >= 0 && tokens[k] < parts->second_vocabulary);
+    }
+    free(tokens);
+}
+
 void fuzz_read_source(const tr_source *source)
 {
     char *text = NULL, digest[65];
     const char *state_name;
     read_all(source);
+    read_second(source);
     FUZZ_DEMAND(tr_source_digest(source, digest) == TR_OK);
     FUZZ_DEMAND(tr_source_state(source, &state_name, &text) == TR_OK);
     tr_text_free(text);

@@ -138,6 +138,8 @@ void fuzz_join(const uint8_t *data, size_t size)
         "label_columns: [0], skip_columns: [1]}}}, labels: left}}",
         "{join: {sources: {words: {text: {path: %s, layout: table, labels: false}}, facts: {csv: {path: "
         "%s}}}}}",
+        "{join: {sources: {from: {text: {path: %s, labels: false, unit: characters}}, to: {text: {path: %s, "
+        "layout: json, next: true, max_tokens: 3}}}}}",
     };
     struct fuzz_input input = {data, size};
     unsigned way = fuzz_choice(&input, LENGTH(formats) + 1);
@@ -161,6 +163,8 @@ void fuzz_text(const uint8_t *data, size_t size)
         "{text: {path: %s, layout: table, header: true, unit: characters}}",
         "{text: {path: %s, layout: table, separator: tab, on_bad_record: skip, max_bad: 1, labels: false}}",
         "{text: {path: %s, layout: json, text_columns: text, label_column: label}}",
+        "{text: {path: %s, next: true, on_bad_record: skip, max_bad: 1, max_tokens: 3, max_words: 4}}",
+        "{text: {path: %s, next: true, layout: table, unit: bytes, header: true}}",
     };
     read_one(formats, LENGTH(formats), data, size);
 }

@@ -171,6 +171,33 @@ static void test_adapters(void **state)
     for (int i = 0; i < 2; i++) check_network(&adapted[i]);
 }
 
+/* Attention from one text to another, of other lengths, which all kinds of layers read. */
+static void test_two_texts(void **state)
+{
+    (void)state;
+    static const struct network both[] = {
+        {"a text from another", "two tokens", 7,
+         "layers:\n- embedding: {width: 6, from: second, weights: {normal: 0.7}, name: e}\n"
+         "- position: {length: 5, weights: {normal: 0.4}, name: x}\n- layer_norm\n- attention: 2\n"
+         "- add: {with: x, name: memory}\n"
+         "- embedding: {width: 8, from: first, weights: {normal: 0.7}, name: y}\n"
+         "- attention: {heads: 2, causal: true}\n- add: {with: y, name: z}\n"
+         "- cross_attention: {heads: 2, with: memory}\n- add: {with: z, name: u}\n- rms_norm\n"
+         "- cross_attention: {heads: 4, kv_heads: 2, width: 12, use_bias: false, dropout: 0.2, with: "
+         "memory}\n"
+         "- add: u\n- dense: {units: 6, activation: tanh}\n- dense: 3\n"},
+        {"towers of two texts, each attending to the other", "two tokens", 6,
+         "layers:\n- embedding: {width: 6, from: first, weights: {normal: 0.7}, name: a}\n"
+         "- embedding: {width: 6, from: second, share: a, name: b}\n"
+         "- cross_attention: {heads: 2, from: [a, b], name: c}\n"
+         "- global_average_pool: {name: one}\n"
+         "- cross_attention: {heads: 2, from: [b, a], share: c}\n- gru: {units: 4, name: g}\n"
+         "- last: {name: two}\n- conv1d: {filters: 3, kernel: 2, from: g, activation: tanh}\n"
+         "- global_max_pool: {name: three}\n- concat: {from: [one, two, three]}\n- dense: 3\n"},
+    };
+    for (int i = 0; i < 2; i++) check_network(&both[i]);
+}
+
 /* The sums behind the gradients are those of the rows. */
 static void test_sums_of_loss_and_correct(void **state)
 {
@@ -241,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_every_class_takes_part),
         cmocka_unit_test(test_against_finite_differences),
         cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_two_texts),
         cmocka_unit_test(test_sums_of_loss_and_correct),
         cmocka_unit_test(test_statistics_of_batch_norm),
     };

@@ -4,6 +4,7 @@
 import contextlib
 import importlib.util
 import io
+import itertools
 import logging
 import pathlib
 import re
@@ -130,6 +131,41 @@ def test_text():
     assert len(said) == 20 and said == run.generate("the ", tokens=20, seed=3)
     assert said != run.generate("the ", tokens=20, seed=4)
     raises(trireme.Error, lambda: trireme.train(MODEL, x, y).generate("a"))
+
+
+def test_translation():
+    """A network of two texts writes one for the other, and says where a source is missing."""
+    pairs = [("".join(p), "".join(reversed(p))) for p in itertools.product("abc", repeat=3)]
+    (place / "pairs.csv").write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in pairs))
+    text = {"path": str(place / "pairs.csv"), "layout": "table", "header": True, "unit": "characters"}
+    model = {
+        "data": {
+            "train": {
+                "join": {
+                    "sources": {
+                        "a": {"text": {**text, "text_columns": "a", "labels": False}},
+                        "b": {"text": {**text, "text_columns": "b", "next": True}},
+                    }
+                }
+            }
+        },
+        "layers": [
+            {"embedding": {"width": 16, "from": "a"}},
+            {"position": {"length": 3, "weights": {"normal": 0.5}, "name": "memory"}},
+            {"embedding": {"width": 16, "from": "b"}},
+            {"position": {"length": 4, "weights": {"normal": 0.5}, "name": "x"}},
+            {"cross_attention": {"heads": 2, "with": "memory"}},
+            {"add": "x"},
+            {"dense": {"units": 32, "activation": "relu"}},
+            {"dense": 5},
+        ],
+        "optimizer": {"rule": "adam", "rate": 2e-2},
+        "train": {"batch": 27, "steps": 200},
+    }
+    run = trireme.train(model)
+    right = sum(run.generate(source=a) == b for a, b in pairs)
+    assert right > 20, right
+    raises(trireme.Error, lambda: run.generate("a"), "takes another text", '"a"')
 
 
 def test_logging():

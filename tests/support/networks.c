@@ -702,9 +702,12 @@ void refusal_of_tokens(void)
         fail_msg("no clear refusal of a network that scores every token: %s", tr_error_message());
 }
 
+#define TWO "two "
+
 struct tr_shape network_shape(const char *text)
 {
     struct tr_shape shape = {0};
+    if (strncmp(text, TWO, strlen(TWO)) == 0) text += strlen(TWO);
     if (strncmp(text, "tokens", 6) == 0) {
         shape.sequence = true;
         text += text[6] ? strlen("tokens x ") : 6;
@@ -723,6 +726,11 @@ tr_status network_build(const char *text, const char *input, int64_t vocabulary,
     must(tr_config_parse(text, strlen(text), "test.yaml", &root));
     struct tr_model_input description = {
         .shape = network_shape(input), .vocabulary = vocabulary, .whole = true};
+    if (strncmp(input, TWO, strlen(TWO)) == 0) {
+        description.text_part = "first";
+        description.second_text = "second";
+        description.second_vocabulary = vocabulary;
+    }
     tr_status status = tr_model_build(root, &description, out);
     tr_config_destroy(&root);
     return status;
@@ -820,6 +828,20 @@ static void make_batch(struct trial *trial)
         trial->target[i * targets] = (float)(number(STREAM_LABEL, i) % 2);
 }
 
+/* Texts of other lengths than the first ones. */
+static void make_second(struct trial *trial)
+{
+    trial->second_offset = room(trial->examples + 1, sizeof *trial->second_offset);
+    trial->second_row = room(trial->microbatches, sizeof *trial->second_row);
+    for (int64_t i = 0; i < trial->examples && trial->model->second_text[0]; i++)
+        trial->second_offset[i + 1] =
+            trial->second_offset[i] + 1 + (int32_t)(number(STREAM_LENGTH, 2000 + i) % 8);
+    trial->second_tokens = trial->second_offset[trial->examples];
+    trial->second = room(trial->second_tokens, sizeof *trial->second);
+    for (int64_t i = 0; i < trial->second_tokens; i++)
+        trial->second[i] = (int32_t)(number(STREAM_TOKEN, 2000 + i) % (uint32_t)trial->model->vocabulary);
+}
+
 static void make_cut(struct trial *trial)
 {
     trial->example_row = room(trial->microbatches, sizeof *trial->example_row);
@@ -827,6 +849,7 @@ static void make_cut(struct trial *trial)
     for (int32_t i = 0; i <= trial->microbatches; i++) {
         trial->example_row[i] = tr_cut(trial->examples, trial->microbatches, i);
         trial->token_row[i] = trial->offset[trial->example_row[i]];
+        trial->second_row[i] = trial->second_offset[trial->example_row[i]];
     }
 }
 
@@ -839,6 +862,7 @@ void trial_make(struct trial *trial, const struct network *network, const char *
     trial->stride = (trial->model->arena_floats + TR_PASS_SUMS + 15) / 16 * 16;
     make_parameters(trial);
     make_batch(trial);
+    make_second(trial);
     make_cut(trial);
     struct tr_step_scalars scalars = {.step = 3, .clip_scale = 1};
     trial->scalars = device_room(trial, sizeof scalars);
@@ -853,6 +877,9 @@ void trial_release(struct trial *trial)
     tr_device_destroy(&trial->device);
     tr_free(trial->example_row);
     tr_free(trial->token_row);
+    tr_free(trial->second);
+    tr_free(trial->second_offset);
+    tr_free(trial->second_row);
     tr_free(trial->input);
     tr_free(trial->target);
     tr_free(trial->token);
@@ -862,7 +889,8 @@ void trial_release(struct trial *trial)
 
 struct tr_pass_limits trial_limits(const struct trial *trial, bool training)
 {
-    return (struct tr_pass_limits){training, trial->examples, trial->tokens, trial->microbatches};
+    return (struct tr_pass_limits){training, trial->examples, trial->tokens, trial->second_tokens,
+                                   trial->microbatches};
 }
 
 float *trial_arenas(const struct trial *trial, int count)
@@ -897,19 +925,27 @@ static void feed_rows(struct trial *trial, tr_pass *pass, int64_t begin, int64_t
         upload(trial, tr_pass_target(pass), trial->target + begin * targets,
                rows * targets * (int64_t)sizeof(float));
     }
+    if (tr_pass_second_offset(pass)) {
+        const int32_t *second = trial->second_offset + begin;
+        for (int64_t i = 0; i <= rows; i++) offset[i] = second[i] - second[0];
+        upload(trial, tr_pass_second_offset(pass), offset, (rows + 1) * (int64_t)sizeof *offset);
+        upload(trial, tr_pass_second_token(pass), trial->second + second[0],
+               offset[rows] * (int64_t)sizeof(int32_t));
+    }
     tr_free(offset);
 }
 
 const struct tr_pass_batch *trial_feed(struct trial *trial, tr_pass *pass, int32_t first, int32_t end)
 {
     static struct tr_pass_batch batch;
-    static int64_t example_row[65], token_row[65], tree[2 * TR_TREE_DEPTH + 1];
+    static int64_t example_row[65], token_row[65], second_row[65], tree[2 * TR_TREE_DEPTH + 1];
     static int32_t bound[2 * TR_TREE_DEPTH + 1];
     assert_true(end - first <= 64);
     int64_t begin_row = trial->example_row[first], end_row = trial->example_row[end];
     for (int32_t i = first; i <= end; i++) {
         example_row[i - first] = trial->example_row[i] - begin_row;
         token_row[i - first] = trial->token_row[i] - trial->token_row[first];
+        second_row[i - first] = trial->second_row[i] - trial->second_row[first];
     }
     int nodes = tr_tree_cover(trial->microbatches, first, end, tree);
     for (int i = 0; i <= nodes; i++) bound[i] = (int32_t)(tree[i] - first);
@@ -924,6 +960,8 @@ const struct tr_pass_batch *trial_feed(struct trial *trial, tr_pass *pass, int32
         .nodes = nodes,
         .example_row = example_row,
         .token_row = trial->model->input.sequence ? token_row : NULL,
+        .second_tokens = second_row[end - first],
+        .second_row = second_row,
         .node_bound = bound,
         .seed = SEED,
         .scalars = trial->scalars,

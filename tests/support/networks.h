@@ -10,7 +10,8 @@
 
 struct network {
     const char *name;
-    const char *input;  /* "28x28x1", "12", "tokens", "tokens x 8" */
+    const char *input;  /* "28x28x1", "12", "tokens", "tokens x 8"; "two tokens": two texts, called first and
+                           second, of the same vocabulary */
     int64_t vocabulary; /* 0 without tokens */
     const char *text;   /* `layers:` and `loss:` of a model file */
 };
@@ -52,6 +53,8 @@ struct trial {
     int64_t compared;         /* these, or where pixels have labels the pixels, of which some have none */
     float *input, *target;
     int32_t *token, *offset, *label;
+    int32_t *second, *second_offset; /* the second text; its vocabulary is that of the first */
+    int64_t second_tokens, *second_row;
 };
 
 /* The split is even if the sizes divide. Empty microbatches occur if there are more of them than examples. */

@@ -258,8 +258,7 @@ static void test_refusals(void **state)
     static const struct {
         const char *set, *part, *also;
     } cases[] = {
-        {JOIN(WORDS, WORDS),
-         "sources \"words\" and \"facts\" are both texts; one can be joined with numbers"},
+        {JOIN(WORDS, WORDS), "sources \"words\" and \"facts\" both have labels"},
         {JOIN("corpus: {path: running.txt, window: 3}", TABLE), "\"words\" is running text"},
         {JOIN(WORDS, "csv: {path: short.csv, " FACTS "}"), "have as many, example by example"},
         {JOIN(WORDS,
@@ -271,8 +270,8 @@ static void test_refusals(void **state)
         {"layers[0].from=word", "Did you mean \"words\"?"},
         {"layers[0].from=input", "there is no layer \"input\" before this one"},
         {"layers[0]={embedding: 5}", "the data have several inputs"},
-        {"input={vocabulary: 9, sources: [facts 3]}", "of the sources none is a text with numbers beside it",
-         "layers[0].from=facts"},
+        {"input={vocabulary: 9, sources: [facts 3]}",
+         "of the sources none is a text with numbers or another text", "layers[0].from=facts"},
         {"input={shape: 3, sources: [words tokens, facts 3]}",
          "\"words\" is a text, and there is no vocabulary"},
     };

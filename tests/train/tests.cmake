@@ -45,6 +45,7 @@ trireme_test(train augmentation SOURCES support/ranks.c support/training.c suppo
 trireme_test(train number_images SOURCES support/training.c support/families.c)
 trireme_test(train wide_images SOURCES support/training.c support/families.c)
 trireme_test(train beside_text SOURCES support/ranks.c support/training.c support/families.c)
+trireme_test(train two_texts SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train joined SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train practice SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train losses SOURCES support/ranks.c support/training.c support/families.c)

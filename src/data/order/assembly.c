@@ -15,7 +15,7 @@ static bool by_parts(const tr_source *source)
 /* Whether an example is a text with numbers beside it. */
 static bool beside_text(const tr_source *source)
 {
-    return source->parts && source->parts->text[0];
+    return source->parts && source->parts->text[0] && source->parts->count > 0;
 }
 
 /* The number of floats of an example in a batch. */
@@ -54,6 +54,11 @@ tr_status tr_assembly_alloc(const struct tr_assembly *assembly, struct tr_batch 
     case TR_FEATURE_TOKENS:
         wanted = wanted && (batch->tokens = tr_alloc_aligned((size_t)assembly->tokens, sizeof(int32_t)));
         wanted = wanted && (batch->offset = tr_alloc_aligned(rows + 1, sizeof(int32_t)));
+        if (assembly->second_tokens > 0) {
+            wanted = wanted &&
+                     (batch->second = tr_alloc_aligned((size_t)assembly->second_tokens, sizeof(int32_t)));
+            wanted = wanted && (batch->second_offset = tr_alloc_aligned(rows + 1, sizeof(int32_t)));
+        }
         if (beside_text(assembly->source))
             wanted = wanted && (batch->floats = tr_alloc_aligned(rows, (size_t)info->floats * sizeof(float)));
         break;
@@ -79,6 +84,8 @@ void tr_assembly_free(struct tr_batch *batch)
     tr_free(batch->floats);
     tr_free(batch->tokens);
     tr_free(batch->offset);
+    tr_free(batch->second);
+    tr_free(batch->second_offset);
     tr_free(batch->labels);
     tr_free(batch->targets);
 }
@@ -126,6 +133,7 @@ void tr_assembly_begin(struct tr_assembly *assembly, int64_t step, struct tr_bat
     batch->rows = tr_cut(at.rows, options->microbatches, options->end_microbatch) - batch->first;
     tr_order_read(&assembly->order, at.epoch, at.first + batch->first, batch->rows, batch->index);
     if (batch->offset) batch->offset[0] = 0;
+    if (batch->second_offset) batch->second_offset[0] = 0;
 }
 
 /* Reads rows from `row` on, whose examples are known: one, or `count` consecutive examples. */
@@ -150,6 +158,11 @@ static tr_status read_rows(const struct tr_assembly *assembly, int64_t row, int6
     if (count > 1) return source->class->read_run(source, index, count, features, label);
     TR_TRY(source->class->read(source, index, features, &length, label));
     if (batch->offset) batch->offset[row + 1] = batch->offset[row] + (int32_t)length;
+    if (batch->second) {
+        const int32_t first = batch->second_offset[row];
+        TR_TRY(source->class->read_second(source, index, batch->second + first, &length));
+        batch->second_offset[row + 1] = first + (int32_t)length;
+    }
     return beside_text(source) ? read_parts(source, batch, row, index, NULL) : TR_OK;
 }
 

@@ -12,8 +12,9 @@ struct tr_assembly {
     const tr_source *source;
     struct tr_order_reader order;
     struct tr_loader_options options;
-    int64_t capacity; /* rows of the largest batch */
-    int64_t tokens;   /* tokens of the largest batch */
+    int64_t capacity;      /* rows of the largest batch */
+    int64_t tokens;        /* tokens of the largest batch */
+    int64_t second_tokens; /* the same of the second text, 0 without one */
 };
 
 /* Memory of a batch; to be freed by tr_assembly_free() also after a failure. */

@@ -25,6 +25,7 @@ struct tr_batch {
                         with numbers beside it these */
     int32_t *tokens; /* [offset[rows]], examples one after another */
     int32_t *offset; /* [rows + 1] */
+    int32_t *second, *second_offset; /* of a second text, likewise; else NULL */
     int32_t *labels; /* [rows], or of tokens [offset[rows]], or of pixels [rows][height][width] */
     float *targets;  /* [rows][values] */
     /* With options.mixes, row others + r is the example that row r is mixed with; not of tokens. */
@@ -83,5 +84,7 @@ bool tr_loader_help(void *loader);
 /* The most rows and tokens a batch of this loader can have. */
 int64_t tr_loader_rows(const tr_loader *loader);
 int64_t tr_loader_tokens(const tr_loader *loader);
+/* Likewise of the second text, 0 where there is none. */
+int64_t tr_loader_second_tokens(const tr_loader *loader);
 
 #endif

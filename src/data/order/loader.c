@@ -276,15 +276,21 @@ tr_status tr_loader_create(const tr_source *source, const struct tr_order *order
     __extension__ __int128 rows =
         ((__int128)order->batch * parts + options->microbatches - 1) / options->microbatches;
     assembly->capacity = (int64_t)rows;
+    const int32_t second = source->parts ? source->parts->second_tokens : 0;
+    const int32_t longest = source->info.max_tokens > second ? source->info.max_tokens : second;
+    int64_t most;
     if (source->info.features == TR_FEATURE_TOKENS &&
-        (__builtin_mul_overflow(assembly->capacity, (int64_t)source->info.max_tokens, &assembly->tokens) ||
-         assembly->tokens > INT32_MAX)) {
+        (__builtin_mul_overflow(assembly->capacity, (int64_t)longest, &most) || most > INT32_MAX)) {
         status = tr_fail(TR_EINVAL,
                          "a batch of %" PRId64 " rows of up to %" PRId32
                          " tokens is more than %d tokens; make the "
                          "batch or max_tokens smaller",
-                         assembly->capacity, source->info.max_tokens, INT32_MAX);
+                         assembly->capacity, longest, INT32_MAX);
         goto fail;
+    }
+    if (source->info.features == TR_FEATURE_TOKENS) {
+        assembly->tokens = assembly->capacity * source->info.max_tokens;
+        assembly->second_tokens = assembly->capacity * second;
     }
     loader->slots = assembly->options.prefetch + 1;
     loader->slot = tr_alloc_zero((size_t)loader->slots, sizeof *loader->slot);
@@ -373,4 +379,9 @@ int64_t tr_loader_rows(const tr_loader *loader)
 int64_t tr_loader_tokens(const tr_loader *loader)
 {
     return loader->assembly.tokens;
+}
+
+int64_t tr_loader_second_tokens(const tr_loader *loader)
+{
+    return loader->assembly.second_tokens;
 }

@@ -60,6 +60,12 @@ static void part_fetch(const tr_source *base, int64_t index)
     source->class->fetch(source, index_of(base, index));
 }
 
+static tr_status part_read_second(const tr_source *base, int64_t index, int32_t *tokens, int64_t *length)
+{
+    const tr_source *source = ((const struct part *)base)->whole->source;
+    return source->class->read_second(source, index_of(base, index), tokens, length);
+}
+
 static tr_status part_digest(const tr_source *base, tr_sha256 *hash)
 {
     const struct part *part = (const struct part *)base;
@@ -114,6 +120,7 @@ static tr_status make_part(struct whole *whole, bool second, tr_source **out)
     part->class.destroy = part_destroy;
     if (source->class->labelled) part->class.labelled = part_labelled;
     if (source->class->read_parts) part->class.read_parts = part_read_parts;
+    if (source->class->read_second) part->class.read_second = part_read_second;
     if (source->class->fetch) part->class.fetch = part_fetch;
     if (source->class->state) part->class.state = part_state;
     if (source->class->show) part->class.show = part_show;

@@ -20,7 +20,7 @@ static const struct tr_option join_options[] = {
      FIELD(sources),
      .fallback = NULL,
      .help =
-         "two to four sources, each `NAME: {FORMAT: ...}`, at most one of them a text, with equal numbers of "
+         "two to four sources, each `NAME: {FORMAT: ...}`, at most two of them texts, with equal numbers of "
          "examples; layers take them by name, `from: NAME`"},
     {.key = "labels",
      .type = TR_OPTION_STRING,
@@ -118,11 +118,10 @@ static tr_status take_text(struct join_source *join, int32_t k)
                        "source \"%s\" is running text, which has no examples to join; take the format text, "
                        "or the corpus alone",
                        join->name[k]);
-    if (join->text >= 0)
-        return tr_fail(TR_EUNSUPPORTED,
-                       "sources \"%s\" and \"%s\" are both texts; one can be joined with numbers",
-                       join->name[join->text], join->name[k]);
-    join->text = k;
+    if (join->second >= 0)
+        return tr_fail(TR_EUNSUPPORTED, "sources \"%s\", \"%s\" and \"%s\" are texts; two can be joined",
+                       join->name[join->text], join->name[join->second], join->name[k]);
+    *(join->text < 0 ? &join->text : &join->second) = k;
     return TR_OK;
 }
 
@@ -203,7 +202,8 @@ static void order_parts(struct join_source *join)
         for (int32_t k = 0; k < join->count; k++) {
             const struct tr_source_info *info = &join->source[k]->info;
             bool image = info->features == TR_FEATURE_IMAGE;
-            if (k == join->text || image == vectors || (!image && info->floats == 0)) continue;
+            if (k == join->text || k == join->second || image == vectors || (!image && info->floats == 0))
+                continue;
             struct tr_named_shape *part = &parts->part[parts->count];
             snprintf(part->name, sizeof part->name, "%s", join->name[k]);
             part->shape = image ? (struct tr_shape){3, {info->height, info->width, info->channels}, false}
@@ -224,10 +224,26 @@ static tr_status describe_text(struct join_source *join)
                        "source \"%s\" has texts and source \"%s\" images; a text can be joined with numbers",
                        join->name[join->text], join->parts.part[0].name);
     snprintf(join->parts.text, sizeof join->parts.text, "%s", join->name[join->text]);
+    if (join->second >= 0) {
+        const struct tr_source_info *second = &join->source[join->second]->info;
+        snprintf(join->parts.second, sizeof join->parts.second, "%s", join->name[join->second]);
+        join->parts.second_tokens = second->max_tokens;
+        join->parts.second_vocabulary = second->vocabulary;
+    }
     info->features = TR_FEATURE_TOKENS;
     info->vocabulary = text->vocabulary;
     info->max_tokens = text->max_tokens;
     return TR_OK;
+}
+
+/* Of two texts the one whose tokens have the labels comes first. */
+static void choose_text(struct join_source *join)
+{
+    const int32_t labels = join->labels;
+    if (labels < 0 || join->source[labels]->info.labels != TR_LABEL_TOKENS) return;
+    if (labels != join->second) return;
+    join->second = join->text;
+    join->text = labels;
 }
 
 static tr_status describe(struct join_source *join)
@@ -235,14 +251,16 @@ static tr_status describe(struct join_source *join)
     struct tr_source_info *info = &join->base.info;
     int64_t floats = 0;
     TR_TRY(check_pictures(join));
+    choose_text(join);
     order_parts(join);
     for (int32_t i = 0; i < join->parts.count; i++) floats += tr_shape_count(&join->parts.part[i].shape);
-    if (floats < 1 && join->text >= 0)
-        return tr_fail(TR_EINVAL,
-                       "beside the text \"%s\" there are no numbers; take the text alone, whose format reads "
-                       "labels of tables",
-                       join->name[join->text]);
-    if (floats < 1 || floats > INT32_MAX)
+    if (floats < 1 && join->text >= 0 && join->second < 0)
+        return tr_fail(
+            TR_EINVAL,
+            "beside the text \"%s\" there are no numbers and no other text; take the text alone, whose "
+            "format reads labels of tables",
+            join->name[join->text]);
+    if ((floats < 1 && join->second < 0) || floats > INT32_MAX)
         return tr_fail(TR_EINVAL,
                        "an example of the joined sources has %" PRId64 " numbers; 1 to %d are taken", floats,
                        INT32_MAX);
@@ -285,7 +303,7 @@ static tr_status join_open_through(const void *options, const char *directory, c
     struct join_source *join = tr_alloc_zero(1, sizeof *join);
     if (!join) return TR_ENOMEM;
     join->base.class = &join_class;
-    join->text = -1;
+    join->text = join->second = -1;
     join->base.parts = &join->parts;
     tr_status status = fill(join, options, directory, state, store, slot);
     if (status != TR_OK) {
@@ -326,8 +344,9 @@ static bool join_unpacks(const void *options, const struct tr_source_files *file
 
 const struct tr_source_format tr_source_format_join = {
     .name = "join",
-    .help =
-        "several sources, joined example by example: images or a text, and columns of a table, for instance",
+    .help = "several sources, joined example by example: images or a text, and columns of a table, for "
+            "instance; or "
+            "a text and what it becomes, for networks that translate",
     .options = join_options,
     .option_count = TR_OPTION_COUNT(join_options),
     .options_size = sizeof(struct join_options),

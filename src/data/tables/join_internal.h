@@ -10,7 +10,7 @@ struct join_source {
     char *name[TR_SOURCE_PARTS];
     tr_source *source[TR_SOURCE_PARTS]; /* in the order of the file */
     int32_t labels;                     /* the source with the labels, -1: none */
-    int32_t text;                       /* the source that is a text, -1: none */
+    int32_t text, second;               /* the source that is a text, and the second one; -1: none */
     struct tr_source_parts parts;
     int32_t of_part[TR_SOURCE_PARTS]; /* the source of each part */
 };

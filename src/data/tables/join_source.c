@@ -33,6 +33,13 @@ static tr_status join_read_parts(const tr_source *base, int64_t index, uint8_t *
     return read_label(join, index, label);
 }
 
+static tr_status join_read_second(const tr_source *base, int64_t index, int32_t *tokens, int64_t *length)
+{
+    const struct join_source *join = (const struct join_source *)base;
+    const tr_source *source = join->source[join->second];
+    return source->class->read(source, index, tokens, length, NULL);
+}
+
 /* The bytes of an image as numbers. */
 static tr_status read_image(const tr_source *source, int64_t index, float *to)
 {
@@ -109,7 +116,13 @@ static tr_status join_show(const tr_source *base, int64_t index, struct tr_text 
         return TR_OK;
     }
     const tr_source *source = join->source[join->text];
-    tr_text_addf(text, ", %s ", join->name[join->text]);
+    if (join->second >= 0) {
+        const tr_source *second = join->source[join->second];
+        tr_text_addf(text, "%s%s ", join->parts.count ? ", " : "", join->name[join->second]);
+        TR_TRY(second->class->show(second, index, text));
+        while (text->length > 0 && text->bytes[text->length - 1] == '\n') text->length--;
+    }
+    tr_text_addf(text, "%s%s ", join->parts.count || join->second >= 0 ? ", " : "", join->name[join->text]);
     return source->class->show(source, index, text);
 }
 
@@ -183,6 +196,7 @@ const struct tr_source_class join_class = {
     .version = TR_SOURCE_VERSION,
     .read = join_read,
     .read_parts = join_read_parts,
+    .read_second = join_read_second,
     .fetch = join_fetch,
     .labelled = join_labelled,
     .digest = join_digest,

@@ -11,7 +11,7 @@
 struct text_options {
     char *path;
     struct tr_words_options words;
-    bool tags;
+    bool tags, next;
     struct tr_text_form form;
     int32_t classes, max_tokens, ids;
     int on_bad_record;
@@ -50,6 +50,12 @@ static const struct tr_option text_options[] = {
      FIELD(tags),
      .fallback = "false",
      .help = "each token has a label: numbers from 0 split by blanks, - for none"},
+    {.key = "next",
+     .type = TR_OPTION_BOOL,
+     FIELD(next),
+     .fallback = "false",
+     .help = "the label of each token is the next one, for networks that write whole texts: a boundary token "
+             "comes in front of every text and is the label of its last token; there are no other labels"},
     {.key = "unit",
      .type = TR_OPTION_CHOICE,
      FIELD(words.unit),
@@ -258,6 +264,20 @@ struct encoding {
     int64_t tokens, token_room, label_room, examples;
 };
 
+/* A text after its boundary, each token with the next as its label. The last token of a text that was cut has
+   none. */
+static void encode_next(const struct tr_text_record *record, int64_t length, int32_t boundary,
+                        struct text_source *source, int64_t first)
+{
+    const tr_vocabulary *vocabulary = source->words.vocabulary;
+    int32_t *tokens = source->words.tokens + first, *label = source->label + first;
+    const bool whole = tr_vocabulary_tokens(vocabulary, record->text, record->length) == length;
+    tokens[0] = boundary;
+    tr_vocabulary_encode(vocabulary, record->text, record->length, length, tokens + 1);
+    memcpy(label, tokens + 1, (size_t)length * sizeof *label);
+    label[length] = whole ? boundary : TR_NO_LABEL;
+}
+
 static tr_status encode_example(struct reading *reading, const struct tr_lines *lines,
                                 const struct example *example, struct encoding *encoding)
 {
@@ -266,21 +286,27 @@ static tr_status encode_example(struct reading *reading, const struct tr_lines *
     const struct tr_text_record *record = &example->record;
     int64_t length = tr_vocabulary_length(source->words.vocabulary, record->text, record->length);
     int64_t first = encoding->tokens;
-    if (length > TR_TOKENS_MAX)
+    if (length > TR_TOKENS_MAX - (reading->options->next ? 1 : 0))
         return tr_lines_fail(lines, lines->line, "%" PRId64 " words; set max_tokens to cut long texts",
                              length);
-    if (!make_room(&source->words.tokens, first, length, &encoding->token_room)) return TR_ENOMEM;
-    tr_vocabulary_encode(source->words.vocabulary, record->text, record->length, length,
-                         source->words.tokens + first);
-    if (info->labels == TR_LABEL_TOKENS) {
+    const int32_t boundary = tr_vocabulary_boundary(source->words.vocabulary);
+    const int64_t rows = length + (boundary >= 0);
+    if (!make_room(&source->words.tokens, first, rows, &encoding->token_room)) return TR_ENOMEM;
+    if (boundary < 0)
+        tr_vocabulary_encode(source->words.vocabulary, record->text, record->length, length,
+                             source->words.tokens + first);
+    if (boundary >= 0) {
+        if (!make_room(&source->label, first, rows, &encoding->label_room)) return TR_ENOMEM;
+        encode_next(record, length, boundary, source, first);
+    } else if (info->labels == TR_LABEL_TOKENS) {
         if (!make_room(&source->label, first, length, &encoding->label_room)) return TR_ENOMEM;
         TR_TRY(tr_text_labels_tags(&reading->labels, lines, record, source->label + first, length));
     } else if (info->labels == TR_LABEL_CLASS) {
         if (!make_room(&source->label, encoding->examples, 1, &encoding->label_room)) return TR_ENOMEM;
         source->label[encoding->examples] = example->label;
     }
-    if (length > info->max_tokens) info->max_tokens = (int32_t)length;
-    encoding->tokens += length;
+    if (rows > info->max_tokens) info->max_tokens = (int32_t)rows;
+    encoding->tokens += rows;
     source->start[++encoding->examples] = encoding->tokens;
     return TR_OK;
 }
@@ -328,9 +354,15 @@ static tr_status fill(struct reading *reading, const char *state, struct text_so
     struct tr_source_info *info = &source->words.base.info;
     struct tr_bad bad = {.action = (enum tr_bad_action)options->on_bad_record, .most = options->max_bad};
     struct tr_text_labels *labels = &reading->labels;
+    if (options->next && options->tags)
+        return tr_fail(TR_EINVAL, "%s: tags and next are both labels of tokens; give one of them",
+                       reading->path);
     if (options->tags && !options->form.labels)
         return tr_fail(TR_EINVAL, "%s: tags are labels; set labels: true", reading->path);
     TR_TRY(tr_words_begin(&source->words, &options->words, options->max_tokens, state, &labels->classes));
+    if (state && options->next != (tr_vocabulary_boundary(source->words.vocabulary) >= 0))
+        return tr_fail(TR_EMISMATCH, "%s: the training data have next: %s; set the same", reading->path,
+                       options->next ? "false" : "true");
     if (options->classes > 0) labels->classes = options->classes;
     TR_TRY(tr_text_labels_settle(labels, reading->path, (const char *)reading->file.data, reading->file.size,
                                  state));
@@ -339,6 +371,7 @@ static tr_status fill(struct reading *reading, const char *state, struct text_so
     if (!state && !counts) TR_TRY(begin_ids(reading, source));
     TR_TRY(walk(reading, source, counts ? source->words.vocabulary : NULL, &bad));
     if (counts) TR_TRY(tr_words_settle(&source->words, &options->words, state));
+    if (options->next && !state) tr_vocabulary_add_boundary(source->words.vocabulary);
 
     info->count = bad.records - bad.bad;
     info->skipped = bad.bad;
@@ -348,6 +381,10 @@ static tr_status fill(struct reading *reading, const char *state, struct text_so
     if (options->form.labels) {
         info->labels = options->tags ? TR_LABEL_TOKENS : TR_LABEL_CLASS;
         info->classes = labels->classes > 0 ? labels->classes : labels->largest + 1;
+    }
+    if (options->next) {
+        info->labels = TR_LABEL_TOKENS;
+        info->classes = info->vocabulary;
     }
     labels->collects = false;
     if (labels->named) {
@@ -364,10 +401,11 @@ static tr_status fill(struct reading *reading, const char *state, struct text_so
 
 static tr_status text_open(const void *options_, const char *directory, const char *state, tr_source **out)
 {
-    const struct text_options *options = options_;
+    struct text_options options = *(const struct text_options *)options_; /* what it points to is borrowed */
+    if (options.next) options.form.labels = false;
     tr_status status = TR_ENOMEM;
-    struct reading reading = {.options = options, .labels = {.form = &options->form, .tags = options->tags}};
-    char *path = tr_source_path(directory, options->path);
+    struct reading reading = {.options = &options, .labels = {.form = &options.form, .tags = options.tags}};
+    char *path = tr_source_path(directory, options.path);
     struct text_source *source = tr_alloc_zero(1, sizeof *source);
     if (!path || !source) goto out;
     source->words.base.class = &text_class;

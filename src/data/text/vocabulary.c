@@ -206,9 +206,19 @@ const tr_bpe *tr_vocabulary_bpe(const tr_vocabulary *vocabulary)
 
 int32_t tr_vocabulary_size(const tr_vocabulary *vocabulary)
 {
-    if (!vocabulary->bpe) return vocabulary->words;
+    if (!vocabulary->bpe) return vocabulary->words + vocabulary->boundary;
     const int32_t tokens = tr_bpe_size(vocabulary->bpe);
-    return vocabulary->ids > tokens ? vocabulary->ids : tokens;
+    return (vocabulary->ids > tokens ? vocabulary->ids : tokens) + vocabulary->boundary;
+}
+
+void tr_vocabulary_add_boundary(tr_vocabulary *vocabulary)
+{
+    vocabulary->boundary = true;
+}
+
+int32_t tr_vocabulary_boundary(const tr_vocabulary *vocabulary)
+{
+    return vocabulary->boundary ? tr_vocabulary_size(vocabulary) - 1 : -1;
 }
 
 enum tr_unit tr_vocabulary_unit(const tr_vocabulary *vocabulary)

@@ -8,13 +8,14 @@
  * all that is needed to turn a text into tokens:
  *
  *     trireme vocabulary 1, <classes> classes, <lines> lines
- *     lower_case <0 or 1> max_tokens <number>[ unit characters|bytes|ids|bpe]
+ *     lower_case <0 or 1> max_tokens <number>[ unit characters|bytes|ids|bpe][ boundary]
  *     ids <number>                           with ids, unless there are <classes> of them
  *     <unknown>                              not with bytes and ids, as all that follows
  *     <word 1>                               or the number of a character as "U+0041"
  *     ...
  *
- * With bpe the lines are those of a tokenizer.json.
+ * With bpe the lines are those of a tokenizer.json. With a boundary there is one more token, the last one,
+ * which stands before a text and after it, and has no text itself.
  */
 #ifndef TR_DATA_VOCABULARY_H
 #define TR_DATA_VOCABULARY_H
@@ -56,12 +57,19 @@ void tr_vocabulary_settle_bpe(tr_vocabulary *vocabulary, tr_bpe **bpe, int32_t i
 /* The tokenizer, borrowed; NULL where there is none. */
 const tr_bpe *tr_vocabulary_bpe(const tr_vocabulary *vocabulary);
 
+/* Adds the boundary as the last token, after settling; once. */
+void tr_vocabulary_add_boundary(tr_vocabulary *vocabulary);
+/* The boundary, -1 where there is none. */
+int32_t tr_vocabulary_boundary(const tr_vocabulary *vocabulary);
+
 /* Reads text of tr_vocabulary_write(); *classes becomes the number of classes noted there. TR_EFORMAT. */
 tr_status tr_vocabulary_read(const char *state, tr_vocabulary **out, int32_t *classes);
+/* Whether such a text has a boundary; false for any other text. */
+bool tr_vocabulary_state_has_boundary(const char *state);
 /* Returned, free with tr_free(). Any thread. */
 tr_status tr_vocabulary_write(const tr_vocabulary *vocabulary, int32_t classes, char **state);
 
-/* The number of tokens, 0 included. */
+/* The number of tokens, 0 and the boundary included. */
 int32_t tr_vocabulary_size(const tr_vocabulary *vocabulary);
 enum tr_unit tr_vocabulary_unit(const tr_vocabulary *vocabulary);
 /* Whether token 0 stands for unknown units. */
@@ -70,7 +78,8 @@ bool tr_vocabulary_has_unknown(const tr_vocabulary *vocabulary);
 int64_t tr_vocabulary_no_id(const tr_vocabulary *vocabulary, const char *text, size_t length);
 /* Whether capitals are read as small letters. */
 bool tr_vocabulary_folds(const tr_vocabulary *vocabulary);
-/* The word of a token; "<unknown>" for 0. Borrowed. Not of subwords, which may have any bytes. */
+/* The word of a token; "<unknown>" for 0. Borrowed. Not of subwords, which may have any bytes, nor of the
+   boundary. */
 const char *tr_vocabulary_word(const tr_vocabulary *vocabulary, int32_t token);
 
 /* The first byte of a text that does not fit the unit (invalid UTF-8 for characters; 0 for all units but
@@ -95,7 +104,8 @@ void tr_vocabulary_encode(const tr_vocabulary *vocabulary, const char *text, siz
                           int32_t *tokens);
 
 /* Adds the text of tokens, each below the size: words with a blank between them. `begun`: a blank also
-   stands before the first. An unknown token becomes the replacement character U+FFFD. Any thread. */
+   stands before the first. An unknown token becomes the replacement character U+FFFD; the boundary adds
+   nothing. Any thread. */
 void tr_vocabulary_decode(const tr_vocabulary *vocabulary, const int32_t *tokens, int64_t count, bool begun,
                           struct tr_text *text);
 /* Adds it as one line for people: control characters and invalid UTF-8 are written as \n, \t or \xNN. Any

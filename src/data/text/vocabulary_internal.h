@@ -25,8 +25,9 @@ struct tr_vocabulary {
     int32_t words;
     int32_t *slot; /* hash table of indices into `word`, -1: free; at most half full */
     uint32_t slots;
-    tr_bpe *bpe; /* with TR_UNIT_BPE, else NULL; there are no words then */
-    int32_t ids; /* number of tokens of the network, if more than those of `bpe` */
+    tr_bpe *bpe;   /* with TR_UNIT_BPE, else NULL; there are no words then */
+    int32_t ids;   /* number of tokens of the network, if more than those of `bpe` */
+    bool boundary; /* there is one more token */
 };
 
 /* ---- vocabulary.c ---- */

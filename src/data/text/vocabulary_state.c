@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define BOUNDARY " boundary" /* ends the settings where there is one */
+
 /* ---- saving ---- */
 
 tr_status tr_vocabulary_write(const tr_vocabulary *vocabulary, int32_t classes, char **state)
@@ -17,14 +19,14 @@ tr_status tr_vocabulary_write(const tr_vocabulary *vocabulary, int32_t classes, 
     enum tr_unit unit = vocabulary->unit;
     char *tokenizer = NULL;
     int32_t lines = unit == TR_UNIT_BYTES || unit == TR_UNIT_IDS ? 0 : vocabulary->words;
-    const bool counts_ids = unit == TR_UNIT_IDS && vocabulary->words != classes;
+    const bool counts_ids = unit == TR_UNIT_IDS && (vocabulary->boundary || vocabulary->words != classes);
     int64_t more = counts_ids;
     if (vocabulary->bpe) TR_TRY(tr_bpe_write(vocabulary->bpe, &tokenizer));
     for (const char *at = tokenizer; at && *at; at++) more += *at == '\n';
     tr_state_add_head(&text, "vocabulary", classes, lines + more + 1);
     tr_text_addf(&text, "lower_case %d max_tokens %" PRId32, vocabulary->lower_case, vocabulary->max_tokens);
     if (unit != TR_UNIT_WORDS) tr_text_addf(&text, " unit %s", tr_unit_choices[unit].name);
-    tr_text_add(&text, "\n");
+    tr_text_add(&text, vocabulary->boundary ? BOUNDARY "\n" : "\n");
     if (counts_ids) tr_text_addf(&text, "ids %" PRId32 "\n", vocabulary->words);
     if (tokenizer) tr_text_add(&text, tokenizer);
     tr_free(tokenizer);
@@ -40,6 +42,14 @@ tr_status tr_vocabulary_write(const tr_vocabulary *vocabulary, int32_t classes, 
         }
     }
     return tr_text_finish(&text, state);
+}
+
+bool tr_vocabulary_state_has_boundary(const char *state)
+{
+    const char *settings = tr_state_is(state, "vocabulary") ? strchr(state, '\n') : NULL;
+    const char *end = settings ? strchr(settings + 1, '\n') : NULL;
+    const size_t mark = strlen(BOUNDARY);
+    return end && (size_t)(end - settings) > mark && memcmp(end - mark, BOUNDARY, mark) == 0;
 }
 
 static tr_status refuse_state(const struct tr_state_reader *reader, const char *why)
@@ -60,6 +70,9 @@ static tr_status read_settings(struct tr_state_reader *reader, tr_vocabulary **o
         (size_t)used > length || lower_case < 0 || lower_case > 1 || max_tokens < 0) {
         return refuse_state(reader, "is not \"lower_case N max_tokens N\"");
     }
+    const size_t mark = strlen(BOUNDARY);
+    const bool boundary = length - (size_t)used >= mark && memcmp(line + length - mark, BOUNDARY, mark) == 0;
+    if (boundary) length -= mark;
     enum tr_unit unit = TR_UNIT_WORDS;
     for (int i = TR_UNIT_CHARACTERS; i <= TR_UNIT_BPE; i++) {
         const char *name = tr_unit_choices[i].name;
@@ -70,7 +83,9 @@ static tr_status read_settings(struct tr_state_reader *reader, tr_vocabulary **o
     }
     if (unit == TR_UNIT_WORDS && (size_t)used != length)
         return refuse_state(reader, "does not end with a unit that is known");
-    return tr_vocabulary_create(unit, lower_case != 0, max_tokens, out);
+    TR_TRY(tr_vocabulary_create(unit, lower_case != 0, max_tokens, out));
+    if (boundary) tr_vocabulary_add_boundary(*out);
+    return TR_OK;
 }
 
 /* The word of a line; a character is written to `made` [5]. Its length is 0 where the line is invalid. */

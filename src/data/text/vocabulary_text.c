@@ -157,10 +157,12 @@ void tr_vocabulary_decode(const tr_vocabulary *vocabulary, const int32_t *tokens
         tr_text_add_bytes(text, bytes, length);
     }
     for (int64_t i = 0; !vocabulary->bpe && i < count; i++) {
+        if (tokens[i] == tr_vocabulary_boundary(vocabulary)) continue;
         assert(tokens[i] >= 0 && tokens[i] < vocabulary->words);
         const struct vocabulary_word *word = &vocabulary->word[tokens[i]];
         bool words = vocabulary->unit == TR_UNIT_WORDS || vocabulary->unit == TR_UNIT_IDS;
-        if (words && (i > 0 || begun)) tr_text_add(text, " ");
+        if (words && begun) tr_text_add(text, " ");
+        begun = true;
         if (tokens[i] == 0 && tr_vocabulary_has_unknown(vocabulary))
             tr_text_add(text, words ? VOCABULARY_UNKNOWN : "\xef\xbf\xbd");
         else

@@ -167,15 +167,16 @@ tr_status tr_c_write(const struct tr_trace *trace, const struct tr_c_settings *s
     return status;
 }
 
-/* The vocabulary of a network that continues texts, made of the labels of a corpus; else NULL. Returned,
-   destroy with tr_vocabulary_destroy(). */
+/* The vocabulary of a network that continues texts, made of the labels of a corpus; else NULL, also where
+   texts end: such files take and give numbers of tokens. Returned, destroy with tr_vocabulary_destroy(). */
 static tr_status open_vocabulary(const struct tr_job *job, tr_vocabulary **out)
 {
     int32_t classes;
     *out = NULL;
     bool goes_on = job->state && job->features == TR_FEATURE_TOKENS && tr_job_is_of_tokens(job) &&
                    tr_job_is_classification(job) &&
-                   tr_shape_count(&job->model->output) >= job->model->vocabulary;
+                   tr_shape_count(&job->model->output) >= job->model->vocabulary &&
+                   !tr_vocabulary_state_has_boundary(job->state);
     return goes_on ? tr_vocabulary_read(job->state, out, &classes) : TR_OK;
 }
 

@@ -32,7 +32,7 @@ struct tr_feed {
     struct tr_outgoing gathered; /* [rows] images copied from a resident source on the host */
     int32_t *labels;             /* device [rows][height][width] as stored, where pixels have labels */
     /* Tokens: */
-    struct tr_outgoing offsets; /* [rows + 1] */
+    struct tr_outgoing offsets, second_offsets; /* [rows + 1] */
     /* For joined sources with images: each image of a batch as bytes and as numbers, and the vectors. */
     struct tr_source_parts parts; /* in the network's order */
     void *part_bytes[TR_SOURCE_PARTS];
@@ -116,8 +116,9 @@ static tr_status make(tr_feed *feed, const struct tr_feed_options *options)
         TR_TRY(tr_outgoing_make(feed->device, (size_t)numbers, &feed->numbers));
     else if (images || parts || floats)
         TR_TRY(number_images(feed, images_most));
-    if (kind == TR_FEATURE_TOKENS)
-        return tr_outgoing_make(feed->device, (size_t)(rows + 1) * sizeof(int32_t), &feed->offsets);
+    const size_t offsets = (size_t)(rows + 1) * sizeof(int32_t);
+    if (feed->parts.second[0]) TR_TRY(tr_outgoing_make(feed->device, offsets, &feed->second_offsets));
+    if (kind == TR_FEATURE_TOKENS) return tr_outgoing_make(feed->device, offsets, &feed->offsets);
     if (images) return make_images(feed, rows);
     if (floats && !feed->resident.here)
         return alloc(feed, images_most * tr_shape_count(&feed->job->stored) * (int64_t)sizeof(float),
@@ -160,6 +161,7 @@ void tr_feed_destroy(tr_feed **handle)
     tr_outgoing_release(feed->device, &feed->numbers);
     tr_outgoing_release(feed->device, &feed->gathered);
     tr_outgoing_release(feed->device, &feed->offsets);
+    tr_outgoing_release(feed->device, &feed->second_offsets);
     tr_free(feed);
     *handle = NULL;
 }
@@ -293,17 +295,23 @@ static tr_status feed_parts(tr_feed *feed, tr_pass *pass, const struct tr_batch 
     return tr_device_join_columns(feed->device, &op);
 }
 
+/* Sends the offsets of a part, where they begin at its first token. */
+static tr_status send_offsets(tr_feed *feed, struct tr_outgoing *outgoing, const int32_t *of_batch,
+                              int64_t rows, int32_t *to)
+{
+    void *memory;
+    TR_TRY(tr_outgoing_take(feed->device, outgoing, &memory));
+    int32_t *offset = memory;
+    for (int64_t i = 0; i <= rows; i++) offset[i] = of_batch[i] - of_batch[0];
+    return tr_outgoing_send(feed->device, outgoing, to, (size_t)(rows + 1) * sizeof *offset);
+}
+
 static tr_status feed_tokens(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
                              int64_t rows)
 {
     int64_t first = batch->offset[begin];
     size_t count = (size_t)(batch->offset[begin + rows] - first);
-    void *memory;
-    TR_TRY(tr_outgoing_take(feed->device, &feed->offsets, &memory));
-    int32_t *offset = memory; /* in a part, offsets begin at its first token */
-    for (int64_t i = 0; i <= rows; i++) offset[i] = batch->offset[begin + i] - (int32_t)first;
-    TR_TRY(tr_outgoing_send(feed->device, &feed->offsets, tr_pass_offset(pass),
-                            (size_t)(rows + 1) * sizeof *offset));
+    TR_TRY(send_offsets(feed, &feed->offsets, batch->offset + begin, rows, tr_pass_offset(pass)));
     if (!tr_pass_token(pass)) return TR_OK;
     if (feed->resident.here)
         return tr_resident_features(&feed->resident, rows, feed->index, tr_pass_offset(pass),
@@ -321,6 +329,19 @@ static tr_status feed_columns(tr_feed *feed, tr_pass *pass, const struct tr_batc
     if (!to) return TR_OK;
     return tr_device_to_device(feed->device, to, batch->floats + begin * width,
                                (size_t)(rows * width) * sizeof *to);
+}
+
+/* The second text. It comes with the batch, too. */
+static tr_status feed_second(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
+                             int64_t rows)
+{
+    if (!feed->parts.second[0]) return TR_OK;
+    const int32_t *offset = batch->second_offset + begin;
+    int32_t *to = tr_pass_second_token(pass);
+    TR_TRY(send_offsets(feed, &feed->second_offsets, offset, rows, tr_pass_second_offset(pass)));
+    if (!to) return TR_OK;
+    return tr_device_to_device(feed->device, to, batch->second + offset[0],
+                               (size_t)(offset[rows] - offset[0]) * sizeof *to);
 }
 
 /* Tolerance for the sum of probabilities, since rows are often written with two digits. */
@@ -436,6 +457,7 @@ static tr_status feed_features(tr_feed *feed, tr_pass *pass, const struct tr_bat
 {
     if (feed->job->features == TR_FEATURE_TOKENS) {
         TR_TRY(feed_tokens(feed, pass, batch, begin, rows));
+        TR_TRY(feed_second(feed, pass, batch, begin, rows));
         return feed_columns(feed, pass, batch, begin, rows);
     }
     if (!tr_pass_input(pass)) return TR_OK;

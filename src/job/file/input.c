@@ -68,17 +68,20 @@ static tr_status set_image(struct tr_job *job, const struct tr_source_info *info
 
 #define TEXT_SHAPE " tokens" /* behind the name of a text */
 
-/* The parts of joined data, each as "photo 28x28x3", a text as "review tokens" in front. */
+/* The parts of joined data, each as "photo 28x28x3", a text as "review tokens" in front, and another one with
+   its vocabulary, "summary tokens 900". */
 static tr_status set_sources(struct tr_job *job, const struct tr_source_parts *parts)
 {
     struct tr_string_list *sources = &job->input.sources;
-    sources->item = tr_alloc_zero(TR_SOURCE_PARTS + 1, sizeof *sources->item);
+    sources->item = tr_alloc_zero(TR_SOURCE_PARTS + 2, sizeof *sources->item);
     if (!sources->item) return TR_ENOMEM;
-    for (int32_t i = parts->text[0] ? -1 : 0; i < parts->count; i++) {
+    for (int32_t i = -2; i < parts->count; i++) {
         char shape[TR_SHAPE_TEXT];
+        if ((i == -2 && !parts->text[0]) || (i == -1 && !parts->second[0])) continue;
         char *text =
-            i < 0 ? tr_format("%s" TEXT_SHAPE, parts->text)
-                  : tr_format("%s %s", parts->part[i].name, tr_shape_text(&parts->part[i].shape, shape));
+            i == -2   ? tr_format("%s" TEXT_SHAPE, parts->text)
+            : i == -1 ? tr_format("%s" TEXT_SHAPE " %" PRId32, parts->second, parts->second_vocabulary)
+                      : tr_format("%s %s", parts->part[i].name, tr_shape_text(&parts->part[i].shape, shape));
         if (!text) return TR_ENOMEM;
         sources->item[sources->count++] = text;
     }
@@ -104,11 +107,15 @@ static tr_status read_source(const char *text, struct tr_named_shape *part)
     return tr_shape_check(&part->shape, part->name);
 }
 
-/* The name of a text, which comes first; false: it is none. */
-static bool read_text_source(const char *text, char name[TR_NAMED_SHAPE_NAME])
+/* The name of a text, which comes first; false: it is none. With `vocabulary`: of a second one. */
+static bool read_text_source(const char *text, char name[TR_NAMED_SHAPE_NAME], int32_t *vocabulary)
 {
     const char *blank = strchr(text, ' ');
-    if (!blank || strcmp(blank, TEXT_SHAPE) != 0 || blank == text || blank - text >= TR_NAMED_SHAPE_NAME)
+    int used = 0;
+    if (!blank || blank == text || blank - text >= TR_NAMED_SHAPE_NAME) return false;
+    if (vocabulary ? sscanf(blank, TEXT_SHAPE " %9" SCNd32 "%n", vocabulary, &used) != 1 || blank[used] ||
+                         *vocabulary < 1
+                   : strcmp(blank, TEXT_SHAPE) != 0)
         return false;
     snprintf(name, TR_NAMED_SHAPE_NAME, "%.*s", (int)(blank - text), text);
     return !name[strcspn(name, "./\t\n\"")];
@@ -119,7 +126,9 @@ static tr_status read_sources(const struct tr_job *job, struct tr_source_parts *
     const struct tr_string_list *sources = &job->input.sources;
     const tr_config *node = job->file.input ? job->file.input : job->root;
     *parts = (struct tr_source_parts){0};
-    const int32_t first = sources->count > 0 && read_text_source(sources->item[0], parts->text);
+    int32_t first = sources->count > 0 && read_text_source(sources->item[0], parts->text, NULL);
+    if (first && sources->count > 1)
+        first += read_text_source(sources->item[1], parts->second, &parts->second_vocabulary);
     if (sources->count > TR_SOURCE_PARTS)
         return tr_config_fail(TR_EINVAL, node, "there are %d sources, at most %d can be", (int)sources->count,
                               TR_SOURCE_PARTS);
@@ -290,10 +299,12 @@ static tr_status check_image_of_numbers(const struct tr_job *job, const tr_confi
 /* Several sources and tokens: one of them is a text. */
 static tr_status check_beside_text(const struct tr_job *job, const tr_config *node)
 {
-    if (job->input.sources.count == 0 || (job->parts.text[0] && job->parts.count > 0)) return TR_OK;
+    if (job->input.sources.count == 0 ||
+        (job->parts.text[0] && (job->parts.count > 0 || job->parts.second[0])))
+        return TR_OK;
     return tr_config_fail(
         TR_EINVAL, node,
-        "there is a vocabulary, and of the sources none is a text with numbers beside it, as "
+        "there is a vocabulary, and of the sources none is a text with numbers or another text beside it, as "
         "[review tokens, facts 4]; leave `sources` out: they follow from the data");
 }
 
@@ -413,14 +424,20 @@ static bool same_parts(const struct tr_source_parts *a, const struct tr_source_p
         if (strcmp(a->part[i].name, b->part[i].name) != 0 ||
             !tr_shape_equal(&a->part[i].shape, &b->part[i].shape))
             return false;
-    return a->count == b->count && strcmp(a->text, b->text) == 0;
+    return a->count == b->count && strcmp(a->text, b->text) == 0 && strcmp(a->second, b->second) == 0 &&
+           a->second_vocabulary <= b->second_vocabulary;
 }
 
 static void add_parts(const struct tr_source_parts *parts, struct tr_text *text)
 {
     char shape[TR_SHAPE_TEXT];
-    if (parts->count == 0) tr_text_add(text, "none");
-    if (parts->text[0]) tr_text_addf(text, "%s" TEXT_SHAPE ", ", parts->text);
+    const char *between = parts->count > 0 ? ", " : "";
+    if (parts->count == 0 && !parts->text[0]) tr_text_add(text, "none");
+    if (parts->text[0])
+        tr_text_addf(text, "%s" TEXT_SHAPE "%s", parts->text, parts->second[0] ? ", " : between);
+    if (parts->second[0])
+        tr_text_addf(text, "%s" TEXT_SHAPE " %" PRId32 "%s", parts->second, parts->second_vocabulary,
+                     between);
     for (int32_t i = 0; i < parts->count; i++)
         tr_text_addf(text, "%s%s %s", i ? ", " : "", parts->part[i].name,
                      tr_shape_text(&parts->part[i].shape, shape));

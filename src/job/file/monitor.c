@@ -50,6 +50,7 @@ static void list(const struct tr_job *job, struct figures *figures)
     if (answers) add(figures, "accuracy");
     if (tr_job_is_of_tokens(job)) {
         add(figures, "perplexity");
+        if (job->parts.second[0]) add(figures, "exact_match");
         return;
     }
     if (tr_loss_embeds(loss)) return;

@@ -96,7 +96,7 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
     TR_TRY_GOTO(tr_loader_create(source, &gradient->order, &options, &gradient->loader), fail);
     let_help(gradient);
     tr_gradient_plan(job, part, tr_loader_rows(gradient->loader), tr_loader_tokens(gradient->loader),
-                     &gradient->plan);
+                     tr_loader_second_tokens(gradient->loader), &gradient->plan);
     TR_TRY_GOTO(make_pass(gradient), fail);
     TR_TRY_GOTO(tr_rows_create(&gradient->rows, gradient->plan.per_pass), fail);
     TR_TRY_GOTO(make_slots(gradient, part->apart, window), fail);

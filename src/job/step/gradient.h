@@ -42,7 +42,7 @@ struct tr_gradient_plan {
 /* Plans steps in which the part has at most `rows` examples with `tokens` tokens in all (0 without
  * sequences). */
 void tr_gradient_plan(const struct tr_job *job, const struct tr_gradient_part *part, int64_t rows,
-                      int64_t tokens, struct tr_gradient_plan *plan);
+                      int64_t tokens, int64_t second, struct tr_gradient_plan *plan);
 /* The bytes of all slots. */
 size_t tr_gradient_slot_bytes(const struct tr_job *job, const struct tr_gradient_part *part);
 

@@ -33,11 +33,11 @@ static void plan_slots(const struct tr_job *job, const struct tr_gradient_part *
 }
 
 void tr_gradient_plan(const struct tr_job *job, const struct tr_gradient_part *part, int64_t rows,
-                      int64_t tokens, struct tr_gradient_plan *plan)
+                      int64_t tokens, int64_t second, struct tr_gradient_plan *plan)
 {
     plan_slots(job, part, plan);
     plan->limits = (struct tr_pass_limits){.training = true};
-    tr_rows_most(job, plan->per_pass, rows, tokens, &plan->limits);
+    tr_rows_most(job, plan->per_pass, rows, tokens, second, &plan->limits);
 }
 
 size_t tr_gradient_slot_bytes(const struct tr_job *job, const struct tr_gradient_part *part)

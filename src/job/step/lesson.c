@@ -16,6 +16,7 @@ static struct tr_pass_limits limits_of(const struct tr_pass_limits *limits, cons
 {
     return (struct tr_pass_limits){.examples = limits->examples,
                                    .tokens = limits->tokens,
+                                   .second_tokens = limits->second_tokens,
                                    .microbatches = limits->microbatches,
                                    .end_layer = teacher->model->layer_count};
 }

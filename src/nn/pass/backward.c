@@ -57,7 +57,9 @@ static tr_status add_contributions(struct tr_pass *pass, int i, const struct tr_
             pass->layer[source].more = call->dx[k];
             continue;
         }
-        int64_t rows = layer->in[k].sequence ? call->rows : call->examples;
+        int64_t rows = !layer->in[k].sequence               ? call->examples
+                       : k > 0 && layer->class->two_lengths ? call->memory_rows
+                                                            : call->rows;
         struct tr_op_add add = {rows * tr_shape_count(&layer->in[k]), sum, call->dx[k], sum};
         TR_TRY(tr_device_add(pass->device, &add));
     }
@@ -135,18 +137,23 @@ tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, con
         pass_fill_call(pass, batch, parameters, gradients, i, &call);
         const struct tr_cut cut =
             pass_make_cut(pass, batch, pass_is_sequence(layer), layer->tokens_in, stride);
+        const struct tr_cut memory_cut =
+            pass_make_cut(pass, batch, pass_is_sequence(layer), layer->tokens_memory, stride);
         call.example_cut = &example_cut;
         call.cut = &cut;
+        call.memory_cut = &memory_cut;
         call.apart = pass->apart && pass->apart[i];
         /* What is formed for nothing lies one after the other, a node's after that of the one before. */
-        struct tr_cut waste = *call.cut, waste_of_examples = example_cut;
-        waste.stride = waste_of_examples.stride = pass_waste_bytes(model, i) / (int64_t)sizeof(float);
+        struct tr_cut waste = cut, waste_of_examples = example_cut, waste_of_memory = memory_cut;
+        waste.stride = pass_waste_bytes(model, i) / (int64_t)sizeof(float);
+        waste_of_examples.stride = waste_of_memory.stride = waste.stride;
         if (waste.stride > 0) {
             call.cut = &waste;
             call.example_cut = &waste_of_examples;
+            call.memory_cut = &waste_of_memory;
         }
         assert(!call.apart || (layer->class->factors && !pass_is_sequence(layer)));
-        struct tr_cut leaves[2];
+        struct tr_cut leaves[3];
         if (pass_shares(model, i)) pass_begin_share(pass, batch, i, &call, leaves);
         tr_status status = run_backward(pass, batch, parameters, i, &call);
         if (status == TR_OK && pass_shares(model, i)) status = pass_end_share(pass, &cut, i, gradients);

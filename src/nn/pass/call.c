@@ -26,7 +26,8 @@ void pass_fill_call(struct tr_pass *pass, const struct tr_pass_batch *batch, con
 {
     const struct tr_model *model = pass->model;
     const struct tr_layer *layer = &model->layers[i];
-    const struct pass_length *length = pass_length_of(pass, layer->tokens_in);
+    const struct pass_length *length = pass_length_of(pass, layer->tokens_in),
+                             *memory = pass_length_of(pass, layer->tokens_memory);
     tr_rng_key key = tr_rng_key_make(batch->seed, TR_RNG_DROPOUT);
     *call = (struct tr_layer_call){
         .device = pass->device,
@@ -36,6 +37,8 @@ void pass_fill_call(struct tr_pass *pass, const struct tr_pass_batch *batch, con
         .rows = pass_rows(batch, pass_is_sequence(layer), layer->tokens_in),
         .global_rows = batch->global_examples,
         .offset = length ? length->offset : pass->offset,
+        .memory_rows = pass_rows(batch, true, layer->tokens_memory),
+        .memory_offset = memory ? memory->offset : pass->offset,
         .token = pass->token,
         .layer_number = (uint32_t)i,
         .first_example = batch->first_example,
@@ -47,6 +50,8 @@ void pass_fill_call(struct tr_pass *pass, const struct tr_pass_batch *batch, con
     for (int k = 0; k < layer->input_count; k++) {
         int source = tr_model_source(model, layer->input[k]);
         call->x[k] = source < 0 ? pass->input : pass->layer[source].output;
+        if (source >= 0 && model->layers[source].fed && layer->in[k].sequence)
+            call->token = pass->layer[source].output;
     }
     memcpy(call->buffer, pass->layer[i].buffer, sizeof call->buffer);
     if (layer->tie.lender >= 0) call->borrowed = borrowed_by(pass, i, parameters);
@@ -87,8 +92,9 @@ void pass_extend_call(const struct tr_pass *pass, const struct tr_fusion *fusion
     call->tail = tail;
 }
 
-struct pass_length *pass_length_of(const struct tr_pass *pass, int64_t tokens)
+const struct pass_length *pass_length_of(const struct tr_pass *pass, int64_t tokens)
 {
+    if (tokens < 0) return &pass->second;
     for (int i = 0; i < pass->length_count; i++)
         if (pass->length[i].tokens == tokens) return &pass->length[i];
     return NULL;
@@ -107,6 +113,7 @@ void pass_begin_lengths(struct tr_pass *pass, const struct tr_pass_batch *batch)
     for (int k = 0; k < pass->length_count && batch->example_row; k++)
         for (int32_t i = 0; i <= batch->microbatches; i++)
             pass->length[k].row[i] = batch->example_row[i] * pass->length[k].tokens;
+    pass->second.row = (int64_t *)batch->second_row;
 }
 
 tr_status pass_end_span(const struct tr_pass *pass, tr_status status)

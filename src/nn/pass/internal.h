@@ -39,11 +39,12 @@ struct pass_group {
     int first, end, trigger;
 };
 
-/* Sequences with the same number of tokens in every example, which layers make from images. */
+/* Sequences with the same number of tokens in every example, which layers make from images; or those of the
+   second text. */
 struct pass_length {
     int64_t tokens;
-    void *offset; /* device int32_t [examples + 1], set once */
-    int64_t *row; /* [microbatches + 1]: the first token of each, in a run */
+    void *offset; /* device int32_t [examples + 1], set once; of the second text, in every run */
+    int64_t *row; /* [microbatches + 1]: the first token of each, in a run; of the second text borrowed */
 };
 
 struct tr_pass {
@@ -59,6 +60,7 @@ struct tr_pass {
     void *spare;                /* outputs within fusions, for an observer; NULL until there is one */
     struct pass_length *length; /* [length_count], for sequences made from images */
     int length_count;
+    struct pass_length second; /* of the second text: the offsets inside `memory`, the rows of a run */
     tr_pass_observer observer;
     void *observer_user;
     tr_pass_listener listener;
@@ -78,10 +80,12 @@ struct tr_pass {
     int group_count;
 };
 
-/* The rows of a value in a run: examples, or tokens: `each` per example, or 0 where the data determine it. */
+/* The rows of a value in a run: examples, or tokens: `each` per example, or 0 where the data determine it, or
+   TR_TOKENS_OF_SECOND. */
 static inline int64_t pass_rows(const struct tr_pass_batch *batch, bool sequence, int64_t each)
 {
-    return !sequence ? batch->examples : each > 0 ? batch->examples * each : batch->tokens;
+    if (!sequence) return batch->examples;
+    return each > 0 ? batch->examples * each : each < 0 ? batch->second_tokens : batch->tokens;
 }
 
 /* The rows of a layer's output. */
@@ -135,7 +139,7 @@ int64_t pass_share_bytes(const struct tr_model *model, int i);
  * in `cut`.
  */
 void pass_begin_share(const struct tr_pass *pass, const struct tr_pass_batch *batch, int i,
-                      struct tr_layer_call *call, struct tr_cut cut[2]);
+                      struct tr_layer_call *call, struct tr_cut cut[3]);
 /* Adds the gradients that backward left; for the owner, computes the nodes. `cut` is the original one of
    the call. */
 tr_status pass_end_share(const struct tr_pass *pass, const struct tr_cut *cut, int i, float *gradients);
@@ -149,7 +153,8 @@ static inline bool pass_is_within(const struct tr_pass *pass, int i)
 /* The largest number of rows that a pass supports, see pass_rows(), and bytes of so many rows of a shape. */
 static inline int64_t pass_units(const struct tr_pass_limits *limits, bool sequence, int64_t each)
 {
-    return !sequence ? limits->examples : each > 0 ? limits->examples * each : limits->tokens;
+    if (!sequence) return limits->examples;
+    return each > 0 ? limits->examples * each : each < 0 ? limits->second_tokens : limits->tokens;
 }
 
 static inline int64_t pass_bytes(const struct tr_pass_limits *limits, const struct tr_shape *shape,
@@ -181,6 +186,22 @@ void pass_load_set(struct tr_pass *pass, int i, int set);
 tr_status pass_run_forward(struct tr_pass *pass, const struct tr_pass_batch *batch, int first, int end,
                            const float *parameters, float *gradients, int64_t stride);
 
+/* The rows of a call with the layer's buffers of this kind, at most. */
+static inline int64_t pass_buffer_units(const struct tr_pass_limits *limits, const struct tr_layer *layer,
+                                        enum tr_buffer_unit unit)
+{
+    switch (unit) {
+    case TR_PER_EXAMPLE:
+        return limits->examples;
+    case TR_PER_ROW:
+        return pass_units(limits, layer->in[0].sequence, layer->tokens_in);
+    case TR_PER_MEMORY_ROW:
+        return pass_units(limits, true, layer->tokens_memory);
+    default:
+        return limits->microbatches;
+    }
+}
+
 /* Whether the rows of a layer's calls are tokens. */
 static inline bool pass_is_sequence(const struct tr_layer *layer)
 {
@@ -200,8 +221,8 @@ struct tr_cut pass_make_cut(const struct tr_pass *pass, const struct tr_pass_bat
                             int64_t each, int64_t stride);
 /* Notes where the tokens of microbatches begin, in sequences made from images; call it first in a run. */
 void pass_begin_lengths(struct tr_pass *pass, const struct tr_pass_batch *batch);
-/* Sequences of so many tokens in every example; NULL for 0. */
-struct pass_length *pass_length_of(const struct tr_pass *pass, int64_t tokens);
+/* Sequences of so many tokens in every example, or of the second text; NULL for 0. */
+const struct pass_length *pass_length_of(const struct tr_pass *pass, int64_t tokens);
 /* Reports the memory of a call's output to the timeline; its operations report what they compute. */
 static inline void pass_tell_memory(const struct tr_pass_batch *batch, const struct tr_layer *layer)
 {

@@ -184,11 +184,7 @@ static int64_t buffer_bytes(const struct tr_pass *pass, const struct tr_layer *l
 {
     const struct tr_pass_limits *limits = &pass->limits;
     const struct tr_buffer *buffer = &layer->buffer[k];
-    const int64_t units = buffer->unit == TR_PER_EXAMPLE ? limits->examples
-                          : buffer->unit == TR_PER_ROW
-                              ? pass_units(limits, layer->in[0].sequence, layer->tokens_in)
-                              : limits->microbatches;
-    return units * buffer->bytes + buffer->fixed;
+    return pass_buffer_units(limits, layer, buffer->unit) * buffer->bytes + buffer->fixed;
 }
 
 /* Claims the data of a layer that is computed again, twice. */
@@ -215,6 +211,12 @@ static void claim_again(struct tr_pass *pass, struct plan *plan, int i)
     }
 }
 
+/* Tokens that come from outside, which backward reads, too. */
+static bool is_text(const struct tr_layer *layer)
+{
+    return layer->fed && layer->out.sequence;
+}
+
 static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
 {
     const struct tr_model *model = pass->model;
@@ -227,7 +229,7 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
         claim_again(pass, plan, i);
     else if (!pass_is_within(pass, i))
         claim(plan, &pass->layer[i].output, pass_output_bytes(limits, layer), layer->fed ? -1 : i,
-              last_use(pass, i));
+              is_text(layer) ? plan->end : last_use(pass, i));
     for (int k = 0; k < layer->buffer_count; k++) {
         const struct tr_buffer *buffer = &layer->buffer[k];
         if (buffer->backward_only && !(limits->training && pass->layer[i].wants)) continue;
@@ -251,7 +253,9 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
     for (int k = 0; k < layer->input_count; k++) {
         int source = tr_model_source(model, layer->input[k]);
         if (source >= 0 && pass->layer[source].wants && tr_model_consumers(model, source) > 1)
-            claim(plan, &pass->layer[i].addend[k], pass_bytes(limits, &layer->in[k], layer->tokens_in),
+            claim(plan, &pass->layer[i].addend[k],
+                  pass_bytes(limits, &layer->in[k],
+                             k > 0 && layer->class->two_lengths ? layer->tokens_memory : layer->tokens_in),
                   backward,
                   source >= limits->first_layer && last_backward(pass, source) > last
                       ? last_backward(pass, source)
@@ -306,6 +310,8 @@ static void claim_ends(struct tr_pass *pass, struct plan *plan)
     else
         claim(plan, &pass->input, pass_bytes(limits, &model->input, 0), -1, last_use(pass, -1));
     if (model->input.sequence) claim(plan, &pass->offset, (examples + 1) * (int64_t)sizeof(int32_t), -1, end);
+    if (model->second_text[0])
+        claim(plan, &pass->second.offset, (examples + 1) * (int64_t)sizeof(int32_t), -1, end);
     if (!pass_is_last(pass)) return;
     int64_t compared =
         pass_units(limits, model->output.sequence, model->layers[model->layer_count - 1].tokens_out);
@@ -418,7 +424,7 @@ tr_status pass_lay_out(struct tr_pass *pass, const tr_device *device, size_t *by
 {
     const struct tr_pass_limits *limits = &pass->limits;
     struct plan plan = {
-        .most = (size_t)pass->model->layer_count * (6 + 2 * TR_LAYER_BUFFERS + TR_LAYER_INPUTS) + 9,
+        .most = (size_t)pass->model->layer_count * (6 + 2 * TR_LAYER_BUFFERS + TR_LAYER_INPUTS) + 10,
         .end = 2 * pass->model->layer_count + 1,
     };
     plan.claims = tr_alloc(plan.most, sizeof *plan.claims);

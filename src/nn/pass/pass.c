@@ -89,7 +89,7 @@ static tr_status place_lengths(struct tr_pass *pass)
     const struct tr_model *model = pass->model;
     for (int i = 0; i < model->layer_count; i++) {
         const int64_t tokens = model->layers[i].tokens_out;
-        if (tokens == 0 || pass_length_of(pass, tokens)) continue;
+        if (tokens <= 0 || pass_length_of(pass, tokens)) continue;
         if (!tr_grow(&pass->length, pass->length_count, sizeof *pass->length)) return TR_ENOMEM;
         pass->length[pass->length_count] = (struct pass_length){.tokens = tokens};
         TR_TRY(place_tokens(pass, &pass->length[pass->length_count++]));

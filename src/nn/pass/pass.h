@@ -17,10 +17,11 @@
 typedef struct tr_pass tr_pass;
 
 struct tr_pass_limits {
-    bool training;        /* false: forward only, memory reused at once */
-    int64_t examples;     /* largest number of examples */
-    int64_t tokens;       /* largest number of tokens in all, 0 without sequences */
-    int32_t microbatches; /* largest number of microbatches */
+    bool training;         /* false: forward only, memory reused at once */
+    int64_t examples;      /* largest number of examples */
+    int64_t tokens;        /* largest number of tokens in all, 0 without sequences */
+    int64_t second_tokens; /* the same of the second text, 0 without one */
+    int32_t microbatches;  /* largest number of microbatches */
     /* Only the layers [first_layer, end_layer); both 0: all layers. */
     int first_layer, end_layer;
 };
@@ -48,6 +49,10 @@ int32_t *tr_pass_offset(tr_pass *pass);
 /* Where the numbers beside a text go, floats [examples][columns]; NULL where there are none, and with a range
    that begins behind them. */
 float *tr_pass_columns(tr_pass *pass);
+/* The same for the second text: its tokens and offsets. NULL where there is none; the tokens also with a
+   range that begins behind them. */
+int32_t *tr_pass_second_token(tr_pass *pass);
+int32_t *tr_pass_second_offset(tr_pass *pass);
 /* Where labels [examples], of tokens [tokens] where the output is a sequence, or targets [examples][output]
    go; NULL unless the range ends with the network. */
 int32_t *tr_pass_label(tr_pass *pass);
@@ -94,6 +99,8 @@ struct tr_pass_batch {
     int32_t microbatches, nodes; /* training only, else 0 */
     const int64_t *example_row;  /* [microbatches + 1]: first example of each, from 0 */
     const int64_t *token_row;    /* [microbatches + 1]: first token of each; NULL without sequences */
+    int64_t second_tokens;       /* of the second text, 0 without one */
+    const int64_t *second_row;   /* [microbatches + 1]: its first token of each, or NULL */
     const int32_t *node_bound;   /* [nodes + 1], see struct tr_cut */
     uint64_t seed;
     struct tr_step_scalars *scalars; /* device memory */

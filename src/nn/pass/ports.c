@@ -11,8 +11,22 @@ float *tr_pass_input(tr_pass *pass)
 float *tr_pass_columns(tr_pass *pass)
 {
     for (int i = 0; i < pass->model->part_layers; i++)
-        if (pass->model->layers[i].fed && pass_has(pass, i)) return pass->layer[i].output;
+        if (pass->model->layers[i].fed && !pass->model->layers[i].out.sequence && pass_has(pass, i))
+            return pass->layer[i].output;
     return NULL;
+}
+
+int32_t *tr_pass_second_token(tr_pass *pass)
+{
+    for (int i = 0; i < pass->model->part_layers; i++)
+        if (pass->model->layers[i].fed && pass->model->layers[i].out.sequence && pass_has(pass, i))
+            return pass->layer[i].output;
+    return NULL;
+}
+
+int32_t *tr_pass_second_offset(tr_pass *pass)
+{
+    return pass->second.offset;
 }
 
 int32_t *tr_pass_token(tr_pass *pass)

@@ -97,9 +97,9 @@ static int64_t weight_of(const struct tr_pass *pass, int i)
     for (int k = 0; k < layer->buffer_count; k++)
         if (!layer->buffer[k].backward_only && !layer->buffer[k].forward_only)
             bytes += layer->buffer[k].bytes *
-                     (layer->buffer[k].unit == TR_PER_ROW
-                          ? pass_units(&pass->limits, layer->in[0].sequence, layer->tokens_in)
-                          : pass->limits.examples);
+                     (layer->buffer[k].unit == TR_PER_MICROBATCH
+                          ? pass->limits.examples
+                          : pass_buffer_units(&pass->limits, layer, layer->buffer[k].unit));
     return bytes;
 }
 

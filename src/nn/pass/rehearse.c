@@ -38,6 +38,8 @@ static tr_status run(struct tr_pass *pass)
                                         .nodes = 1,
                                         .example_row = row,
                                         .token_row = row,
+                                        .second_tokens = 1,
+                                        .second_row = row,
                                         .node_bound = bound,
                                         .scalars = pass->memory};
     float *some = pass->memory;

@@ -8,12 +8,19 @@
 
 #include <assert.h>
 
+/* Whether all rows of a layer are known when text is generated: those of the second text. */
+static bool is_known(const struct tr_layer *layer)
+{
+    return layer->fed || layer->tokens_in == TR_TOKENS_OF_SECOND;
+}
+
 bool tr_model_extends(const struct tr_model *model)
 {
     for (int i = 0; i < model->layer_count; i++) {
         const struct tr_layer *layer = &model->layers[i];
         const struct tr_layer_class *class = layer->class;
-        if (layer->alias || class->by_row) continue;
+        if (is_known(layer) && !layer->out.sequence) return false;
+        if (layer->alias || class->by_row || is_known(layer)) continue;
         if (!class->extend || (class->extends && !class->extends(layer))) return false;
     }
     return model->input.sequence;
@@ -24,12 +31,13 @@ tr_status tr_pass_extend(tr_pass *pass, const struct tr_pass_batch *batch, const
 {
     for (int i = 0; i < pass->model->layer_count; i++) {
         const struct tr_layer *layer = &pass->model->layers[i];
-        if (layer->alias) continue;
+        if (layer->alias || (is_known(layer) && past->rows > 0)) continue;
         struct tr_layer_call call;
         pass_fill_call(pass, batch, parameters, NULL, i, &call);
-        call.past = past;
+        const bool extends = layer->class->extend && !is_known(layer);
+        call.past = extends ? past : NULL;
         call.memory = past->memory[i];
-        tr_status status = layer->class->extend ? layer->class->extend(&call) : layer->class->forward(&call);
+        tr_status status = extends ? layer->class->extend(&call) : layer->class->forward(&call);
         if (status != TR_OK) return tr_fail_in(status, "layer \"%s\", forward", layer->name);
     }
     return TR_OK;
@@ -52,8 +60,11 @@ tr_status pass_run_forward(struct tr_pass *pass, const struct tr_pass_batch *bat
         if (fuses) pass_extend_call(pass, fusion, &tail, &call);
         const struct tr_cut cut =
             pass_make_cut(pass, batch, pass_is_sequence(layer), layer->tokens_in, stride);
+        const struct tr_cut memory_cut =
+            pass_make_cut(pass, batch, pass_is_sequence(layer), layer->tokens_memory, stride);
         call.example_cut = &example_cut;
         call.cut = &cut;
+        call.memory_cut = &memory_cut;
         tr_span_begin(TR_ACTIVITY_FORWARD, layer->name);
         pass_tell_memory(batch, layer);
         tr_status status = pass_end_span(pass, layer->class->forward(&call));

@@ -37,20 +37,22 @@ int64_t pass_share_bytes(const struct tr_model *model, int i)
 }
 
 void pass_begin_share(const struct tr_pass *pass, const struct tr_pass_batch *batch, int i,
-                      struct tr_layer_call *call, struct tr_cut cut[2])
+                      struct tr_layer_call *call, struct tr_cut cut[3])
 {
     const struct tr_model *model = pass->model;
     const struct tr_layer *owner = &model->layers[pass_owner(model, i)];
     float *leaves = pass->layer[i].own ? pass->layer[i].own : pass->layer[pass_owner(model, i)].sum;
     cut[0] = *call->cut;
     cut[1] = *call->example_cut;
-    for (int k = 0; k < 2; k++) {
+    cut[2] = *call->memory_cut;
+    for (int k = 0; k < 3; k++) {
         cut[k].nodes = batch->microbatches;
         cut[k].bound = pass->single;
         cut[k].stride = leaf_floats(model, i);
     }
     call->cut = &cut[0];
     call->example_cut = &cut[1];
+    call->memory_cut = &cut[2];
     for (int k = 0; k < owner->slot_count; k++) call->gradient[k] = leaves + place_of(model, owner, k);
 }
 

@@ -112,6 +112,7 @@ static tr_status make_pass(struct measurement *m, int first_layer, int end_layer
         .training = true,
         .examples = m->batch.examples,
         .tokens = m->batch.tokens,
+        .second_tokens = m->batch.second_tokens,
         .microbatches = m->batch.microbatches,
         .first_layer = first_layer,
         .end_layer = end_layer,

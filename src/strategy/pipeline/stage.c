@@ -146,7 +146,7 @@ static tr_status make_flights(struct stage *stage)
         .end_layer = stage->cell.end_layer,
     };
     tr_rows_most(job, plan->per_unit, tr_loader_rows(stage->loader), tr_loader_tokens(stage->loader),
-                 &limits);
+                 tr_loader_second_tokens(stage->loader), &limits);
     size_t bytes;
     TR_TRY(tr_pass_memory(stage->strategy->device, job->model, &limits, &bytes));
     for (int i = 0; i < plan->flights; i++) {

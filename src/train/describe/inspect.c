@@ -65,6 +65,9 @@ static void add_sources(const struct tr_job *job, struct tr_text *text)
     if (beside)
         add_fact(text, "input", "%s tokens of %s kinds", parts.text,
                  tr_text_from_count(job->model->vocabulary, number));
+    if (parts.second[0])
+        add_fact(text, "", "%s tokens of %s kinds", parts.second,
+                 tr_text_from_count(parts.second_vocabulary, number));
     for (int32_t i = 0; i < parts.count; i++) {
         char shape[TR_SHAPE_TEXT];
         add_fact(text, i || beside ? "" : "input", "%s %s", parts.part[i].name,
@@ -92,7 +95,7 @@ static void add_head(const struct tr_summary *summary, const char *path, struct 
     } else {
         add_fact(text, "file", "%s", path);
     }
-    if (job->parts.count > 0)
+    if (job->parts.count > 0 || job->parts.second[0])
         add_sources(job, text);
     else if (job->features == TR_FEATURE_TOKENS)
         add_fact(text, "input", "tokens of %s kinds", tr_text_from_count(job->model->vocabulary, number));

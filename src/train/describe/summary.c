@@ -70,7 +70,7 @@ static int64_t times_of(const struct tr_summary *summary, int i)
 {
     const int64_t tokens = summary->job->model->layers[i].tokens_in;
     if (!summary->layer[i].per_token) return 1;
-    return tokens > 0 ? tokens : summary->tokens;
+    return tokens > 0 ? tokens : tokens < 0 ? summary->second_tokens : summary->tokens;
 }
 
 static tr_status count_operations(struct tr_summary *summary)
@@ -115,7 +115,8 @@ static tr_status measure_pass(struct tr_summary *summary)
     size_t bytes;
     int64_t batch = summary->job->train.batch, spared;
     struct tr_gradient_part whole = {.end = summary->job->train.microbatches};
-    tr_gradient_plan(summary->job, &whole, batch, batch * summary->tokens, &plan);
+    tr_gradient_plan(summary->job, &whole, batch, batch * summary->tokens, batch * summary->second_tokens,
+                     &plan);
     TR_TRY(tr_pass_memory(NULL, summary->job->model, &plan.limits, &bytes));
     summary->pass_bytes = (int64_t)bytes;
     /* A job can be inspected without its teacher. */
@@ -124,7 +125,8 @@ static tr_status measure_pass(struct tr_summary *summary)
     TR_TRY(count_again(summary, &plan.limits));
     TR_TRY(tr_strategy_spares(summary->job, &spared));
     summary->gradient_bytes = plan.slots * plan.stride * FLOAT - spared;
-    struct tr_pass_limits one = {.examples = 1, .tokens = summary->tokens};
+    struct tr_pass_limits one = {
+        .examples = 1, .tokens = summary->tokens, .second_tokens = summary->second_tokens};
     TR_TRY(tr_pass_memory(NULL, summary->job->model, &one, &bytes));
     summary->inference_bytes = (int64_t)bytes;
     return TR_OK;
@@ -149,8 +151,8 @@ static tr_status check_sizes(const struct tr_summary *summary)
     int64_t product;
     for (int i = 0; i < summary->job->model->layer_count; i++) {
         const struct tr_layer_summary *layer = &summary->layer[i];
-        int64_t units =
-            summary->job->train.batch * (layer->per_token && summary->tokens > 0 ? summary->tokens : 1);
+        const int64_t times = times_of(summary, i),
+                      units = summary->job->train.batch * (times > 0 ? times : 1);
         if (__builtin_mul_overflow(layer->operations, 4 * units, &product) ||
             __builtin_mul_overflow(layer->bytes, 4 * units, &product) || product > INT64_MAX / 4096)
             return tr_fail(TR_EINVAL, "layer \"%s\" is too large to count its operations in a step",
@@ -177,6 +179,8 @@ tr_status tr_summary_make(const struct tr_inspect_settings *what, struct tr_summ
     if (!out->layer) return TR_ENOMEM;
     for (int i = 0; i < model->layer_count; i++) summarize_layer(model, &model->layers[i], &out->layer[i]);
     out->tokens = tokens_of(out->job);
+    if (out->tokens > 0 && model->second_text[0])
+        out->second_tokens = out->job->source[TR_SET_TRAIN]->parts->second_tokens;
     measure_parameters(out);
     TR_TRY(check_sizes(out));
     if (out->tokens < 0) return TR_OK;

@@ -24,6 +24,7 @@ struct tr_summary {
     /* Tokens of the longest example, to which the figures below refer; 0 without sequences; -1 if unknown,
        and then these figures are unknown, too. */
     int64_t tokens;
+    int64_t second_tokens;    /* of the longest second text, 0 without one */
     int64_t operations;       /* of a forward pass of one example */
     int64_t step_operations;  /* of a training step: forward, gradients of inputs and of parameters */
     int64_t again_operations; /* of these, operations computed again in backward */

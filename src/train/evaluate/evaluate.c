@@ -71,6 +71,7 @@ static tr_status make_passes(tr_evaluator *evaluator)
     struct tr_pass_limits limits = {
         .examples = evaluator->batch,
         .tokens = tr_loader_tokens(evaluator->loader),
+        .second_tokens = tr_loader_second_tokens(evaluator->loader),
         .microbatches = 1,
         .first_layer = part->first_layer,
         .end_layer = part->end_layer,
@@ -276,6 +277,7 @@ static tr_status admit(tr_evaluator *evaluator, struct slot *slot, int64_t at, i
         .examples = rows,
         .tokens =
             evaluator->job->model->input.sequence ? batch->offset[begin + rows] - batch->offset[begin] : 0,
+        .second_tokens = batch->second ? batch->second_offset[begin + rows] - batch->second_offset[begin] : 0,
         .global_examples = rows,
     };
     TR_TRY(receive(evaluator, slot));

@@ -27,9 +27,14 @@ struct tr_decoding {
    token. Returned, destroy with tr_generator_destroy(). */
 tr_status tr_generator_create(tr_device *device, const struct tr_job *job, const float *parameters,
                               int64_t context, tr_generator **out);
+/* The most tokens that the network sees; 0: any number. */
+int64_t tr_generator_context(const tr_generator *generator);
 /* Accepts NULL, nulls the handle. */
 void tr_generator_destroy(tr_generator **generator);
 
+/* Sets the second text of a network that takes two, before it begins: at least one token, each below its
+   vocabulary. */
+tr_status tr_generator_source(tr_generator *generator, const int32_t *tokens, int64_t count);
 /* Begins anew with a prompt of at least one token, each below the vocabulary. */
 tr_status tr_generator_begin(tr_generator *generator, const int32_t *tokens, int64_t count);
 /* Draws the next token and takes it as the last. */

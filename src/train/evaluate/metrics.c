@@ -5,6 +5,8 @@
  * area under the ROC curve counts pairs of an example that is of the class and one that is not, ties half
  * (Hanley, McNeil 1982); with two classes the area is that of the second.
  *
+ * Texts that follow from other texts: the share of those that are right as a whole.
+ *
  * Pixels: the intersection over the union of a class is of all examples together (Everingham et al. 2010),
  * its mean over the classes that occur; pixels without a label count nowhere.
  */
@@ -366,6 +368,22 @@ static void measure(struct work *work, double loss)
         measure_values(work);
 }
 
+/* The share of texts whose tokens are all right. Each token is judged after the true ones before it; where
+   all are right, they are those that the network writes by itself. */
+static tr_status of_texts(const struct tr_job *job, int64_t examples, const struct tr_evaluated_row *rows,
+                          struct tr_metrics **out)
+{
+    struct work work = {.job = job};
+    int64_t right = 0;
+    if (examples == 0) return TR_OK;
+    for (int64_t i = 0; i < examples; i++) right += rows[i].correct >= rows[i].labels;
+    if (!(work.owner = tr_alloc_zero(1, sizeof *work.owner))) return TR_ENOMEM;
+    work.owner->head.metric = work.owner->metric;
+    add_metric(&work, "exact_match", (double)right / (double)examples);
+    *out = &work.owner->head;
+    return TR_OK;
+}
+
 tr_status tr_metrics_make(const struct tr_job *job, int64_t examples, const struct tr_evaluated_row *rows,
                           const float *answers, double loss, struct tr_metrics **out)
 {
@@ -373,7 +391,7 @@ tr_status tr_metrics_make(const struct tr_job *job, int64_t examples, const stru
     *out = NULL;
     work.outputs = (int32_t)tr_job_width(job);
     work.width = tr_metrics_width(job, examples);
-    if (tr_job_is_of_tokens(job)) return TR_OK;
+    if (tr_job_is_of_tokens(job)) return job->parts.second[0] ? of_texts(job, examples, rows, out) : TR_OK;
     if (examples == 0 || (!answers && kind_of(job) != CLASSES)) return TR_OK;
     work.owner = tr_alloc_zero(1, sizeof *work.owner);
     work.table = tr_alloc_zero((size_t)work.outputs, COLUMNS * sizeof *work.table);

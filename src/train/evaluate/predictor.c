@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/sized.h"
+#include "data/tables/join.h"
 #include "data/text/corpus_source.h"
 #include "data/cache/store.h"
 #include "job/file/input.h"
@@ -96,9 +97,22 @@ static tr_status copy(tr_predictor *predictor, const struct tr_predict_settings 
     return take_parameters(predictor, arena);
 }
 
+/* Whether the main text of a job has a boundary. */
+static tr_status find_boundary(const struct tr_job *job, bool *has)
+{
+    char *own = NULL;
+    *has = false;
+    if (!job->state || job->features != TR_FEATURE_TOKENS || !tr_job_is_of_tokens(job)) return TR_OK;
+    if (job->parts.text[0]) TR_TRY(tr_join_state_of(job->state, job->parts.text, &own));
+    *has = tr_vocabulary_state_has_boundary(own ? own : job->state);
+    tr_free(own);
+    return TR_OK;
+}
+
 /* Gives it to the caller or, after a failure, destroys it. */
 static tr_status finish(tr_predictor *predictor, tr_status status, tr_predictor **out)
 {
+    if (status == TR_OK) status = find_boundary(predictor->job, &predictor->writes);
     if (status != TR_OK) tr_predictor_destroy(&predictor);
     *out = predictor;
     return status;
@@ -153,6 +167,8 @@ void tr_predictor_destroy(tr_predictor **handle)
         return; /* its threads cannot be waited for */
     tr_given_destroy(&predictor->given);
     tr_vocabulary_destroy(&predictor->vocabulary);
+    tr_vocabulary_destroy(&predictor->second);
+    tr_generator_destroy(&predictor->translator);
     if (predictor->device) tr_device_free(predictor->device, predictor->parameters);
     tr_device_destroy(&predictor->device);
     tr_job_destroy(&predictor->job);
@@ -168,10 +184,12 @@ void tr_predictor_destroy(tr_predictor **handle)
 /* ---- facts ---- */
 
 /* Whether the job learned from text to predict the next token. */
-static bool is_language_model(const struct tr_job *job)
+static bool is_language_model(const tr_predictor *predictor)
 {
-    return tr_job_is_of_tokens(job) && job->data.train &&
-           tr_config_get(job->data.train, tr_source_format_corpus.name);
+    const struct tr_job *job = predictor->job;
+    return tr_job_is_of_tokens(job) &&
+           (predictor->writes ||
+            (job->data.train && tr_config_get(job->data.train, tr_source_format_corpus.name)));
 }
 
 /* For values, if each has a column with a name. */
@@ -210,7 +228,8 @@ tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_inf
         .accuracy = tr_job_has_accuracy(job),
         .class_names = classes->count == outputs ? (const char *const *)classes->item : NULL,
         .of_tokens = tr_job_is_of_tokens(job),
-        .language_model = is_language_model(job),
+        .language_model = is_language_model(predictor),
+        .two_texts = predictor->writes && job->parts.second[0],
         .heads = loss->head_count > 0 ? loss->head_count : 1,
         .targets = targets,
         .target_names = target_names(predictor, targets),

@@ -5,6 +5,7 @@
 #include "data/text/vocabulary.h"
 #include "job/feed/columns.h"
 #include "train/evaluate/answer.h"
+#include "train/evaluate/generator.h"
 #include "train/evaluate/given.h"
 #include "train/setup/stop.h"
 #include "trireme/predict.h"
@@ -16,13 +17,16 @@ struct tr_predictor {
     int data_count;
     struct tr_job *job;
     tr_device *device;
-    float *parameters; /* device: an arena, averages where wanted and kept */
+    float *parameters;               /* device: an arena, averages where wanted and kept */
+    bool writes;                     /* its vocabulary has a boundary, so that it writes whole texts */
+    struct tr_generator *translator; /* made when first needed */
     char *path;
     char *skipped; /* checkpoints skipped to get to this one, or "" */
     char hash[TR_SHA256_TEXT];
     int64_t step;
     tr_given *given;               /* made when first needed */
     tr_vocabulary *vocabulary;     /* likewise */
+    tr_vocabulary *second;         /* likewise, of the second text */
     struct tr_metrics *metrics;    /* of the last evaluation, or NULL */
     struct tr_scaling scaling;     /* of numbers */
     struct tr_job_columns columns; /* likewise */
@@ -54,7 +58,7 @@ tr_status tr_predictor_check_rows(const tr_predictor *predictor);
 /* TR_EINVAL where the network takes examples of another kind. */
 tr_status tr_predictor_check_features(const tr_predictor *predictor, enum tr_feature_kind given);
 
-/* Reads the vocabulary, once. TR_EFORMAT where the checkpoint has none. */
+/* Reads the vocabulary, and that of a second text, once. TR_EFORMAT where the checkpoint has none. */
 tr_status tr_predictor_open_vocabulary(tr_predictor *predictor);
 
 #endif

@@ -205,7 +205,7 @@ static tr_status begin(struct run *run, const struct tr_examples *examples)
     TR_TRY(tr_predictor_check_features(predictor, examples->images   ? TR_FEATURE_IMAGE
                                                   : examples->floats ? TR_FEATURE_FLOATS
                                                                      : TR_FEATURE_TOKENS));
-    if (predictor->job->parts.count > 0)
+    if (predictor->job->parts.count > 0 || predictor->job->parts.text[0])
         return tr_fail(TR_EUNSUPPORTED,
                        "the network of \"%s\" takes examples of several sources; give them as a data set, "
                        "described by `join`",

@@ -7,19 +7,28 @@
 
 #include <string.h>
 
+/* The vocabulary of the source called `name`. */
+static tr_status open_own(const tr_predictor *predictor, const char *name, tr_vocabulary **out)
+{
+    int32_t classes;
+    char *own;
+    TR_TRY(tr_join_state_of(predictor->job->state, name, &own));
+    tr_status status = tr_vocabulary_read(own ? own : "", out, &classes);
+    tr_free(own);
+    return status;
+}
+
 tr_status tr_predictor_open_vocabulary(tr_predictor *predictor)
 {
     int32_t classes;
     if (predictor->vocabulary) return TR_OK;
     if (!predictor->job->state)
         return tr_fail(TR_EFORMAT, "checkpoint \"%s\" keeps no vocabulary", predictor->path);
-    const char *name = predictor->job->parts.text;
-    if (!name[0]) return tr_vocabulary_read(predictor->job->state, &predictor->vocabulary, &classes);
-    char *own;
-    TR_TRY(tr_join_state_of(predictor->job->state, name, &own));
-    tr_status status = tr_vocabulary_read(own ? own : "", &predictor->vocabulary, &classes);
-    tr_free(own);
-    return status;
+    const struct tr_source_parts *parts = &predictor->job->parts;
+    if (!parts->text[0]) return tr_vocabulary_read(predictor->job->state, &predictor->vocabulary, &classes);
+    if (parts->second[0] && !predictor->second)
+        TR_TRY(open_own(predictor, parts->second, &predictor->second));
+    return open_own(predictor, parts->text, &predictor->vocabulary);
 }
 
 /* Subwords are contiguous. */
@@ -69,6 +78,9 @@ tr_status tr_predictor_word(tr_predictor *predictor, int32_t token, char **word)
     if (token < 0 || token >= tr_vocabulary_size(predictor->vocabulary))
         return tr_fail(TR_EINVAL, "there is no token %d; the network of \"%s\" knows %d, counted from 0",
                        (int)token, predictor->path, (int)tr_vocabulary_size(predictor->vocabulary));
-    tr_vocabulary_show(predictor->vocabulary, &token, 1, &text);
+    if (token == tr_vocabulary_boundary(predictor->vocabulary))
+        tr_text_add(&text, "<boundary>");
+    else
+        tr_vocabulary_show(predictor->vocabulary, &token, 1, &text);
     return tr_text_finish(&text, word);
 }

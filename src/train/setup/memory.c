@@ -40,7 +40,8 @@ static tr_status gradient_memory(const struct tr_job *job, int ranks, int64_t *b
     int64_t rows = job->train.batch / microbatches * part.end;
     struct tr_gradient_plan plan;
     size_t pass = 0;
-    tr_gradient_plan(job, &part, rows, job->features == TR_FEATURE_TOKENS ? rows : 0, &plan);
+    tr_gradient_plan(job, &part, rows, job->features == TR_FEATURE_TOKENS ? rows : 0,
+                     job->parts.second[0] ? rows : 0, &plan);
     TR_TRY(tr_pass_memory(NULL, job->model, &plan.limits, &pass));
     int64_t lesson;
     TR_TRY(tr_lesson_expect(job, &plan.limits, &lesson));
@@ -72,6 +73,7 @@ tr_status tr_train_evaluation_memory(tr_device *device, const struct tr_job *job
         int64_t rows = job->train.evaluate_batch < info->count ? job->train.evaluate_batch : info->count;
         struct tr_pass_limits limits = {.examples = rows,
                                         .tokens = job->features == TR_FEATURE_TOKENS ? rows : 0,
+                                        .second_tokens = job->parts.second[0] ? rows : 0,
                                         .microbatches = 1,
                                         .end_layer = job->model->layer_count};
         size_t pass;

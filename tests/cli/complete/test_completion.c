@@ -115,11 +115,12 @@ static void names_that_no_shell_can_take_are_left_out(void **state)
 static bool is_free(const char *command, const char *key)
 {
     static const char *const texts[][2] = {
-        {"", "data"},     {"", "shares"},  {"", "slow"},    {"", "title"},  {"", "prompt"},   {"", "text"},
-        {"", "launched"}, {"", "hosts"},   {"", "rename"},  {"", "name"},   {"", "mirror"},   {"", "part"},
-        {"", "format"},   {"", "packing"}, {"", "until"},   {"", "budget"}, {"", "by"},       {"", "words"},
-        {"", "seed"},     {"", "index"},   {"", "prefix"},  {"", "values"}, {"", "encoding"}, {"", "share"},
-        {"", "expect"},   {"", "burn_in"}, {"", "special"},
+        {"", "data"},    {"", "shares"},   {"", "slow"},           {"", "title"},   {"", "prompt"},
+        {"", "text"},    {"", "launched"}, {"", "hosts"},          {"", "rename"},  {"", "name"},
+        {"", "mirror"},  {"", "part"},     {"", "format"},         {"", "packing"}, {"", "until"},
+        {"", "budget"},  {"", "by"},       {"", "words"},          {"", "seed"},    {"", "index"},
+        {"", "prefix"},  {"", "values"},   {"", "encoding"},       {"", "share"},   {"", "expect"},
+        {"", "burn_in"}, {"", "special"},  {"generate", "source"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if ((!*texts[i][0] || strcmp(texts[i][0], command) == 0) && strcmp(texts[i][1], key) == 0)

@@ -287,6 +287,70 @@ static void test_batches_of_texts(void **state)
     tr_source_close(&parts[1]);
 }
 
+/* The text whose tokens have labels is the first one, whatever their order; the other one is read beside it,
+   also in batches and after a split. */
+static void test_two_texts(void **state)
+{
+    (void)state;
+    char from[512] = "", to[256] = "";
+    for (int i = 0; i < 7; i++) {
+        for (int k = 0; k < 8 - i; k++) strcat(from, "x");
+        for (int k = 0; k <= i; k++) strcat(to, "y");
+        strcat(from, "\n");
+        strcat(to, "\n");
+    }
+    write_file("from.txt", from, strlen(from));
+    write_file("to.txt", to, strlen(to));
+    static const char *const orders[] = {
+        JOIN("from: {text: {path: from.txt, unit: characters, labels: false}}, to: {text: {path: to.txt, "
+             "unit: "
+             "characters, next: true}}"),
+        JOIN("to: {text: {path: to.txt, unit: characters, next: true}}, from: {text: {path: from.txt, unit: "
+             "characters, labels: false}}"),
+    };
+    for (int k = 0; k < 2; k++) {
+        tr_source *source = must_open(orders[k]), *parts[2];
+        const struct tr_source_info *info = tr_source_info(source);
+        char *shown;
+        assert_int_equal(info->features, TR_FEATURE_TOKENS);
+        assert_int_equal(info->labels, TR_LABEL_TOKENS);
+        assert_int_equal(info->max_tokens, 8);
+        assert_int_equal(info->vocabulary, 3);
+        assert_string_equal(source->parts->text, "to");
+        assert_string_equal(source->parts->second, "from");
+        assert_int_equal(source->parts->second_tokens, 8);
+        assert_int_equal(source->parts->second_vocabulary, 2);
+        assert_int_equal(source->parts->count, 0);
+        assert_int_equal(tr_source_show(source, 5, 1, 80, &shown), TR_OK);
+        assert_non_null(strstr(shown, "from xxx, to yyyyyy\n"));
+        tr_text_free(shown);
+        assert_int_equal(tr_split_first(source, &(struct tr_split){.seed = 5, .share = 0.4}, &parts[0]),
+                         TR_OK);
+        assert_int_equal(tr_split_second(parts[0], &parts[1]), TR_OK);
+        for (int p = 0; p < 2; p++) {
+            const int64_t count = tr_source_info(parts[p])->count;
+            struct tr_order order;
+            struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+            tr_loader *loader;
+            const struct tr_batch *batch;
+            assert_int_equal(tr_order_make(&order, count, count, TR_LAST_BATCH_KEEP, true, 3), TR_OK);
+            assert_int_equal(tr_loader_create(parts[p], &order, &options, &loader), TR_OK);
+            assert_int_equal(tr_loader_second_tokens(loader), 8 * count);
+            assert_int_equal(tr_loader_get(loader, 0, &batch), TR_OK);
+            for (int64_t r = 0; r < count; r++) {
+                const int32_t length = batch->offset[r + 1] - batch->offset[r],
+                              other = batch->second_offset[r + 1] - batch->second_offset[r];
+                assert_int_equal(length + other, 10); /* i + 1 and the boundary, and 8 - i */
+                for (int32_t t = batch->second_offset[r]; t < batch->second_offset[r + 1]; t++)
+                    assert_int_equal(batch->second[t], 1);
+            }
+            tr_loader_destroy(&loader);
+        }
+        tr_source_close(&parts[0]);
+        tr_source_close(&parts[1]);
+    }
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -406,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_batches),         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_table_of_images), cmocka_unit_test(test_tables_that_are_refused),
         cmocka_unit_test(test_nearest_column),  cmocka_unit_test(test_batches_of_texts),
+        cmocka_unit_test(test_two_texts),
     };
     return cmocka_run_group_tests(tests, make_files, NULL);
 }

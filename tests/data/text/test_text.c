@@ -233,6 +233,71 @@ static void test_skip(void **unused)
     tr_source_close(&source);
 }
 
+/* The tokens and labels of an example. */
+static void expect_next(tr_source *source, int64_t index, const char *wanted)
+{
+    int32_t tokens[16], label[16];
+    int64_t length;
+    char text[256] = "";
+    assert_int_equal(tr_source_read(source, index, tokens, 16, &length, label), TR_OK);
+    for (int64_t i = 0; i < length; i++)
+        sprintf(text + strlen(text), "%s%d>%d", i > 0 ? " " : "", tokens[i], label[i]);
+    assert_string_equal(text, wanted);
+}
+
+/* A boundary, the last token of the vocabulary, comes in front of each text and after it; the labels are the
+   tokens that follow. A text that is cut has no end. */
+static void test_next(void **unused)
+{
+    (void)unused;
+    write_text("a.txt", "b a b\na\nb a a b b a\n");
+    tr_source *source = must_open("{text: {path: a.txt, next: true, max_tokens: 3}}"), *other = NULL;
+    const struct tr_source_info *info = tr_source_info(source);
+    assert_int_equal(info->labels, TR_LABEL_TOKENS);
+    assert_int_equal(info->vocabulary, 4);
+    assert_int_equal(info->classes, 4);
+    assert_int_equal(info->max_tokens, 4);
+    expect_next(source, 0, "3>2 2>1 1>2 2>3");
+    expect_next(source, 1, "3>1 1>3");
+    expect_next(source, 2, "3>2 2>1 1>1 1>-1");
+    char *state = state_of(source), *shown;
+    assert_string_equal(state,
+                        "trireme vocabulary 1, 4 classes, 4 lines\nlower_case 0 max_tokens 3 boundary\n"
+                        "<unknown>\na\nb\n");
+    assert_int_equal(tr_source_show(source, 0, 1, 80, &shown), TR_OK);
+    assert_non_null(strstr(shown, "b a b\n"));
+    tr_text_free(shown);
+    write_text("b.txt", "a c\n");
+    assert_int_equal(tr_source_open("{text: {path: b.txt, next: true}}", test_directory(), state, &other),
+                     TR_OK);
+    assert_int_equal(tr_source_info(other)->vocabulary, 4);
+    expect_next(other, 0, "3>1 1>0 0>3");
+    tr_source_close(&other);
+    assert_int_equal(tr_source_open("{text: {path: b.txt, labels: false}}", test_directory(), state, &other),
+                     TR_EMISMATCH);
+    assert_non_null(strstr(tr_error_message(), "the training data have next: true"));
+    tr_text_free(state);
+    tr_source_close(&source);
+
+    /* Of bytes the boundary is number 256; of ids the one after the last. */
+    source = must_open("{text: {path: b.txt, next: true, unit: bytes}}");
+    assert_int_equal(tr_source_info(source)->vocabulary, 257);
+    expect_next(source, 0, "256>97 97>32 32>99 99>256");
+    tr_source_close(&source);
+    write_text("c.txt", "4 0\n");
+    source = must_open("{text: {path: c.txt, next: true, unit: ids, ids: 5}}");
+    expect_next(source, 0, "5>4 4>0 0>5");
+    state = state_of(source);
+    assert_int_equal(tr_source_open("{text: {path: c.txt, next: true, unit: ids, ids: 5}}", test_directory(),
+                                    state, &other),
+                     TR_OK);
+    assert_int_equal(tr_source_info(other)->vocabulary, 6);
+    tr_source_close(&other);
+    tr_text_free(state);
+    tr_source_close(&source);
+    expect_refusal("{text: {path: c.txt, next: true, tags: true}}", TR_EINVAL, "both labels of tokens");
+}
+
 static void test_long_words_are_unknown(void **unused)
 {
     (void)unused;
@@ -297,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_bad_lines),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_skip),
+        cmocka_unit_test(test_next),
         cmocka_unit_test(test_long_words_are_unknown),
         cmocka_unit_test(test_allocation_failures),
         cmocka_unit_test(test_sst2),

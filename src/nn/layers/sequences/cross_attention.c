@@ -1,8 +1,8 @@
 /* cross_attention: attention with two inputs (Vaswani et al. 2017): queries are projections of the first,
- * keys and values of the second, the memory. Each token sees the whole memory; both inputs have the same
- * number of tokens.
+ * keys and values of the second, the memory. Each token sees the whole memory.
  *
- * Queries, keys and values are laid out side by side, as in `attention`.
+ * Where both inputs have the same number of tokens, queries, keys and values are laid out side by side, as in
+ * `attention`; where they follow from two texts, they stay apart. The bits are the same.
  */
 #include "nn/layers/common.h"
 #include "nn/layers/product.h"
@@ -21,8 +21,10 @@ struct options {
 enum { WEIGHTS, MEMORY_WEIGHTS, OUTPUT_WEIGHTS, BIAS, MEMORY_BIAS, OUTPUT_BIAS };
 /* QUERIES and KEYS as the projections give them, keys with values; PROJECTED both side by side; STATISTICS
    the shift of each head's scores, then one over their sum; GRADIENTS those of PROJECTED, of ATTENDED, of
-   QUERIES and of KEYS. */
+   QUERIES and of KEYS. Apart, PROJECTED does not exist: KEY_GRADIENTS are those of KEYS, as the operation
+   leaves them and as they are laid out; GRADIENTS are those of ATTENDED, and twice of QUERIES, likewise. */
 enum { QUERIES, KEYS, PROJECTED, ATTENDED, STATISTICS, GRADIENTS };
+enum { KEY_GRADIENTS = PROJECTED };
 
 static const struct tr_option table[] = {
     TR_LAYER_WITH_OPTION(struct options,
@@ -101,15 +103,49 @@ static tr_status check(const struct tr_layer *layer, const struct tr_builder *bu
     return tr_layer_check_heads(options->width, options->heads, options->kv_heads);
 }
 
-/* A buffer of so many floats for each token. */
-static void add_buffer(struct tr_layer *layer, int64_t floats, bool forward_only, bool backward_only)
+/* Whether the memory is of another text. */
+static bool is_apart(const struct tr_layer *layer)
+{
+    return layer->tokens_memory != layer->tokens_in;
+}
+
+/* The numbers from one row to the next of the gradients that attention leaves, where they are apart. */
+static int64_t gradient_step(const struct sizes *n)
+{
+    return n->query > 2 * n->key ? n->query : 2 * n->key;
+}
+
+/* A buffer of so many floats for each token of an input. */
+static void add_buffer_of(struct tr_layer *layer, enum tr_buffer_unit unit, int64_t floats, bool forward_only,
+                          bool backward_only)
 {
     tr_layer_buffer(layer, (struct tr_buffer){
-                               .unit = TR_PER_ROW,
+                               .unit = unit,
                                .bytes = floats * (int64_t)sizeof(float),
                                .forward_only = forward_only,
                                .backward_only = backward_only,
                            });
+}
+
+static void add_buffer(struct tr_layer *layer, int64_t floats, bool forward_only, bool backward_only)
+{
+    add_buffer_of(layer, TR_PER_ROW, floats, forward_only, backward_only);
+}
+
+static void add_buffers(struct tr_layer *layer, const struct sizes *n)
+{
+    const int64_t heads = ((const struct options *)layer->options)->heads, keys = 2 * n->key;
+    const int64_t projected = n->query + keys, step = gradient_step(n);
+    const bool apart = is_apart(layer);
+    add_buffer(layer, n->query, !apart, false);                                        /* QUERIES */
+    add_buffer_of(layer, apart ? TR_PER_MEMORY_ROW : TR_PER_ROW, keys, !apart, false); /* KEYS */
+    if (apart)
+        add_buffer_of(layer, TR_PER_MEMORY_ROW, step + (step > keys ? keys : 0), false, true);
+    else
+        add_buffer(layer, projected, false, false);                                       /* PROJECTED */
+    add_buffer(layer, n->query, false, false);                                            /* ATTENDED */
+    add_buffer(layer, 2 * heads, false, false);                                           /* STATISTICS */
+    add_buffer(layer, n->query + (apart ? step + n->query : 2 * projected), false, true); /* GRADIENTS */
 }
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
@@ -119,16 +155,10 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     if (options->kv_heads == 0) options->kv_heads = options->heads;
     TR_TRY(check(layer, builder));
     const struct sizes n = sizes_of(layer);
-    const int64_t projected = n.query + 2 * n.key;
     layer->out = (struct tr_shape){1, {n.in}, true};
     layer->flops = 2 * (2 * n.in * n.query + 2 * n.memory * n.key);
     layer->keeps_input = true;
-    add_buffer(layer, n.query, true, false);                 /* QUERIES */
-    add_buffer(layer, 2 * n.key, true, false);               /* KEYS */
-    add_buffer(layer, projected, false, false);              /* PROJECTED */
-    add_buffer(layer, n.query, false, false);                /* ATTENDED */
-    add_buffer(layer, 2 * options->heads, false, false);     /* STATISTICS */
-    add_buffer(layer, 2 * projected + n.query, false, true); /* GRADIENTS */
+    add_buffers(layer, &n);
     return declare_parameters(layer, builder, &n);
 }
 
@@ -147,11 +177,27 @@ static struct products products_of(const struct tr_layer *layer, const struct si
     };
 }
 
+static tr_status copy_of(const struct tr_layer_call *call, const int32_t *offset, int64_t width,
+                         const float *x, int64_t x_step, float *y, int64_t y_step)
+{
+    const struct tr_op_sequence_copy op = {call->examples, width, x_step, y_step, false, offset, x, y};
+    return tr_device_sequence_copy(call->device, &op);
+}
+
 static tr_status copy(const struct tr_layer_call *call, int64_t width, const float *x, int64_t x_step,
                       float *y, int64_t y_step)
 {
-    const struct tr_op_sequence_copy op = {call->examples, width, x_step, y_step, false, call->offset, x, y};
-    return tr_device_sequence_copy(call->device, &op);
+    return copy_of(call, call->offset, width, x, x_step, y, y_step);
+}
+
+/* The call with the memory's rows in place of its own. */
+static struct tr_layer_call of_memory(const struct tr_layer_call *call)
+{
+    struct tr_layer_call memory = *call;
+    memory.rows = call->memory_rows;
+    memory.offset = call->memory_offset;
+    memory.cut = call->memory_cut;
+    return memory;
 }
 
 static struct tr_attention describe(const struct tr_layer_call *call, const struct sizes *n)
@@ -183,9 +229,87 @@ static struct tr_attention describe(const struct tr_layer_call *call, const stru
     };
 }
 
+/* The same where the memory is apart. */
+static struct tr_attention describe_apart(const struct tr_layer_call *call, const struct sizes *n,
+                                          const float *keys)
+{
+    struct tr_attention at = describe(call, n);
+    at.key_offset = call->memory_offset;
+    at.q = call->buffer[QUERIES];
+    at.q_step = n->query;
+    at.k = keys;
+    at.v = keys + n->key;
+    at.kv_step = 2 * n->key;
+    return at;
+}
+
+/* The output from the keys and values of the memory. */
+static tr_status attend_apart(const struct tr_layer_call *call, const struct sizes *n, const float *keys)
+{
+    const struct products with = products_of(call->layer, n);
+    TR_TRY(tr_layer_product_forward(call, &with.query, call->x[0], call->buffer[QUERIES]));
+    const struct tr_op_attention_forward op = {describe_apart(call, n, keys), call->buffer[ATTENDED]};
+    TR_TRY(tr_device_attention_forward(call->device, &op));
+    return tr_layer_product_forward(call, &with.output, call->buffer[ATTENDED], call->y);
+}
+
+static tr_status forward_apart(const struct tr_layer_call *call, const struct sizes *n, float *keys)
+{
+    const struct products with = products_of(call->layer, n);
+    const struct tr_layer_call memory = of_memory(call);
+    TR_TRY(tr_layer_product_forward(&memory, &with.key, call->x[1], keys));
+    return attend_apart(call, n, keys);
+}
+
+static tr_status backward_apart(const struct tr_layer_call *call, const struct sizes *n)
+{
+    const struct products with = products_of(call->layer, n);
+    const struct tr_layer_call memory = of_memory(call);
+    const int64_t step = gradient_step(n), keys = 2 * n->key;
+    float *attended = call->buffer[GRADIENTS], *dq = attended + call->rows * n->query;
+    float *queries = dq + call->rows * step, *dk = call->buffer[KEY_GRADIENTS];
+    float *of_keys = step > keys ? dk + call->memory_rows * step : dk;
+    TR_TRY(tr_layer_product_backward(call, &with.output, call->buffer[ATTENDED], call->dy, attended));
+    const struct tr_op_attention_backward op = {
+        .at = describe_apart(call, n, call->buffer[KEYS]),
+        .y = call->buffer[ATTENDED],
+        .dy = attended,
+        .dq = dq,
+        .dk = dk,
+        .dv = dk + n->key,
+        .gradient_step = step,
+    };
+    TR_TRY(tr_device_attention_backward(call->device, &op));
+    TR_TRY(copy(call, n->query, dq, step, queries, n->query));
+    if (step > keys) TR_TRY(copy_of(call, call->memory_offset, keys, dk, step, of_keys, keys));
+    TR_TRY(tr_layer_product_backward(&memory, &with.key, call->x[1], of_keys, call->dx[1]));
+    return tr_layer_product_backward(call, &with.query, call->x[0], queries, call->dx[0]);
+}
+
+/* While text is generated the memory does not change: its keys and values are kept. */
+static tr_status extend(const struct tr_layer_call *call)
+{
+    const struct sizes n = sizes_of(call->layer);
+    return call->past->rows == 0 ? forward_apart(call, &n, call->memory)
+                                 : attend_apart(call, &n, call->memory);
+}
+
+static bool extends(const struct tr_layer *layer)
+{
+    return layer->tokens_in == 0 && layer->tokens_memory == TR_TOKENS_OF_SECOND;
+}
+
+/* Of so many tokens of the memory. */
+static int64_t memory_of(const struct tr_layer *layer, int64_t tokens)
+{
+    const struct sizes n = sizes_of(layer);
+    return tokens * 2 * n.key * (int64_t)sizeof(float);
+}
+
 static tr_status forward(const struct tr_layer_call *call)
 {
     const struct sizes n = sizes_of(call->layer);
+    if (is_apart(call->layer)) return forward_apart(call, &n, call->buffer[KEYS]);
     const struct products with = products_of(call->layer, &n);
     const int64_t step = n.query + 2 * n.key;
     float *projected = call->buffer[PROJECTED];
@@ -201,6 +325,7 @@ static tr_status forward(const struct tr_layer_call *call)
 static tr_status backward(const struct tr_layer_call *call)
 {
     const struct sizes n = sizes_of(call->layer);
+    if (is_apart(call->layer)) return backward_apart(call, &n);
     const struct products with = products_of(call->layer, &n);
     const int64_t step = n.query + 2 * n.key;
     float *projected = call->buffer[GRADIENTS], *attended = projected + call->rows * step;
@@ -227,7 +352,11 @@ const struct tr_layer_class tr_layer_cross_attention = {
     .help = "multi-head attention of the tokens of one layer to those of another",
     TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 2,
+    .two_lengths = true,
     .build = build,
     .forward = forward,
+    .extend = extend,
+    .extends = extends,
+    .memory = memory_of,
     .backward = backward,
 };

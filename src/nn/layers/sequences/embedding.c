@@ -28,7 +28,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     if (!layer->in[0].sequence || layer->in[0].rank != 0)
         return tr_fail(TR_EINVAL, "wants tokens, its input is %s; it must be the first layer of a text model",
                        tr_shape_text(&layer->in[0], text));
-    int64_t known = tr_builder_vocabulary(builder);
+    int64_t known = tr_builder_vocabulary(builder, layer);
     if (options->vocabulary == 0) options->vocabulary = known;
     if (options->vocabulary == 0)
         return tr_fail(TR_EINVAL, "the size of the vocabulary is not known; give vocabulary, or text data");
