@@ -31,7 +31,9 @@ enum tr_array_type {
     TR_ARRAY_FLOAT64, /* IEEE 754, 64 bits */
     TR_ARRAY_UINT8,   /* 0 to 255 */
     TR_ARRAY_INT32,   /* two's complement, as the next one */
-    TR_ARRAY_INT64    /* 64 bits */
+    TR_ARRAY_INT64,   /* 64 bits */
+    TR_ARRAY_UINT16,  /* 0 to 65535 */
+    TR_ARRAY_INT16    /* two's complement, 16 bits */
 };
 
 #define TR_ARRAY_DIMENSIONS 4

@@ -21,6 +21,8 @@ TYPES = {
     np.dtype(np.float32): L.TR_ARRAY_FLOAT32,
     np.dtype(np.float64): L.TR_ARRAY_FLOAT64,
     np.dtype(np.uint8): L.TR_ARRAY_UINT8,
+    np.dtype(np.uint16): L.TR_ARRAY_UINT16,
+    np.dtype(np.int16): L.TR_ARRAY_INT16,
     np.dtype(np.int32): L.TR_ARRAY_INT32,
     np.dtype(np.int64): L.TR_ARRAY_INT64,
 }

@@ -53,7 +53,7 @@ static struct extent extent_of(const struct tr_array *array, int64_t size)
 /* Fills a buffer with small numbers of the type, and now and then a byte that may be any. */
 static void fill(struct fuzz_input *input, enum tr_array_type type, uint8_t *bytes, size_t size)
 {
-    static const int width[] = {4, 8, 1, 4, 8};
+    static const int width[] = {4, 8, 1, 4, 8, 2, 2};
     for (size_t at = 0; at + (size_t)width[type] <= size; at += (size_t)width[type]) {
         const uint8_t next = input->size > 0 ? *input->data : (uint8_t)(at % 7);
         if (input->size > 0) fuzz_choice(input, 1);
@@ -61,10 +61,12 @@ static void fill(struct fuzz_input *input, enum tr_array_type type, uint8_t *byt
         const double twice = next;
         const int32_t narrow = next;
         const int64_t wide = next;
+        const uint16_t half = next;
         const void *value = type == TR_ARRAY_FLOAT32   ? (const void *)&single
                             : type == TR_ARRAY_FLOAT64 ? (const void *)&twice
                             : type == TR_ARRAY_UINT8   ? (const void *)&next
                             : type == TR_ARRAY_INT32   ? (const void *)&narrow
+                            : width[type] == 2         ? (const void *)&half
                                                        : (const void *)&wide;
         memcpy(bytes + at, value, (size_t)width[type]);
         if (next >= 240) memset(bytes + at, next, (size_t)width[type]); /* NaN, and negative integers */
@@ -75,14 +77,15 @@ static void fill(struct fuzz_input *input, enum tr_array_type type, uint8_t *byt
 /* Whether the array is one that the target can stand for. */
 static bool take_array(struct fuzz_input *input, struct tr_array *array, void **buffer)
 {
-    static const int64_t width[] = {4, 8, 1, 4, 8};
+    static const int64_t width[] = {4, 8, 1, 4, 8, 2, 2};
     const unsigned choice = fuzz_choice(input, 128);
     memset(array, 0, sizeof *array);
     if (choice < 8) return true; /* none */
     array->type = (enum tr_array_type)(choice % 5);
     array->dimensions = (int32_t)(choice / 5 % 4) + 1;
     if (choice == 126) array->dimensions = TR_ARRAY_DIMENSIONS + 1;
-    if (choice == 127) array->type = (enum tr_array_type)(TR_ARRAY_INT64 + 1);
+    if (choice >= 100 && choice < 126) array->type = choice % 2 ? TR_ARRAY_UINT16 : TR_ARRAY_INT16;
+    if (choice == 127) array->type = (enum tr_array_type)(TR_ARRAY_INT16 + 1);
     const bool strided = fuzz_choice(input, 3) == 0;
     for (int i = 0; i < TR_ARRAY_DIMENSIONS && i < array->dimensions; i++) {
         array->shape[i] = take_number(input);

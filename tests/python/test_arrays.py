@@ -84,6 +84,30 @@ def test_without_copies():
         assert trireme.train(MODEL, x, y.astype(kind)).hash == expected
 
 
+IMAGES = """
+name: pixels
+input: {{scale: 1/65535, pad: 1, flip: true, rotate: 10, brightness: 0.3{more}}}
+layers: [{{conv: {{filters: 3, kernel: 3, padding: same}}}}]
+loss: {{per: pixel}}
+optimizer: {{rule: adam, rate: 5e-2}}
+train: {{batch: 10, steps: 6}}
+"""
+
+
+def test_images_of_numbers():
+    """Integers of 16 bits say their range, floats of the same values need one; masks move alike; images are predicted as they came."""
+    deep = rng.integers(0, 65536, (20, 6, 5, 1)).astype(np.uint16)
+    masks = rng.integers(-1, 3, (20, 6, 5))
+    run = trireme.train(IMAGES.format(more=""), deep, masks)
+    given = IMAGES.format(more=", range: [0, 65535]")
+    for other in (deep.astype(np.float32), deep.astype(np.int64), deep[:, ::-1][:, ::-1]):
+        assert trireme.train(given, other, masks).hash == run.hash, other.dtype
+    assert trireme.train(IMAGES.format(more=", range: [0, 4095]"), deep, masks).hash != run.hash
+    raises(ValueError, lambda: trireme.train(IMAGES.format(more=""), deep.astype(np.float64), masks), "brightness", "range: [0, 1]")
+    assert run.predict(deep).shape == (20, 6, 5, 3)
+    assert np.array_equal(run.predict(deep[:4]), run.predict(deep.astype(np.float32))[:4])
+
+
 def test_torch():
     if not has("torch"):
         return

@@ -208,6 +208,23 @@ static void test_range_of_16_bits(void **state)
     job_set(&job, "input={brightness: 0.5, contrast: 0.5, scale: 1e-3}");
     job_outcome(&job, &got);
     expect_same(&expected, &got, "the range of the type");
+    static uint16_t wide[COUNT][VALUES];
+    for (int i = 0; i < COUNT; i++)
+        for (int k = 0; k < VALUES; k++) wide[i][k] = (uint8_t)(i * 37 + k * 11 + k * k * 5);
+    struct tr_arrays arrays = TR_ARRAYS_INIT;
+    arrays.features = (struct tr_array){wide, TR_ARRAY_UINT16, 4, {COUNT, HEIGHT, WIDTH, CHANNELS}, {0}};
+    arrays.labels = (struct tr_array){class, TR_ARRAY_INT32, 1, {COUNT}, {0}};
+    struct tr_named_source data = {.name = "train"};
+    tr_source *source;
+    must_train(tr_source_from_arrays(&arrays, &source));
+    data.source = source;
+    begin(&job, "memory.yaml");
+    job_set(&job, "input={brightness: 0.5, contrast: 0.5, scale: 1e-3}");
+    job.settings.data = &data;
+    job.settings.data_count = 1;
+    job_outcome(&job, &got);
+    expect_same(&expected, &got, "the range of an array's type");
+    tr_source_close(&source);
     begin(&job, "images.yaml");
     job_set(&job, "data.train.npy.features=wide.npy");
     job_set(&job, "input={brightness: 0.5, contrast: 0.5, range: [0, 255], scale: 1e-3}");

@@ -14,7 +14,8 @@ static const struct {
 } types[] = {
     [TR_ARRAY_FLOAT32] = {"float32", 4, false}, [TR_ARRAY_FLOAT64] = {"float64", 8, false},
     [TR_ARRAY_UINT8] = {"uint8", 1, true},      [TR_ARRAY_INT32] = {"int32", 4, true},
-    [TR_ARRAY_INT64] = {"int64", 8, true},
+    [TR_ARRAY_INT64] = {"int64", 8, true},      [TR_ARRAY_UINT16] = {"uint16", 2, true},
+    [TR_ARRAY_INT16] = {"int16", 2, true},
 };
 #define TYPES ((int)(sizeof types / sizeof types[0]))
 
@@ -101,11 +102,19 @@ static void walk_on(struct walk *walk)
 
 static int64_t integer_at(const struct walk *walk)
 {
+    uint16_t unsigned_half;
+    int16_t half;
     int32_t narrow;
     int64_t wide;
     switch (walk->array->type) {
     case TR_ARRAY_UINT8:
         return *(const uint8_t *)walk->at;
+    case TR_ARRAY_UINT16:
+        memcpy(&unsigned_half, walk->at, sizeof unsigned_half);
+        return unsigned_half;
+    case TR_ARRAY_INT16:
+        memcpy(&half, walk->at, sizeof half);
+        return half;
     case TR_ARRAY_INT32:
         memcpy(&narrow, walk->at, sizeof narrow);
         return narrow;

@@ -47,6 +47,9 @@ static tr_status take_vector(struct tr_kept *kept, const struct tr_array *array)
     }
     if (array->dimensions == 4) {
         TR_TRY(take_sides(kept, array));
+        kept->range = array->type == TR_ARRAY_UINT16  ? TR_RANGE_U16
+                      : array->type == TR_ARRAY_INT16 ? TR_RANGE_I16
+                                                      : TR_RANGE_OPEN;
         numbers = (int64_t)kept->info.height * kept->info.width * kept->info.channels;
     }
     if (numbers > NUMBERS_MOST)

@@ -208,6 +208,7 @@ static tr_status fill(struct view *view, const struct tr_memory_options *options
     int32_t classes = 0;
     *info = view->kept->info;
     view->base.resident = view->kept->images;
+    view->base.range = view->kept->range;
     view->missing = options->missing;
     view->missing_value = (float)options->missing_value;
     if (info->features == TR_FEATURE_FLOATS) {

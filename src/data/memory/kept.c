@@ -313,6 +313,7 @@ tr_status tr_kept_handle(struct tr_kept *kept, tr_source **out)
     handle->base.class = &handle_class;
     handle->base.info = kept->info;
     handle->base.resident = kept->images;
+    handle->base.range = kept->range;
     handle->kept = kept;
     *out = &handle->base;
     return TR_OK;

@@ -19,6 +19,7 @@ struct tr_kept {
     struct tr_source_info info; /* as the caller gave them; class_names are its own */
     char **class_name;          /* [info.classes], or NULL */
     bool gaps;                  /* some numbers are NaN */
+    enum tr_number_range range; /* of images of numbers */
     void (*release)(void *user);
     void *user;
     /* From arrays. Converted arrays are owned; those used in place are the caller's. */
