@@ -67,6 +67,8 @@ static void print_facts(const struct tr_source_info *info)
         cli_printf(", %" PRId32 " target value%s each\n", info->values, info->values == 1 ? "" : "s");
     else if (info->labels == TR_LABEL_TOKENS)
         cli_printf(", a label for each token\n");
+    else if (info->labels == TR_LABEL_PIXELS)
+        cli_printf(", a label for each pixel, %" PRId32 " classes\n", info->classes);
     else
         cli_printf(", no labels\n");
 }

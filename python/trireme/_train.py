@@ -64,7 +64,8 @@ def train(
         inputs
     y : array
         the targets. Integers or strings [count]: classes; floats [count] or [count, n]: values; integers in the
-        form of the tokens: a class of each token
+        form of the tokens: a class of each token; integers [count, height, width]: a class of each pixel, none where they
+        are negative
     validation, test : (x, y)
         further examples. Every `train.evaluate_every` steps of the model, if it is not 0, the validation examples are
         evaluated, or the test examples where there are none; in the end the test examples

@@ -55,7 +55,8 @@ class Memory:
     @staticmethod
     def _kind(examples: Examples, member: str, array: np.ndarray) -> np.dtype[Any]:
         """Numbers are stored in the type in which the network computes."""
-        wide = array.dtype == np.float64 or (member == "features" and not examples.tokens and array.dtype.kind == "i")
+        whole = array.dtype.kind == "i" and array.dtype.itemsize > 2  # 16 bits are kept: they say their range
+        wide = array.dtype == np.float64 or (member == "features" and not examples.tokens and whole)
         return np.dtype(np.float32) if wide else array.dtype
 
     def _fill(self, data: Sequence[tuple[str, Examples]]) -> None:

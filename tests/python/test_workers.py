@@ -92,6 +92,12 @@ def test_all_kinds_of_data():
     }
     runs = [trireme.train(model, images, y[:64], workers=workers) for workers in (1, 2)]
     assert runs[0].hash == runs[1].hash
+    # 16 bits say their range, also in shared memory.
+    model["input"] = {"scale": 1e-4, "contrast": 0.5, "rotate": 10}
+    for kind in (np.int16, np.uint16):
+        deep = (images * np.uint16(120)).astype(kind)[..., None]
+        runs = [trireme.train(model, deep, y[:64], workers=workers) for workers in (1, 2)]
+        assert runs[0].hash == runs[1].hash, kind
 
 
 def test_errors():

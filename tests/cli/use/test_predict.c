@@ -273,6 +273,11 @@ static void test_pictures_of_16_bits(void **state)
     expect_output(&session, code, "dim.png: light ");
     code = run(&session, "data", "show", "{folder: cells}", NULL);
     expect_output(&session, code, "12 examples: images of numbers 4x4x1, 2 classes");
+    for (int i = 0; i < 2; i++) assert_int_equal(mkdir((const char *[]){"scenes", "masks"}[i], 0700), 0);
+    write_picture("scenes/1.png", 16, 1000);
+    write_picture("masks/1.png", 8, 0);
+    code = run(&session, "data", "show", "{folder: {path: scenes, masks: masks, classes: 16}}", NULL);
+    expect_output(&session, code, "1 examples: images of numbers 4x4x1, a label for each pixel, 16 classes");
     expect_refusal("takes numbers", (const char *[]){"predict", "runs/cells", "--text", "dim.png", NULL});
 }
 
