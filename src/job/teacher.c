@@ -73,6 +73,7 @@ static tr_status input_text(const struct tr_job *job, char **out)
     input.pad = 0; /* both get the rows as changed for the network's training */
     input.flip = false;
     input.augment = (struct tr_augment_options){0};
+    input.range = (struct tr_float_list){0};
     return tr_options_dump(tr_input_option_table, tr_input_option_count, &input, out);
 }
 

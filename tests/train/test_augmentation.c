@@ -529,32 +529,41 @@ static void test_memory(void **state)
 
 /* A teacher that was trained without augmentation teaches on the rows of the network, mixed ones among them.
  */
-static void test_a_teacher_sees_what_the_network_sees(void **state)
+static void teach(const char *name, const char *const *of_teacher, const char *const *set)
 {
-    (void)state;
     struct outcome untaught, alone, other;
     struct job job;
     struct rank ranks[RANKS];
     char out[SCRATCH_PATH], distill[SCRATCH_PATH + 32];
-    begin(&job, (const char *const[]){NULL});
-    job.settings.out = scratch_join(out, place, "wise");
+    begin(&job, of_teacher);
+    job.settings.out = scratch_join(out, place, name);
     job_outcome(&job, &other);
     must_train(other.status);
-    begin(&job, everything);
+    begin(&job, set);
     job_outcome(&job, &untaught);
     must_train(untaught.status);
     snprintf(distill, sizeof distill, "distill={teacher: %s}", out);
-    begin(&job, everything);
+    begin(&job, set);
     job_set(&job, distill);
     job.settings.device = "ref";
     job_outcome(&job, &alone);
     if (alone.status != TR_OK) fail_msg("%s", alone.message);
     assert_string_not_equal(alone.hash, untaught.hash);
-    begin(&job, everything);
+    begin(&job, set);
     job_set(&job, distill);
     job.settings.set = job.set;
     run_ranks(&job.settings, 2, 0, ranks);
-    expect_ranks(&alone, ranks, 2, "a teacher");
+    expect_ranks(&alone, ranks, 2, name);
+}
+
+static void test_a_teacher_sees_what_the_network_sees(void **state)
+{
+    (void)state;
+    static const char *const plain[] = {NULL}, *const of_numbers[] = {"data.train.npy.features=numbers.npy",
+                                                                      "input={scale: 0.5, shift: 0.25}",
+                                                                      NULL};
+    teach("wise", plain, everything);
+    teach("wise-of-numbers", of_numbers, numbers);
 }
 
 /* The labels of pixels go where their pixels go: a mask that is the image itself stays so. */
