@@ -301,8 +301,7 @@ void fuzz_folder(const uint8_t *data, size_t size)
         "{folder: {path: scenes, masks: masks, classes: 4, ignore: 255}}",
         "{folder: {path: scenes, masks: masks, classes: 4, fit: scale, height: 3, width: 2, memory: true}}",
         "{folder: {path: pictures, depth: 16, fit: crop, height: 2, width: 2}}",
-        "{folder: {path: scenes, masks: masks, classes: 4, depth: 16, fit: scale, height: 3, width: 2, "
-        "memory: true}}",
+        "{folder: {path: scenes, masks: masks, classes: 4, depth: 16, fit: scale, height: 3, width: 2}}",
     };
     struct fuzz_input input = {data, size};
     const char *format = formats[fuzz_choice(&input, 6)];
