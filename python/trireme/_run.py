@@ -152,13 +152,13 @@ class Run:
         """
         return self.network.evaluate(x, y, class_names=self.class_names)
 
-    def generate(self, prompt: str = "\n", **options: Any) -> str:
-        """Text with which a language model continues a prompt.
+    def generate(self, prompt: str | None = None, **options: Any) -> str:
+        """Text with which a language model continues a prompt, or which it makes of another text.
 
         Parameters
         ----------
         prompt : str
-            the beginning of the text
+            the beginning of the text; default: as for `Network.generate`
         **options
             as for `Network.generate`
 
