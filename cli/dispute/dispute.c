@@ -8,14 +8,13 @@
 #include "cli/dispute/speaker.h"
 #include "cli/program/commands.h"
 #include "cli/program/signals.h"
+#include "cli/program/texts.h"
 #include "cli/terminal/output.h"
 #include "dispute/judge.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-extern const char cli_text_referee[];
 
 struct options {
     struct cli_common common;
@@ -176,7 +175,11 @@ static tr_status write_case(const char *directory, const struct tr_dispute_resul
     }
     TR_TRY(tr_file_make_directories(NULL, directory));
     TR_TRY(write_file(directory, "case", result->referee));
-    return write_file(directory, "referee.c", cli_text_referee);
+    char *referee;
+    TR_TRY(cli_text("referee", &referee));
+    tr_status status = write_file(directory, "referee.c", referee);
+    tr_free(referee);
+    return status;
 }
 
 static tr_status conclude(const struct options *options, const struct tr_dispute_result *result)

@@ -1,5 +1,6 @@
 /* trireme completion: scripts for shells, and the answers that these ask for. */
 #include "cli/program/commands.h"
+#include "cli/program/texts.h"
 #include "cli/complete/complete.h"
 #include "cli/terminal/output.h"
 
@@ -11,7 +12,6 @@
 enum shell { BASH, ZSH, FISH };
 
 /* The scripts of cli/complete. */
-extern const char cli_text_bash[], cli_text_zsh[], cli_text_fish[];
 
 struct options {
     struct cli_common common;
@@ -63,9 +63,12 @@ static tr_status answer(const struct options *options)
 static tr_status run(const void *options_)
 {
     const struct options *options = options_;
-    const char *const scripts[] = {[BASH] = cli_text_bash, [ZSH] = cli_text_zsh, [FISH] = cli_text_fish};
+    static const char *const scripts[] = {[BASH] = "bash", [ZSH] = "zsh", [FISH] = "fish"};
+    char *script;
     if (options->words.count > 0) return answer(options);
-    cli_printf("%s", scripts[options->shell]);
+    TR_TRY(cli_text(scripts[options->shell], &script));
+    cli_printf("%s", script);
+    tr_free(script);
     return TR_OK;
 }
 

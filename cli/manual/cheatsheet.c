@@ -1,6 +1,9 @@
 #include "cli/manual/manual.h"
 
+#include "base/alloc.h"
+#include "base/fail.h"
 #include "base/text/table.h"
+#include "cli/program/texts.h"
 
 #include <string.h>
 
@@ -9,9 +12,11 @@ tr_status cli_cheatsheet(char **text)
 {
     struct tr_text out = TR_TEXT_INIT;
     struct tr_table table;
-    tr_text_add(&out, "I want to ...                           I type\n");
     bool open = false;
-    for (const char *at = cli_text_cheatsheet; *at;) {
+    char *sheet;
+    TR_TRY(cli_text("cheatsheet", &sheet));
+    tr_text_add(&out, "I want to ...                           I type\n");
+    for (const char *at = sheet; *at;) {
         size_t length = strcspn(at, "\n");
         const char *bar = memchr(at, '|', length);
         if (*at == '#') {
@@ -27,5 +32,6 @@ tr_status cli_cheatsheet(char **text)
         at += length + (at[length] == '\n');
     }
     if (open) tr_table_finish(&table, &out);
+    tr_free(sheet);
     return tr_text_finish(&out, text);
 }

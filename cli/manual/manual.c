@@ -2,6 +2,7 @@
 #include "cli/manual/manual.h"
 
 #include "cli/program/commands.h"
+#include "cli/program/texts.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -255,10 +256,17 @@ static tr_status write_introduction(const char *directory, const char *date)
 {
     static const char *const others[] = {"trireme(1)", "trireme-model(5)", NULL};
     struct tr_text roff = TR_TEXT_INIT;
+    char *introduction, *sheet;
+    TR_TRY(cli_text("introduction", &introduction));
+    tr_status status = cli_text("cheatsheet", &sheet);
+    if (status != TR_OK) {
+        tr_free(introduction);
+        return status;
+    }
     add_title(&roff, "trireme", 7, date);
-    cli_roff_markdown(&roff, cli_text_introduction);
+    cli_roff_markdown(&roff, introduction);
     tr_text_add(&roff, ".SH I WANT TO\n");
-    for (const char *at = cli_text_cheatsheet; *at;) {
+    for (const char *at = sheet; *at;) {
         size_t length = strcspn(at, "\n");
         const char *bar = memchr(at, '|', length);
         if (*at == '#') {
@@ -272,6 +280,8 @@ static tr_status write_introduction(const char *directory, const char *date)
         }
         at += length + (at[length] == '\n');
     }
+    tr_free(introduction);
+    tr_free(sheet);
     add_see_also(&roff, others);
     return write_page(directory, "trireme", 7, &roff);
 }

@@ -4,9 +4,6 @@
 
 #include "cli/program/command.h"
 
-/* The texts next to this file. */
-extern const char cli_text_cheatsheet[], cli_text_introduction[];
-
 /* A table of tasks and the commands for them. Returned, free with tr_free(). TR_ENOMEM. */
 tr_status cli_cheatsheet(char **text);
 

@@ -14,6 +14,7 @@
 #include "cli/manual/manual.h"
 #include "cli/program/arguments.h"
 #include "cli/program/commands.h"
+#include "cli/program/texts.h"
 #include "cli/session.h"
 
 #define WORDS 24
@@ -75,8 +76,10 @@ static int set_up(void **state)
 static void every_line_is_a_command(void **state)
 {
     (void)state;
-    char *copy = strdup(cli_text_cheatsheet), *rest = copy, *line;
+    char *copy, *rest, *line;
     int lines = 0;
+    assert_int_equal(cli_text("cheatsheet", &copy), TR_OK);
+    rest = copy;
     while ((line = strsep(&rest, "\n")) != NULL && *line) {
         const char *words[WORDS];
         char whole[256];
@@ -90,7 +93,7 @@ static void every_line_is_a_command(void **state)
         lines++;
     }
     assert_int_equal(lines, 40);
-    free(copy);
+    tr_free(copy);
 }
 
 /* In a terminal of 80 columns each command is whole in its line. */

@@ -93,18 +93,19 @@ V_INLINE void some_pixels(const struct line *line, int32_t pixel, const float *x
     }
 }
 
-/* A line with `rows` neighbouring kernel rows. most: pixels at once; one less where that fits the line. */
+/* A line with `rows` neighbouring kernel rows. most: pixels at once; one less where that fits the line.
+   apart: inputs that all exist have a copy of their own. */
 V_INLINE void some_rows(const struct line *line, const float *x, const int rows, const int most,
-                        const int step, const int kernel, float *sums)
+                        const int step, const int kernel, const bool apart, float *sums)
 {
     const int32_t width = line->pixels;
     int32_t pixel = 0;
-    const int32_t each = width % most != 0 && width % (most - 1) == 0 ? most - 1 : most;
+    const int32_t each = apart && width % most != 0 && width % (most - 1) == 0 ? most - 1 : most;
     for (; pixel + each <= width; pixel += each) {
         const bool inside = pixel * step >= line->first && (pixel + each - 1) * step + kernel <= line->last;
-        if (each < most)
+        if (apart && each < most)
             some_pixels(line, pixel, x, rows, most - 1, step, kernel, true, sums);
-        else if (inside)
+        else if (apart && inside)
             some_pixels(line, pixel, x, rows, most, step, kernel, false, sums);
         else
             some_pixels(line, pixel, x, rows, most, step, kernel, true, sums);
@@ -113,30 +114,28 @@ V_INLINE void some_rows(const struct line *line, const float *x, const int rows,
     for (; pixel < width; pixel++) some_pixels(line, pixel, x, rows, 1, step, kernel, true, sums);
 }
 
-/* A line with the `rows` rows of the unit that lie in the image. */
-V_INLINE void all_rows(const struct line *line, int32_t rows, const int together, const int most,
-                       const int step, const int kernel, float *sums)
+V_INLINE void row_by_row(const struct line *line, int32_t rows, const int most, const int step,
+                         const int kernel, const bool apart, float *sums)
 {
-    if (together > 1 && rows == together) {
-        some_rows(line, line->x, together, most, step, kernel, sums);
-        return;
-    }
     for (int32_t r = 0; r < rows; r++)
-        some_rows(line, line->x + r * line->below, 1, most, step, kernel, sums + r * kernel * line->block);
+        some_rows(line, line->x + r * line->below, 1, most, step, kernel, apart,
+                  sums + r * kernel * line->block);
 }
 
 static void rows_of_taps(const struct line *line, int32_t kernel, int32_t rows, float *sums)
 {
-    if (line->step == 1 && kernel == 3)
-        all_rows(line, rows, 3, 8, 1, 3, sums);
+    if (line->step == 1 && kernel == 3 && rows == 3)
+        some_rows(line, line->x, 3, 8, 1, 3, true, sums);
+    else if (line->step == 1 && kernel == 3)
+        row_by_row(line, rows, 8, 1, 3, false, sums);
     else if (line->step == 1 && kernel == 5)
-        all_rows(line, rows, 1, 8, 1, 5, sums);
+        row_by_row(line, rows, 8, 1, 5, true, sums);
     else if (line->step == 1)
-        all_rows(line, rows, 1, 8, 1, 7, sums);
+        row_by_row(line, rows, 7, 1, 7, false, sums);
     else if (kernel == 3)
-        all_rows(line, rows, 1, 7, 2, 3, sums);
+        row_by_row(line, rows, 7, 2, 3, true, sums);
     else
-        all_rows(line, rows, 1, 6, 2, 5, sums);
+        row_by_row(line, rows, 6, 2, 5, false, sums);
 }
 #else
 static void rows_of_taps(const struct line *line, int32_t kernel, int32_t rows, float *sums)
