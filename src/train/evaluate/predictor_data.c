@@ -161,7 +161,7 @@ static tr_status measure(tr_predictor *predictor, const tr_source *source, struc
 tr_status tr_predictor_evaluate(tr_predictor *predictor, const tr_source *source, double *loss,
                                 double *accuracy, int64_t *confusion)
 {
-    struct tr_evaluation result;
+    struct tr_evaluation result = {0};
     struct collector collector = {predictor, 0, NULL,
                                   tr_job_is_classification(predictor->job) ? confusion : NULL};
     TR_TRY(tr_predictor_check_process(predictor));
