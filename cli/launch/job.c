@@ -23,6 +23,9 @@
 
 /* One stop may arrive twice: from a terminal and the shell in it. */
 #define REPEAT_SECONDS 0.3
+/* How long processes, and mpirun, may run after the job is over or one has been lost: the others find the
+   cause, and report it. */
+#define LEAVE_SECONDS 10.0
 /* How long a line may lack its end before its beginning is shown. */
 #define LINE_SECONDS 0.2
 
@@ -50,6 +53,21 @@ tr_status cli_job_prepare(void)
 
 /* ---- what happens ---- */
 
+/* A process that was taken for dead, and leaves when it comes to life, finds the job lost. The root's next
+   news tell that the others continue. */
+static void hear_root(struct cli_job *job)
+{
+    const double now = tr_clock_seconds();
+    if (job->heard > 0 && now - job->heard > job->pause) job->pause = now - job->heard;
+    job->heard = now;
+    if (job->orders->tolerant && !job->end->ended) job->over = 0;
+}
+
+double cli_job_last_call(const struct cli_job *job)
+{
+    return job->over + LEAVE_SECONDS + (job->orders->tolerant ? 2 * job->pause : 0);
+}
+
 static void hear_note(void *user, const struct cli_note *note)
 {
     struct cli_job *job = user;
@@ -65,9 +83,11 @@ static void hear_note(void *user, const struct cli_note *note)
         break;
     case CLI_NOTE_STEP:
         end->step = note->number;
+        hear_root(job);
         break;
     case CLI_NOTE_SAVED:
         end->step = end->saved = note->number;
+        hear_root(job);
         break;
     case CLI_NOTE_FEWER:
         if (job->orders->grows && !end->grows && end->stop_signal == 0) job->launcher->stop(job);

@@ -51,6 +51,8 @@ struct cli_job {
     int outputs;
     double stop_came; /* the time of the user's first signal */
     double over;      /* the time at which the job was known to be over; 0: it is not */
+    double heard;     /* the time of the root's last news of steps; 0: none */
+    double pause;     /* the longest between two of these */
     double
         look_at; /* the time of the next call of `look` at the latest; INFINITY unless it sets it each time */
     void *state; /* the launcher's private state */
@@ -96,6 +98,8 @@ tr_status cli_job_output(struct cli_job *job, int *writer);
    program, and death with `parent`, by this signal. With `holds`, SIGUSR1 is blocked, so that an early one
    waits. Exits on failure. */
 void cli_job_become_child(pid_t parent, int death, int writer, bool holds);
+/* The time until which processes may run after the job was known to be over. */
+double cli_job_last_call(const struct cli_job *job);
 /* The exit code of a child that could not start. */
 #define CLI_JOB_NOT_STARTED 127
 

@@ -26,11 +26,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long processes may run after the job is over or one has been lost: the others find the cause, and
- * report it.
- */
-#define LEAVE_SECONDS 10.0
-
 struct rank {
     pid_t id; /* 0: it has ended, or was not started */
     int status;
@@ -217,7 +212,7 @@ static bool local_look(struct cli_job *job)
     struct local *local = job->state;
     bool running = reap(job);
     if (job->over > 0 && !local->quits && local->alive > 0) {
-        job->look_at = job->over + LEAVE_SECONDS;
+        job->look_at = cli_job_last_call(job);
         /* Stopped processes do not leave by themselves. */
         if (!running || tr_clock_seconds() >= job->look_at) local_quit(job);
     }

@@ -25,9 +25,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long mpirun may run after the job before it is asked to end, and after that request. */
-#define LEAVE_SECONDS 10.0
-#define END_SECONDS   5.0
+/* How long mpirun may run after it was asked to end. */
+#define END_SECONDS 5.0
 /* How long processes may outlive mpirun. */
 #define ORPHAN_SECONDS 3.0
 /* How long processes may take to confirm a stop. */
@@ -303,7 +302,7 @@ static void press_on(struct cli_job *job)
 {
     struct mpi *mpi = job->state;
     double now = tr_clock_seconds();
-    bool late = job->over > 0 && now - job->over > LEAVE_SECONDS;
+    bool late = job->over > 0 && now > cli_job_last_call(job);
     if (mpi->mpirun > 0 && late && mpi->asked_to_end == 0 && job->orders->tolerant) {
         mpi->asked_to_end = now;
         tell_mpirun(mpi, SIGTERM);

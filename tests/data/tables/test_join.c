@@ -254,7 +254,7 @@ static void test_batches_of_texts(void **state)
     for (int i = 0; i < COUNT; i++) {
         for (int k = 0; k <= i; k++) strcat(texts, "word ");
         strcat(texts, i % 2 ? "\t1\n" : "\t0\n");
-        snprintf(numbers + strlen(numbers), 8, "%d\n", i + 1);
+        snprintf(numbers + strlen(numbers), sizeof numbers - strlen(numbers), "%d\n", i + 1);
     }
     write_file("counted.tsv", texts, strlen(texts));
     write_file("counts.csv", numbers, strlen(numbers));
