@@ -27,6 +27,7 @@ static const struct {
     bool here; /* its data are those of families[] */
     const char *set[12];
 } shipped[] = {
+    {"dates", false, {"optimizer.schedule.warmup=1", "train.batch=7", "train.microbatches=3"}},
     {"mnist-vit", true, {IDX, "optimizer.schedule.warmup=1", "train.batch=7"}},
     {"mnist-light", true, {IDX, "train.batch=11", "train.microbatches=3"}},
     {"mnist-quick", true, {IDX, "train.batch=13", "train.microbatches=3"}},
