@@ -345,6 +345,25 @@ static void test_generate(void **state)
     tr_predictor_destroy(&predictor);
 }
 
+/* A network that sees so few tokens ends where it would lose the beginning, however much it would write. */
+static void test_generate_ends_with_the_context(void **state)
+{
+    (void)state;
+    tr_predictor *predictor = trained("train.steps=1", "untrained");
+    struct tr_generate_settings settings = TR_GENERATE_SETTINGS_INIT;
+    settings.source = "abcde";
+    settings.temperature = 100;
+    settings.tokens = 6;
+    size_t longest = 0;
+    for (settings.seed = 1; settings.seed < 20; settings.seed++) {
+        settings.context = 3;
+        const size_t length = strlen(generated(predictor, settings));
+        if (length > longest) longest = length;
+    }
+    assert_int_equal(longest, 3);
+    tr_predictor_destroy(&predictor);
+}
+
 static void test_single_texts_are_refused(void **state)
 {
     (void)state;
@@ -480,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_no_padding),
         cmocka_unit_test(test_written_as_judged),
         cmocka_unit_test(test_generate),
+        cmocka_unit_test(test_generate_ends_with_the_context),
         cmocka_unit_test(test_single_texts_are_refused),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_cuts),
