@@ -11,8 +11,6 @@
 
 enum shell { BASH, ZSH, FISH };
 
-/* The scripts of cli/complete. */
-
 struct options {
     struct cli_common common;
     enum shell shell;
@@ -63,6 +61,7 @@ static tr_status answer(const struct options *options)
 static tr_status run(const void *options_)
 {
     const struct options *options = options_;
+    /* The scripts of cli/complete. */
     static const char *const scripts[] = {[BASH] = "bash", [ZSH] = "zsh", [FISH] = "fish"};
     char *script;
     if (options->words.count > 0) return answer(options);

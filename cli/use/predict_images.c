@@ -30,13 +30,19 @@ static tr_status check_size(const struct cli_predict *work, const char *path, st
                    large ? ", or --fit crop for the middle" : "");
 }
 
+static tr_status check_channels(const struct cli_predict *work, enum tr_feature_kind features)
+{
+    const int32_t channels = work->info.channels;
+    if (work->info.features == features && (channels == 1 || channels == 3)) return TR_OK;
+    return tr_fail(TR_EINVAL, "--image: the network \"%s\" does not take grey or colour images",
+                   work->info.name);
+}
+
 tr_status cli_predict_read_image(const struct cli_predict *work, const char *path, uint8_t *pixels)
 {
     struct tr_image_size size, wanted = wanted_by(work);
     uint8_t *stored = NULL;
-    if (work->info.features != TR_FEATURE_IMAGE || (wanted.channels != 1 && wanted.channels != 3))
-        return tr_fail(TR_EINVAL, "--image: the network \"%s\" does not take grey or colour images",
-                       work->info.name);
+    TR_TRY(check_channels(work, TR_FEATURE_IMAGE));
     TR_TRY(tr_image_read(path, wanted.channels, &size, &stored));
     tr_status status = check_size(work, path, size, wanted);
     if (status == TR_OK)
@@ -52,9 +58,7 @@ tr_status cli_predict_read_numbers(const struct cli_predict *work, const char *p
 {
     struct tr_image_size size, wanted = wanted_by(work);
     uint16_t *stored = NULL, *fitted = NULL;
-    if (wanted.channels != 1 && wanted.channels != 3)
-        return tr_fail(TR_EINVAL, "--image: the network \"%s\" does not take grey or colour images",
-                       work->info.name);
+    TR_TRY(check_channels(work, TR_FEATURE_FLOATS));
     const size_t count = (size_t)wanted.height * (size_t)wanted.width * (size_t)wanted.channels;
     TR_TRY(tr_image_read_wide(path, wanted.channels, &size, &stored));
     tr_status status = check_size(work, path, size, wanted);

@@ -22,7 +22,6 @@ static tr_status add_header(struct tr_text *text, int64_t rows, const struct tr_
     return TR_OK;
 }
 
-/* The header, with the number of rows, comes first. */
 static tr_status check(const struct cli_predictions *predictions)
 {
     if (!predictions->info->two_texts) return TR_OK;
@@ -32,6 +31,7 @@ static tr_status check(const struct cli_predictions *predictions)
         predictions->info->checkpoint);
 }
 
+/* The header, with the number of rows, comes first. */
 static tr_status begin(struct cli_predictions *predictions)
 {
     predictions->keep = predictions->expected < 0 || predictions->info->of_tokens;

@@ -73,9 +73,9 @@ struct tr_predict_info {
     const char *hash;       /* of the parameters */
     int64_t step;           /* steps done */
     enum tr_feature_kind features;           /* of the network's input */
-    int32_t height, width, channels, floats; /* of an example as given; 0 if not applicable; images of numbers
-                                                have all; `floats` is
-                                                also 0 if an example has several sources */
+    int32_t height, width, channels, floats; /* of an example as given; 0 if not applicable. Images of
+                                                numbers have all; `floats` is also 0 if an example has
+                                                several sources */
     int32_t outputs;                         /* classes, or values */
     bool classification;                     /* outputs are the probabilities of classes */
     const char *const *class_names;          /* [outputs], or NULL */
@@ -210,9 +210,9 @@ TR_API const struct tr_metrics *tr_predictor_metrics(const tr_predictor *predict
 /* The text to generate. Initialize with TR_GENERATE_SETTINGS_INIT; strings are borrowed for the call. */
 struct tr_generate_settings {
     size_t size; /* sizeof(struct tr_generate_settings) */
-    const char
-        *prompt;        /* beginning of the text, in UTF-8; at least one token. NULL: a line feed; of networks
-                           that write whole texts (`next` of the data format `text`), nothing, and "" is, too */
+    /* Beginning of the text, in UTF-8; at least one token. NULL: a line feed, or, for networks that write
+       whole texts (`next` of the data format `text`), nothing, for which "" stands, too. */
+    const char *prompt;
     int64_t tokens;     /* to be generated, 1 to 2^30 */
     double temperature; /* >= 0: 1 draws by the network's probabilities, less prefers likelier tokens, 0
                            takes the likeliest token */
@@ -220,8 +220,8 @@ struct tr_generate_settings {
     uint64_t seed;      /* equal networks, settings and seeds give equal texts on any machine */
     int64_t context;    /* the network sees at most so many of the last tokens; 0: as many as its layers
                            distinguish */
-    const char *source; /* of networks that take two texts (data format `join`): the other one, which the
-                           network has as a whole; at least one token, of which unknown ones count as such */
+    const char *source; /* the other text, of networks that take two (data format `join`); at least one token,
+                           and unknown ones are allowed */
 };
 #ifdef __cplusplus
 inline tr_generate_settings tr_generate_settings_init()

@@ -9,6 +9,7 @@
 #include "refuse.h"
 #include "scratch.h"
 #include "support/networks.h"
+#include "support/npy.h"
 #include "support/training.h"
 
 #include <setjmp.h>
@@ -377,29 +378,15 @@ static void test_images_of_numbers(void **state)
         "input: {crop: [8, 3], pad: 1, scale: [0.5, 3], shift: [-1, 2], rotate: 10}\n"
         "layers: [{conv: {filters: 3, kernel: 2, activation: tanh}}, {dense: 3}]\n"
         "optimizer: {rule: sgd, rate: 0.1}\ntrain: {batch: 4, steps: 3}\n";
-    static const char *const shapes[] = {"8, 6, 5, 2", "8,"};
-    static const char *const names[] = {"numbers.npy", "numbers-class.npy"};
-    for (int n = 0; n < 2; n++) {
-        char bytes[128 + ROWS * VALUES * sizeof(float)], path[SCRATCH_PATH];
-        size_t size = 128;
-        memset(bytes, ' ', size);
-        memcpy(bytes, "\x93NUMPY\1\0\x76\0", 10);
-        const int length =
-            snprintf(bytes + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
-                     n == 0 ? "<f4" : "|u1", shapes[n]);
-        bytes[10 + length] = ' ';
-        bytes[127] = '\n';
-        for (int i = 0; i < (n == 0 ? ROWS * VALUES : ROWS); i++) {
-            const float number = (float)(i * 29 % 101) / 50 - 1;
-            const uint8_t class = (uint8_t)(i % 3);
-            memcpy(bytes + size, n == 0 ? (const void *)&number : &class, n == 0 ? sizeof number : 1);
-            size += n == 0 ? sizeof number : 1;
-        }
-        must_train(tr_file_write_atomic(NULL, scratch_join(path, scratch, names[n]), bytes, size));
-    }
+    float number[ROWS * VALUES];
+    uint8_t class[ROWS];
+    for (int i = 0; i < ROWS * VALUES; i++) number[i] = (float)(i * 29 % 101) / 50 - 1;
+    for (int i = 0; i < ROWS; i++) class[i] = (uint8_t)(i % 3);
     struct job job;
     struct exported exported;
     char path[SCRATCH_PATH];
+    npy_write(scratch_join(path, scratch, "numbers.npy"), "<f4", "8, 6, 5, 2", number, sizeof number);
+    npy_write(scratch_join(path, scratch, "numbers-class.npy"), "|u1", "8,", class, sizeof class);
     must_train(tr_file_write_atomic(NULL, scratch_join(path, scratch, "numbers.yaml"), model, strlen(model)));
     job_begin(&job, path);
     export_job(&job, "numbers", &exported);

@@ -3,6 +3,7 @@
 #include "base/files/file.h"
 #include "export/formats.h"
 #include "support/networks.h"
+#include "support/npy.h"
 #include "support/training.h"
 
 #include <setjmp.h>
@@ -38,14 +39,10 @@ static void write_images(const char *name, uint8_t channels)
 /* An array of NumPy, all zeros. */
 static void write_zeros(const char *name, const char *type, const char *shape, size_t size)
 {
-    char bytes[128 + ROWS * HEIGHT * WIDTH * 2 * sizeof(float)] = {0};
-    memset(bytes, ' ', 128);
-    memcpy(bytes, "\x93NUMPY\1\0\x76\0", 10);
-    const int length = snprintf(
-        bytes + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': (%d, %s), }", type, ROWS, shape);
-    bytes[10 + length] = ' ';
-    bytes[127] = '\n';
-    must_train(tr_file_write_atomic(NULL, in_scratch(name), bytes, 128 + size));
+    static const float zeros[ROWS * HEIGHT * WIDTH * 2];
+    char rows[64];
+    snprintf(rows, sizeof rows, "%d, %s", ROWS, shape);
+    npy_write(in_scratch(name), type, rows, zeros, size);
 }
 
 /* Trains a job, and reads the module of its network; release with tr_file_content_free(). */

@@ -186,3 +186,38 @@ void expect_ranks(const struct outcome *expected, const struct rank *ranks, int 
         if (strcmp(expected->hash, ranks[r].outcome.hash) != 0)
             fail_msg("%s, rank %d: hash %s, expected is %s", how, r, ranks[r].outcome.hash, expected->hash);
 }
+
+void expect_shared_hash(const struct outcome *alone, job_beginner *begin, const char *const *set,
+                        const char *what)
+{
+    static const struct {
+        const char *strategy;
+        int ranks;
+    } shared[] = {{"allreduce", 3}, {"parameter-server,servers=2", 4}, {"pipeline", 2}};
+    if (alone->status != TR_OK) fail_msg("%s: %s", what, alone->message);
+    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
+        struct job job;
+        struct rank ranks[RANKS];
+        begin(&job, set);
+        job.settings.strategy = shared[i].strategy;
+        job.settings.set = job.set;
+        run_ranks(&job.settings, shared[i].ranks, i == 1, ranks);
+        expect_ranks(alone, ranks, shared[i].ranks, what);
+    }
+}
+
+void expect_variants(const struct outcome *alone, job_beginner *begin, const char *const *set,
+                     const struct job_variant *variants, size_t count, const char *what)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct job job;
+        struct outcome other;
+        begin(&job, set);
+        job_set(&job, variants[i].set);
+        job.settings.device = variants[i].device;
+        job.settings.isa = variants[i].isa;
+        job_outcome(&job, &other);
+        if (other.status != TR_OK) fail_msg("%s, %s: %s", what, variants[i].set, other.message);
+        if (strcmp(other.hash, alone->hash) != 0) fail_msg("%s, %s: another hash", what, variants[i].set);
+    }
+}

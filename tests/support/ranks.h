@@ -44,4 +44,17 @@ void expect_ranks(const struct outcome *expected, const struct rank *ranks, int 
 /* Fails the test unless every rank succeeded. */
 void expect_well(const struct rank *ranks, int size, const char *how);
 
+/* Begins a job of the test with settings, which end with NULL. */
+typedef void job_beginner(struct job *job, const char *const *set);
+/* Fails the test unless the job ends with the hash of `alone` on several ranks: all-reduce, two parameter
+   servers, a pipeline. */
+void expect_shared_hash(const struct outcome *alone, job_beginner *begin, const char *const *set,
+                        const char *what);
+/* The same for one process with another setting, on another device or instruction set. */
+struct job_variant {
+    const char *set, *device, *isa; /* the last two may be NULL */
+};
+void expect_variants(const struct outcome *alone, job_beginner *begin, const char *const *set,
+                     const struct job_variant *variants, size_t count, const char *what);
+
 #endif

@@ -3,6 +3,7 @@
  * (docs/reference/augmentation.md), and only the random words are the program's.
  */
 #include "refuse.h"
+#include "support/npy.h"
 #include "support/ranks.h"
 
 #include "base/numbers/rng.h"
@@ -56,15 +57,7 @@ static int class_of(int example)
 
 static void write_array(const char *name, const char *type, const char *shape, const void *data, size_t size)
 {
-    char bytes[128 + sizeof(float) * COUNT * VALUES];
-    memset(bytes, ' ', 128);
-    memcpy(bytes, "\x93NUMPY\1\0\x76\0", 10);
-    const int length =
-        snprintf(bytes + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
-    bytes[10 + length] = ' ';
-    bytes[127] = '\n';
-    memcpy(bytes + 128, data, size);
-    must_train(tr_file_write_atomic(NULL, in_place(name), bytes, 128 + size));
+    npy_write(in_place(name), type, shape, data, size);
 }
 
 static int make_place(void **state)

@@ -132,21 +132,8 @@ static struct outcome outcome_of(const char *const *set)
 
 static void expect_one_hash(const char *what, const char *const *set)
 {
-    static const struct {
-        const char *strategy;
-        int ranks;
-    } shared[] = {{"allreduce", 3}, {"parameter-server,servers=2", 4}, {"pipeline", 2}};
     const struct outcome alone = outcome_of(set);
-    if (alone.status != TR_OK) fail_msg("%s: %s", what, alone.message);
-    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
-        struct job job;
-        struct rank ranks[RANKS];
-        begin(&job, set);
-        job.settings.strategy = shared[i].strategy;
-        job.settings.set = job.set;
-        run_ranks(&job.settings, shared[i].ranks, i == 1, ranks);
-        expect_ranks(&alone, ranks, shared[i].ranks, what);
-    }
+    expect_shared_hash(&alone, begin, set, what);
 }
 
 static void expect_message(const struct outcome *outcome, const char *part)

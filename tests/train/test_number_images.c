@@ -2,6 +2,7 @@
  * from files and from memory, as rows do that a layer makes images of.
  */
 #include "refuse.h"
+#include "support/npy.h"
 #include "support/training.h"
 
 #include <setjmp.h>
@@ -25,15 +26,7 @@ static const char *in_place(const char *name)
 
 static void write_array(const char *name, const char *type, const char *shape, const void *data, size_t size)
 {
-    char bytes[128 + sizeof number];
-    memset(bytes, ' ', 128);
-    memcpy(bytes, "\x93NUMPY\1\0\x76\0", 10);
-    const int length =
-        snprintf(bytes + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
-    bytes[10 + length] = ' ';
-    bytes[127] = '\n';
-    memcpy(bytes + 128, data, size);
-    must_train(tr_file_write_atomic(NULL, in_place(name), bytes, 128 + size));
+    npy_write(in_place(name), type, shape, data, size);
 }
 
 #define HEAD     "name: numbers\ndata: {train: {npy: {features: "
@@ -97,6 +90,25 @@ static void begin(struct job *job, const char *model)
     job->settings.journal = "";
 }
 
+/* Trains on images in memory, with a setting or NULL. */
+static void outcome_of_array(struct tr_array features, const char *set, struct outcome *out)
+{
+    struct job job;
+    struct tr_arrays arrays = TR_ARRAYS_INIT;
+    struct tr_named_source data = {.name = "train"};
+    tr_source *source;
+    arrays.features = features;
+    arrays.labels = (struct tr_array){class, TR_ARRAY_INT32, 1, {COUNT}, {0}};
+    must_train(tr_source_from_arrays(&arrays, &source));
+    data.source = source;
+    begin(&job, "memory.yaml");
+    if (set) job_set(&job, set);
+    job.settings.data = &data;
+    job.settings.data_count = 1;
+    job_outcome(&job, out);
+    tr_source_close(&source);
+}
+
 static void test_one_hash(void **state)
 {
     (void)state;
@@ -108,19 +120,9 @@ static void test_one_hash(void **state)
     job.settings.device = "ref";
     job_outcome(&job, &got);
     expect_same(&expected, &got, "images of a file");
-    struct tr_arrays arrays = TR_ARRAYS_INIT;
-    arrays.features = (struct tr_array){number, TR_ARRAY_FLOAT32, 4, {COUNT, HEIGHT, WIDTH, CHANNELS}, {0}};
-    arrays.labels = (struct tr_array){class, TR_ARRAY_INT32, 1, {COUNT}, {0}};
-    struct tr_named_source data = {.name = "train"};
-    tr_source *source;
-    must_train(tr_source_from_arrays(&arrays, &source));
-    data.source = source;
-    begin(&job, "memory.yaml");
-    job.settings.data = &data;
-    job.settings.data_count = 1;
-    job_outcome(&job, &got);
+    outcome_of_array((struct tr_array){number, TR_ARRAY_FLOAT32, 4, {COUNT, HEIGHT, WIDTH, CHANNELS}, {0}},
+                     NULL, &got);
     expect_same(&expected, &got, "images of an array");
-    tr_source_close(&source);
 }
 
 static void test_a_checkpoint_knows_them(void **state)
@@ -211,20 +213,9 @@ static void test_range_of_16_bits(void **state)
     static uint16_t wide[COUNT][VALUES];
     for (int i = 0; i < COUNT; i++)
         for (int k = 0; k < VALUES; k++) wide[i][k] = (uint8_t)(i * 37 + k * 11 + k * k * 5);
-    struct tr_arrays arrays = TR_ARRAYS_INIT;
-    arrays.features = (struct tr_array){wide, TR_ARRAY_UINT16, 4, {COUNT, HEIGHT, WIDTH, CHANNELS}, {0}};
-    arrays.labels = (struct tr_array){class, TR_ARRAY_INT32, 1, {COUNT}, {0}};
-    struct tr_named_source data = {.name = "train"};
-    tr_source *source;
-    must_train(tr_source_from_arrays(&arrays, &source));
-    data.source = source;
-    begin(&job, "memory.yaml");
-    job_set(&job, "input={brightness: 0.5, contrast: 0.5, scale: 1e-3}");
-    job.settings.data = &data;
-    job.settings.data_count = 1;
-    job_outcome(&job, &got);
+    outcome_of_array((struct tr_array){wide, TR_ARRAY_UINT16, 4, {COUNT, HEIGHT, WIDTH, CHANNELS}, {0}},
+                     "input={brightness: 0.5, contrast: 0.5, scale: 1e-3}", &got);
     expect_same(&expected, &got, "the range of an array's type");
-    tr_source_close(&source);
     begin(&job, "images.yaml");
     job_set(&job, "data.train.npy.features=wide.npy");
     job_set(&job, "input={brightness: 0.5, contrast: 0.5, range: [0, 255], scale: 1e-3}");

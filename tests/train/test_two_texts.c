@@ -144,34 +144,14 @@ static struct outcome outcome_of(const char *const *set)
 
 static void expect_one_hash(const char *what, const char *const *set)
 {
-    static const struct {
-        const char *strategy;
-        int ranks;
-    } shared[] = {{"allreduce", 3}, {"parameter-server,servers=2", 4}, {"pipeline", 2}};
+    static const struct job_variant others[] = {{"train.pass=1", "ref", NULL},
+                                                {"train.recompute=true"},
+                                                {"train.recompute=[look, e1]"},
+                                                {"train.prefetch=2"},
+                                                {"train.pass=2", NULL, "plain"}};
     const struct outcome alone = outcome_of(set);
-    if (alone.status != TR_OK) fail_msg("%s: %s", what, alone.message);
-    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
-        struct job job;
-        struct rank ranks[RANKS];
-        begin(&job, set);
-        job.settings.strategy = shared[i].strategy;
-        job.settings.set = job.set;
-        run_ranks(&job.settings, shared[i].ranks, i == 1, ranks);
-        expect_ranks(&alone, ranks, shared[i].ranks, what);
-    }
-    static const char *const others[] = {"train.pass=1", "train.recompute=true", "train.recompute=[look, e1]",
-                                         "train.prefetch=2", "train.pass=2"};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        struct job job;
-        struct outcome other;
-        begin(&job, set);
-        job_set(&job, others[i]);
-        job.settings.device = i == 0 ? "ref" : NULL;
-        job.settings.isa = i == 4 ? "plain" : NULL;
-        job_outcome(&job, &other);
-        if (other.status != TR_OK) fail_msg("%s, %s: %s", what, others[i], other.message);
-        if (strcmp(other.hash, alone.hash) != 0) fail_msg("%s, %s: another hash", what, others[i]);
-    }
+    expect_shared_hash(&alone, begin, set, what);
+    expect_variants(&alone, begin, set, others, sizeof others / sizeof others[0], what);
 }
 
 #define SPLIT "data.validation_split=0.2"

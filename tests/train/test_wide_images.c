@@ -3,6 +3,7 @@
  * (support/png.h).
  */
 #include "refuse.h"
+#include "support/npy.h"
 #include "support/png.h"
 #include "support/training.h"
 
@@ -37,15 +38,7 @@ static void write_bytes(const char *name, const void *data, size_t size)
 
 static void write_array(const char *name, const char *type, const char *shape, const void *data, size_t size)
 {
-    char bytes[128 + sizeof value];
-    memset(bytes, ' ', 128);
-    memcpy(bytes, "\x93NUMPY\1\0\x76\0", 10);
-    const int length =
-        snprintf(bytes + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
-    bytes[10 + length] = ' ';
-    bytes[127] = '\n';
-    memcpy(bytes + 128, data, size);
-    write_bytes(name, bytes, 128 + size);
+    npy_write(in_place(name), type, shape, data, size);
 }
 
 /* Image `n` as a file: its values shifted to the right. */

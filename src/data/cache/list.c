@@ -31,7 +31,7 @@ static void describe(const struct tr_source_info *info, struct tr_text *text)
     tr_text_addf(text, "%s %s", tr_text_from_count(info->count, number), kinds[info->features]);
     if (info->features == TR_FEATURE_IMAGE)
         tr_text_addf(text, " %" PRId32 "x%" PRId32 "x%" PRId32, info->height, info->width, info->channels);
-    if (info->features == TR_FEATURE_FLOATS && info->height > 0)
+    if (tr_source_is_number_image(info))
         tr_text_addf(text, " of %" PRId32 "x%" PRId32 "x%" PRId32 " numbers", info->height, info->width,
                      info->channels);
     else if (info->features == TR_FEATURE_FLOATS)

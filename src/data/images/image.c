@@ -171,32 +171,9 @@ out:
     return status;
 }
 
-tr_status tr_image_read(const char *path, int32_t channels, struct tr_image_size *out, uint8_t **pixels)
-{
-    uint8_t *data = NULL;
-    size_t size = 0;
-    tr_status status;
-    *pixels = NULL;
-    TR_TRY_GOTO(read_file(path, &data, &size), out);
-    TR_TRY_GOTO(tr_image_measure(path, data, size, out), out);
-    if (channels == 0) channels = out->channels;
-    *pixels = tr_alloc((size_t)out->height * (size_t)out->width, (size_t)channels);
-    if (!*pixels) {
-        status = TR_ENOMEM;
-        goto out;
-    }
-    TR_TRY_GOTO(tr_image_decode(path, data, size, *out, channels, *pixels), out);
-    out->channels = channels;
-out:
-    tr_free(data);
-    if (status != TR_OK) {
-        tr_free(*pixels);
-        *pixels = NULL;
-    }
-    return status;
-}
-
-tr_status tr_image_read_wide(const char *path, int32_t channels, struct tr_image_size *out, uint16_t **values)
+/* Reads a file into values, bytes or, where `wide`, of 16 bits. */
+static tr_status read_any(const char *path, int32_t channels, bool wide, struct tr_image_size *out,
+                          void **values)
 {
     uint8_t *data = NULL;
     size_t size = 0;
@@ -205,12 +182,14 @@ tr_status tr_image_read_wide(const char *path, int32_t channels, struct tr_image
     TR_TRY_GOTO(read_file(path, &data, &size), out);
     TR_TRY_GOTO(tr_image_measure(path, data, size, out), out);
     if (channels == 0) channels = out->channels;
-    *values = tr_alloc((size_t)out->height * (size_t)out->width * (size_t)channels, sizeof **values);
+    *values = tr_alloc((size_t)out->height * (size_t)out->width * (size_t)channels, wide ? 2 : 1);
     if (!*values) {
         status = TR_ENOMEM;
         goto out;
     }
-    TR_TRY_GOTO(tr_image_decode_wide(path, data, size, *out, channels, *values), out);
+    TR_TRY_GOTO(wide ? tr_image_decode_wide(path, data, size, *out, channels, *values)
+                     : tr_image_decode(path, data, size, *out, channels, *values),
+                out);
     out->channels = channels;
 out:
     tr_free(data);
@@ -218,6 +197,22 @@ out:
         tr_free(*values);
         *values = NULL;
     }
+    return status;
+}
+
+tr_status tr_image_read(const char *path, int32_t channels, struct tr_image_size *out, uint8_t **pixels)
+{
+    void *values;
+    tr_status status = read_any(path, channels, false, out, &values);
+    *pixels = values;
+    return status;
+}
+
+tr_status tr_image_read_wide(const char *path, int32_t channels, struct tr_image_size *out, uint16_t **values)
+{
+    void *read;
+    tr_status status = read_any(path, channels, true, out, &read);
+    *values = read;
     return status;
 }
 
@@ -272,37 +267,13 @@ static int32_t place(int32_t index, int32_t outputs, int32_t inputs, int32_t *fr
     return (int32_t)(at >> 16);
 }
 
-/* Between four values, in 1/65536 of the distances, rounded. */
-static int64_t between(const int64_t corner[4], int32_t down, int32_t right)
+/* Between the four values around a place, in 1/65536 of the distances, rounded. `wide` is a constant. */
+static inline __attribute__((always_inline)) void scale(const void *from, struct tr_image_size is, void *to,
+                                                        struct tr_image_size wanted, const bool wide)
 {
-    int64_t above = corner[0] * (65536 - right) + corner[1] * right;
-    int64_t below = corner[2] * (65536 - right) + corner[3] * right;
-    return (above * (65536 - down) + below * down + (1ll << 31)) >> 32;
-}
-
-static void scale_wide(const uint16_t *from, struct tr_image_size is, uint16_t *to,
-                       struct tr_image_size wanted)
-{
-    size_t channels = (size_t)is.channels, row = (size_t)is.width * channels;
-    for (int32_t y = 0; y < wanted.height; y++) {
-        int32_t down, right;
-        const uint16_t *above = from + (size_t)place(y, wanted.height, is.height, &down) * row,
-                       *below = down > 0 ? above + row : above;
-        for (int32_t x = 0; x < wanted.width; x++) {
-            size_t left = (size_t)place(x, wanted.width, is.width, &right) * channels;
-            size_t next = right > 0 ? left + channels : left;
-            for (size_t c = 0; c < channels; c++) {
-                const int64_t corner[4] = {above[left + c], above[next + c], below[left + c],
-                                           below[next + c]};
-                *to++ = (uint16_t)between(corner, down, right);
-            }
-        }
-    }
-}
-
-static void scale(const uint8_t *from, struct tr_image_size is, uint8_t *to, struct tr_image_size wanted)
-{
-    size_t channels = (size_t)is.channels, row = (size_t)is.width * channels;
+    const uint8_t *bytes = from;
+    const uint16_t *words = from;
+    size_t channels = (size_t)is.channels, row = (size_t)is.width * channels, at = 0;
     for (int32_t y = 0; y < wanted.height; y++) {
         int32_t down, right;
         size_t top = (size_t)place(y, wanted.height, is.height, &down) * row;
@@ -310,12 +281,18 @@ static void scale(const uint8_t *from, struct tr_image_size is, uint8_t *to, str
         for (int32_t x = 0; x < wanted.width; x++) {
             size_t left = (size_t)place(x, wanted.width, is.width, &right) * channels;
             size_t next = right > 0 ? left + channels : left;
-            for (size_t c = 0; c < channels; c++) {
-                int64_t above =
-                    (int64_t)from[top + left + c] * (65536 - right) + (int64_t)from[top + next + c] * right;
-                int64_t below = (int64_t)from[bottom + left + c] * (65536 - right) +
-                                (int64_t)from[bottom + next + c] * right;
-                *to++ = (uint8_t)((above * (65536 - down) + below * down + (1ll << 31)) >> 32);
+            for (size_t c = 0; c < channels; c++, at++) {
+                const size_t corner[] = {top + left + c, top + next + c, bottom + left + c,
+                                         bottom + next + c};
+                int64_t value[4];
+                for (int i = 0; i < 4; i++) value[i] = wide ? words[corner[i]] : bytes[corner[i]];
+                int64_t above = value[0] * (65536 - right) + value[1] * right;
+                int64_t below = value[2] * (65536 - right) + value[3] * right;
+                int64_t between = (above * (65536 - down) + below * down + (1ll << 31)) >> 32;
+                if (wide)
+                    ((uint16_t *)to)[at] = (uint16_t)between;
+                else
+                    ((uint8_t *)to)[at] = (uint8_t)between;
             }
         }
     }
@@ -351,9 +328,9 @@ static tr_status fit_any(const char *name, enum tr_image_fit fit, const void *fr
         crop(from, is, to, wanted, wide ? 2 : 1);
     } else if (fit == TR_IMAGE_SCALE) {
         if (wide)
-            scale_wide(from, is, to, wanted);
+            scale(from, is, to, wanted, true);
         else
-            scale(from, is, to, wanted);
+            scale(from, is, to, wanted, false);
     } else {
         return tr_fail(TR_EFORMAT,
                        "%s: %" PRId32 " x %" PRId32 " pixels, %" PRId32 " x %" PRId32

@@ -58,6 +58,18 @@ tr_status tr_pictures_check(const struct tr_pictures *pictures, const char *name
     return tr_image_fit(name, pictures->fit, NULL, is, NULL, *wanted); /* the message */
 }
 
+/* Brings a decoded image to the size of the set, and frees it. */
+static tr_status fit(const struct tr_pictures *pictures, const char *name, void *stored,
+                     struct tr_image_size is, tr_status status, void *values)
+{
+    const struct tr_image_size wanted = pictures->size;
+    if (status == TR_OK)
+        status = wanted.wide ? tr_image_fit_wide(name, pictures->fit, stored, is, values, wanted)
+                             : tr_image_fit(name, pictures->fit, stored, is, values, wanted);
+    tr_free(stored);
+    return status;
+}
+
 tr_status tr_pictures_decode(const struct tr_pictures *pictures, const char *name, const uint8_t *data,
                              size_t size, void *values)
 {
@@ -70,32 +82,18 @@ tr_status tr_pictures_decode(const struct tr_pictures *pictures, const char *nam
     tr_status status = wanted.wide ? tr_image_decode_wide(name, data, size, is, wanted.channels, stored)
                                    : tr_image_decode(name, data, size, is, wanted.channels, stored);
     is.channels = wanted.channels;
-    if (status == TR_OK)
-        status = wanted.wide ? tr_image_fit_wide(name, pictures->fit, stored, is, values, wanted)
-                             : tr_image_fit(name, pictures->fit, stored, is, values, wanted);
-    tr_free(stored);
-    return status;
+    return fit(pictures, name, stored, is, status, values);
 }
 
 tr_status tr_pictures_read(const struct tr_pictures *pictures, const char *path, void *values)
 {
-    const struct tr_image_size wanted = pictures->size;
+    const int32_t channels = pictures->size.channels;
     struct tr_image_size is;
-    void *stored = NULL;
-    tr_status status;
-    if (wanted.wide) {
-        uint16_t *wide = NULL;
-        status = tr_image_read_wide(path, wanted.channels, &is, &wide);
-        if (status == TR_OK) status = tr_image_fit_wide(path, pictures->fit, wide, is, values, wanted);
-        stored = wide;
-    } else {
-        uint8_t *bytes = NULL;
-        status = tr_image_read(path, wanted.channels, &is, &bytes);
-        if (status == TR_OK) status = tr_image_fit(path, pictures->fit, bytes, is, values, wanted);
-        stored = bytes;
-    }
-    tr_free(stored);
-    return status;
+    uint8_t *bytes = NULL;
+    uint16_t *words = NULL;
+    tr_status status = pictures->size.wide ? tr_image_read_wide(path, channels, &is, &words)
+                                           : tr_image_read(path, channels, &is, &bytes);
+    return fit(pictures, path, words ? (void *)words : bytes, is, status, values);
 }
 
 void tr_pictures_give(const struct tr_pictures *pictures, const void *values, void *features)

@@ -232,11 +232,17 @@ static tr_status bring_images(tr_feed *feed, const struct tr_batch *batch, int64
     return feed->mixes ? send_images(feed, batch, batch->others + begin, rows, rows) : TR_OK;
 }
 
+/* Rows that are changed at random. */
+static struct tr_augmented augmented(const struct tr_batch *batch, int64_t begin, int64_t rows, uint64_t seed)
+{
+    return (struct tr_augmented){
+        .batch = batch, .begin = begin, .rows = rows, .key = tr_rng_key_make(seed, TR_RNG_AUGMENT)};
+}
+
 static tr_status load(tr_feed *feed, const struct tr_batch *batch, int64_t begin, uint64_t seed,
                       const struct tr_op_load_images *op)
 {
-    const struct tr_augmented part = {
-        .batch = batch, .begin = begin, .rows = op->rows, .key = tr_rng_key_make(seed, TR_RNG_AUGMENT)};
+    const struct tr_augmented part = augmented(batch, begin, op->rows, seed);
     return feed->augmenter ? tr_augmenter_images(feed->augmenter, &part, op)
                            : tr_device_load_images(feed->device, op);
 }
@@ -246,7 +252,7 @@ static tr_status feed_images(tr_feed *feed, tr_pass *pass, const struct tr_batch
 {
     struct tr_op_load_images op;
     TR_TRY(bring_images(feed, batch, begin, rows));
-    tr_intake_of_image(feed->job, feed->job->stored.size, feed->job->model->input.size, &op);
+    tr_intake_of_example(feed->job, &op);
     augment(feed, batch, begin, seed, scalars, &op);
     op.rows = rows;
     op.source = feed->resident.images ? feed->resident.images : feed->images;
@@ -431,24 +437,17 @@ static tr_status feed_number_images(tr_feed *feed, tr_pass *pass, const struct t
     const int64_t width = tr_shape_count(&feed->job->stored);
     const bool here = feed->resident.here;
     struct tr_op_load_images op;
-    struct tr_shape stored, wanted;
     for (int64_t k = 0; !here && k < images_a_row(feed); k++)
         TR_TRY(tr_device_to_device(feed->device, feed->floats + k * rows * width,
                                    batch->floats + (begin + (k > 0 ? batch->others : 0)) * width,
                                    (size_t)(rows * width) * sizeof(float)));
-    tr_job_image(feed->job, &stored, &wanted);
-    tr_intake_of_image(feed->job, stored.size, wanted.size, &op);
+    tr_intake_of_example(feed->job, &op);
     augment(feed, batch, begin, seed, scalars, &op);
     op.rows = rows;
     op.index = feed->index;
     op.y = tr_pass_input(pass);
-    const struct tr_augmented part = {
-        .batch = batch,
-        .begin = begin,
-        .rows = rows,
-        .key = tr_rng_key_make(seed, TR_RNG_AUGMENT),
-        .numbers = here ? (const float *)(const void *)feed->resident.features : feed->floats,
-    };
+    struct tr_augmented part = augmented(batch, begin, rows, seed);
+    part.numbers = here ? (const float *)(const void *)feed->resident.features : feed->floats;
     return tr_augmenter_images(feed->augmenter, &part, &op);
 }
 
@@ -475,9 +474,7 @@ static tr_status feed_pixels(tr_feed *feed, tr_pass *pass, const struct tr_batch
     const int64_t pixels = tr_source_pixels(tr_source_info(feed->source));
     const bool here = feed->resident.labels;
     struct tr_op_load_images image;
-    struct tr_shape stored, wanted;
-    tr_job_image(feed->job, &stored, &wanted);
-    tr_intake_of_image(feed->job, stored.size, wanted.size, &image);
+    tr_intake_of_example(feed->job, &image);
     augment(feed, batch, begin, seed, scalars, &image);
     const struct tr_op_load_labels op = {
         .rows = rows,
@@ -498,8 +495,7 @@ static tr_status feed_pixels(tr_feed *feed, tr_pass *pass, const struct tr_batch
     if (!here)
         TR_TRY(tr_device_to_device(feed->device, feed->labels, batch->labels + begin * pixels,
                                    (size_t)(rows * pixels) * sizeof *feed->labels));
-    const struct tr_augmented part = {
-        .batch = batch, .begin = begin, .rows = rows, .key = tr_rng_key_make(seed, TR_RNG_AUGMENT)};
+    const struct tr_augmented part = augmented(batch, begin, rows, seed);
     return feed->augmenter ? tr_augmenter_labels(feed->augmenter, &part, &image, &op)
                            : tr_device_load_labels(feed->device, &op);
 }
@@ -529,8 +525,7 @@ static tr_status feed_mixed(tr_feed *feed, tr_pass *pass, const struct tr_batch 
                             int64_t rows, uint64_t seed)
 {
     const bool values = tr_source_info(feed->source)->labels == TR_LABEL_VALUES;
-    const struct tr_augmented part = {
-        .batch = batch, .begin = begin, .rows = rows, .key = tr_rng_key_make(seed, TR_RNG_AUGMENT)};
+    const struct tr_augmented part = augmented(batch, begin, rows, seed);
     if (values) TR_TRY(check_targets(feed, batch, begin, rows));
     if (values) TR_TRY(check_targets(feed, batch, batch->others + begin, rows));
     return tr_augmenter_targets(feed->augmenter, &part, tr_pass_target(pass));

@@ -1,9 +1,9 @@
 /* The feed: brings the rows of a host batch to a pass, in the form of the network's input.
  *
- * Images are stored as bytes or numbers, also on the device, where they are gathered, cropped and converted. If the
- * device can keep a source's data (job/feed/resident.h), a step sends only the numbers of its examples and
- * their offsets; otherwise all of their data. Nothing here waits for the device, except for the data of
- * two runs before.
+ * Images are stored as bytes or numbers, also on the device, where they are gathered, cropped and
+ * converted. If the device can keep a source's data (job/feed/resident.h), a step sends only the numbers of
+ * its examples and their offsets; otherwise all of their data. Nothing here waits for the device, except for
+ * the data of two runs before.
  */
 #ifndef TR_JOB_FEED_H
 #define TR_JOB_FEED_H

@@ -82,17 +82,22 @@ static tr_status take_fill(const struct tr_job *job, struct tr_intake_part *part
     return status;
 }
 
+void tr_intake_of_example(const struct tr_job *job, struct tr_op_load_images *op)
+{
+    struct tr_shape stored, wanted;
+    tr_job_image(job, &stored, &wanted);
+    tr_intake_of_image(job, stored.size, wanted.size, op);
+}
+
 /* An image of numbers that changes on its way. */
 static tr_status enter_numbers(const struct tr_job *job, struct tr_intake_part *part)
 {
-    struct tr_shape stored, wanted;
     if (part->scaling.count > 0)
         return tr_fail(
             TR_EUNSUPPORTED,
             "its images of numbers are standardized or filled in, and then cropped or scaled, which "
             "other programs are not told; leave one of both out");
-    tr_job_image(job, &stored, &wanted);
-    tr_intake_of_image(job, stored.size, wanted.size, &part->images);
+    tr_intake_of_example(job, &part->images);
     part->numbers = true;
     return TR_OK;
 }
@@ -119,7 +124,7 @@ tr_status tr_job_intake(const struct tr_job *job, struct tr_intake *out)
         TR_TRY(take_fill(job, part));
         return tr_job_fits_numbers(job) ? enter_numbers(job, part) : TR_OK;
     }
-    tr_intake_of_image(job, job->stored.size, job->model->input.size, &part->images);
+    tr_intake_of_example(job, &part->images);
     return TR_OK;
 }
 

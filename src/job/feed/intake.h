@@ -32,5 +32,7 @@ void tr_intake_release(struct tr_intake *intake);
    of struct tr_intake_part. */
 void tr_intake_of_image(const struct tr_job *job, const int64_t *stored, const int64_t *wanted,
                         struct tr_op_load_images *op);
+/* The same for the image that an example is, of bytes or of numbers. */
+void tr_intake_of_example(const struct tr_job *job, struct tr_op_load_images *op);
 
 #endif

@@ -26,13 +26,20 @@ bool tr_augmentation_is_any(const struct tr_augment_options *options)
            options->randaugment > 0 || tr_augmentation_mixes(options);
 }
 
+/* Of the options that change colours. */
+static const char *first_tint_of(const struct tr_augment_options *options)
+{
+    return options->brightness > 0   ? "brightness"
+           : options->contrast > 0   ? "contrast"
+           : options->saturation > 0 ? "saturation"
+                                     : "randaugment";
+}
+
 static const char *first_of(const struct tr_augment_options *options)
 {
     return options->rotate > 0        ? "rotate"
            : options->zoom.count > 0  ? "zoom"
-           : options->brightness > 0  ? "brightness"
-           : options->contrast > 0    ? "contrast"
-           : options->saturation > 0  ? "saturation"
+           : has_colour(options)      ? first_tint_of(options)
            : options->erase > 0       ? "erase"
            : options->randaugment > 0 ? "randaugment"
            : options->mixup > 0       ? "mixup"
@@ -78,10 +85,7 @@ static tr_status check_images(const struct tr_job *job, const tr_config *node)
         return tr_config_fail(TR_EINVAL, node,
                               "%s needs the range of the values, and these are floats or wide integers; set "
                               "range to their least and most, as range: [0, 1]",
-                              options->brightness > 0   ? "brightness"
-                              : options->contrast > 0   ? "contrast"
-                              : options->saturation > 0 ? "saturation"
-                                                        : "randaugment");
+                              first_tint_of(options));
     if (images) tr_job_image(job, &image, &wanted);
     for (int32_t i = 0; options->saturation > 0 && i < (images ? 1 : job->parts.images); i++) {
         const struct tr_shape *stored = images ? &image : &job->parts.part[i].shape;

@@ -194,8 +194,7 @@ tr_status tr_job_input_resolve(struct tr_job *job)
             job->input.steps = info->steps;
             TR_TRY(tr_config_put_integer(job->root, "input", "steps", info->steps));
         }
-        if (info->features == TR_FEATURE_FLOATS && info->height > 0 && job->input.image.count == 0)
-            TR_TRY(set_image(job, info));
+        if (tr_source_is_number_image(info) && job->input.image.count == 0) TR_TRY(set_image(job, info));
         if (source->range == TR_RANGE_PICTURE) TR_TRY(set_scale(job));
     }
     if (info->class_names && info->classes > 0 && job->input.classes.count == 0)

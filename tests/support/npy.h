@@ -1,0 +1,30 @@
+/* Files of NumPy's arrays, version 1.0, written by the format's description. */
+#ifndef TESTS_NPY_H
+#define TESTS_NPY_H
+
+#include "base/alloc.h"
+#include "base/files/file.h"
+#include "support/training.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* type: "<f4"; shape: "8, 6, 5", with a comma behind a single number. */
+static inline void npy_write(const char *path, const char *type, const char *shape, const void *data,
+                             size_t size)
+{
+    enum { HEAD = 128 };
+    char *bytes = tr_alloc(HEAD + size, 1);
+    must_train(bytes ? TR_OK : TR_ENOMEM);
+    memset(bytes, ' ', HEAD);
+    memcpy(bytes, "\x93NUMPY\1\0\x76\0", 10);
+    const int length =
+        snprintf(bytes + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
+    bytes[10 + length] = ' ';
+    bytes[HEAD - 1] = '\n';
+    memcpy(bytes + HEAD, data, size);
+    must_train(tr_file_write_atomic(NULL, path, bytes, HEAD + size));
+    tr_free(bytes);
+}
+
+#endif
