@@ -8,20 +8,24 @@ float *tr_pass_input(tr_pass *pass)
     return pass->input;
 }
 
-float *tr_pass_columns(tr_pass *pass)
+/* The output of the layer that the feed writes, tokens or not; NULL without one. */
+static void *fed_output(const tr_pass *pass, bool sequence)
 {
     for (int i = 0; i < pass->model->part_layers; i++)
-        if (pass->model->layers[i].fed && !pass->model->layers[i].out.sequence && pass_has(pass, i))
+        if (pass->model->layers[i].fed && pass->model->layers[i].out.sequence == sequence &&
+            pass_has(pass, i))
             return pass->layer[i].output;
     return NULL;
 }
 
+float *tr_pass_columns(tr_pass *pass)
+{
+    return fed_output(pass, false);
+}
+
 int32_t *tr_pass_second_token(tr_pass *pass)
 {
-    for (int i = 0; i < pass->model->part_layers; i++)
-        if (pass->model->layers[i].fed && pass->model->layers[i].out.sequence && pass_has(pass, i))
-            return pass->layer[i].output;
-    return NULL;
+    return fed_output(pass, true);
 }
 
 int32_t *tr_pass_second_offset(tr_pass *pass)
