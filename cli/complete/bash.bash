@@ -1,4 +1,4 @@
-# Completion of trireme for bash: what may stand for a word, the program itself says.
+# Completion of trireme for bash; the program itself lists the words that fit.
 #     source <(trireme completion bash)
 _trireme() {
     local line=${COMP_LINE:0:COMP_POINT} kind= candidate current replaced head

@@ -1,4 +1,4 @@
-# Completion of trireme for fish: what may stand for a word, the program itself says.
+# Completion of trireme for fish; the program itself lists the words that fit.
 #     trireme completion fish | source
 function __trireme_complete
     set -l words (commandline -opc)

@@ -1,5 +1,5 @@
 #compdef trireme
-# Completion of trireme for zsh: what may stand for a word, the program itself says.
+# Completion of trireme for zsh; the program itself lists the words that fit.
 #     source <(trireme completion zsh)       after compinit, or as _trireme in a directory of $fpath
 _trireme() {
     local line candidate about
