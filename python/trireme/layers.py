@@ -428,8 +428,8 @@ def conv(
     groups : int, 1 .. 1048576, default 1
         groups of channels; an output reads the channels of its own group only; as many groups as channels: depthwise
     algorithm : {"auto", "direct", "winograd"}, default auto
-        algorithm, which changes rounding: winograd has a quarter of the products; auto takes it if kernel, channels and
-        outputs suit it, else direct
+        algorithm, which changes rounding: winograd has a quarter of the products of a 3x3 kernel, 36 % of those of 5x5;
+        auto takes it if kernel, channels and outputs suit it, else direct
     activation : {"none", "relu", "leaky_relu", "tanh", "sigmoid"}, default none
         applied to the output
     slope : float, > 0 and <= 1, default 0.01

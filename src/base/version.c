@@ -9,5 +9,5 @@ const char *tr_version(void)
 /* Increased by one for every entry under Hashes of CHANGELOG.md in a release. */
 int tr_numerics_version(void)
 {
-    return 2;
+    return 3;
 }

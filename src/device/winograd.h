@@ -14,12 +14,13 @@
 /* Points of a whole tile along an axis; numbers at the points of both axes: [points_h][points_w]. */
 #define TR_WINOGRAD_POINTS    6
 #define TR_WINOGRAD_POSITIONS 36
-/* Outputs of a whole tile along an axis, and the least outputs of an axis. */
+/* Most taps of a kernel along an axis, most outputs of a tile, and the least outputs of an axis. */
+#define TR_WINOGRAD_TAPS    5
 #define TR_WINOGRAD_OUTPUTS 4
 #define TR_WINOGRAD_LEAST   2
 
-/* Whether Winograd's algorithm supports a convolution: 3x3, stride 1, dilation 1, at least 2x2 outputs,
-   every pad smaller than the kernel. */
+/* Whether Winograd's algorithm supports a convolution: 3x3 or 5x5, stride 1, dilation 1, at least 2x2
+   outputs, every pad smaller than the kernel. */
 bool tr_winograd_suits(const struct tr_sliding_window *window);
 
 /* A tile along an axis: outputs [first, first + outputs), which read the inputs [first - pad, first - pad +
@@ -28,19 +29,31 @@ struct tr_winograd_tile {
     int32_t first, outputs, points;
 };
 
-static inline int32_t tr_winograd_tiles(int32_t outputs)
+/* Outputs of a whole tile along an axis: 4 of a kernel of 3 taps, 2 of one of 5. */
+static inline int32_t tr_winograd_whole(int32_t taps)
 {
-    return (outputs + TR_WINOGRAD_OUTPUTS - 1) / TR_WINOGRAD_OUTPUTS;
+    return TR_WINOGRAD_POINTS + 1 - taps;
 }
 
-/* Tiles of four, then the rest; a rest of five becomes three and two. */
-static inline struct tr_winograd_tile tr_winograd_tile(int32_t outputs, int32_t index)
+static inline int32_t tr_winograd_tiles(int32_t taps, int32_t outputs)
 {
-    const int32_t first = index * TR_WINOGRAD_OUTPUTS, left = outputs - first;
-    if (left == 5) return (struct tr_winograd_tile){first, 3, 5};
-    if (left == 1) return (struct tr_winograd_tile){first - 1, 2, 4};
-    return left < TR_WINOGRAD_OUTPUTS ? (struct tr_winograd_tile){first, left, left + 2}
-                                      : (struct tr_winograd_tile){first, 4, 6};
+    const int32_t whole = tr_winograd_whole(taps);
+    return (outputs + whole - 1) / whole;
+}
+
+/* Whole tiles, then the rest. With 3 taps a rest of five becomes three and two; with 5 taps the last tile
+   may have one output. */
+static inline struct tr_winograd_tile tr_winograd_tile(int32_t taps, int32_t outputs, int32_t index)
+{
+    const int32_t whole = tr_winograd_whole(taps), left = outputs - index * whole;
+    struct tr_winograd_tile tile = {.first = index * whole, .outputs = left < whole ? left : whole};
+    if (taps == 3 && left == 5) tile.outputs = 3;
+    if (taps == 3 && left == 1) {
+        tile.first--;
+        tile.outputs = 2;
+    }
+    tile.points = tile.outputs + taps - 1;
+    return tile;
 }
 
 /* Whether a tile with so many points has the point: 0 +5/8 -5/8 +3/2 -3/2 infinity. */

@@ -21,15 +21,17 @@
 static const struct shape {
     const char *name;
     double rms, max; /* at most */
-    int32_t rows, in_c, out_c, in_h, in_w, pad;
+    int32_t rows, in_c, out_c, in_h, in_w, taps, pad;
 } shapes[] = {
-    {"mnist-cnn-wide, conv2", 2.5, 3.0, 2, 64, 256, 12, 12, 0},
-    {"mnist-cnn-wide, conv3", 2.5, 3.0, 2, 256, 512, 10, 10, 0},
-    {"mnist-quick, conv2", 2.5, 3.0, 8, 32, 32, 12, 12, 0},
-    {"residual network, 32x32", 3.0, 4.0, 2, 16, 16, 32, 32, 1},
-    {"residual network, 16x16", 3.0, 4.0, 4, 32, 32, 16, 16, 1},
-    {"residual network, 8x8", 3.0, 4.0, 4, 64, 64, 8, 8, 1},
-    {"tiles of two and three outputs", 3.0, 4.0, 8, 24, 40, 5, 9, 1},
+    {"mnist-cnn-wide, conv2", 2.5, 3.0, 2, 64, 256, 12, 12, 3, 0},
+    {"mnist-cnn-wide, conv3", 2.5, 3.0, 2, 256, 512, 10, 10, 3, 0},
+    {"mnist-quick, conv2", 2.5, 3.0, 8, 32, 32, 12, 12, 3, 0},
+    {"residual network, 32x32", 3.0, 4.0, 2, 16, 16, 32, 32, 3, 1},
+    {"residual network, 16x16", 3.0, 4.0, 4, 32, 32, 16, 16, 3, 1},
+    {"residual network, 8x8", 3.0, 4.0, 4, 64, 64, 8, 8, 3, 1},
+    {"tiles of two and three outputs", 3.0, 4.0, 8, 24, 40, 5, 9, 3, 1},
+    {"mnist-cnn, conv2", 5.0, 7.0, 8, 32, 64, 14, 14, 5, 2},
+    {"5x5, tiles of one output", 5.0, 7.0, 8, 24, 40, 7, 9, 5, 2},
 };
 
 static tr_device *device;
@@ -73,8 +75,8 @@ static void exact(const struct shape *s, const struct tr_sliding_window *w, cons
     for (int32_t n = 0; n < s->rows; n++)
         for (int32_t oh = 0; oh < w->out_h; oh++)
             for (int32_t ow = 0; ow < w->out_w; ow++)
-                for (int32_t tap = 0; tap < 9; tap++) {
-                    const int32_t ih = oh + tap / 3 - s->pad, iw = ow + tap % 3 - s->pad;
+                for (int32_t tap = 0; tap < s->taps * s->taps; tap++) {
+                    const int32_t ih = oh + tap / s->taps - s->pad, iw = ow + tap % s->taps - s->pad;
                     if (ih < 0 || ih >= s->in_h || iw < 0 || iw >= s->in_w) continue;
                     const int64_t out = (((int64_t)n * w->out_h + oh) * w->out_w + ow) * s->out_c;
                     const int64_t in = (((int64_t)n * s->in_h + ih) * s->in_w + iw) * s->in_c;
@@ -122,13 +124,23 @@ static void compare(const struct shape *shape, const char *what, int64_t count, 
 
 static void check_shape(const struct shape *s)
 {
-    const struct tr_sliding_window window = {
-        s->in_h, s->in_w, s->in_h + 2 * s->pad - 2, s->in_w + 2 * s->pad - 2, 3, 3, 1, 1, 1, 1,
-        s->pad,  s->pad};
+    const int32_t less = s->taps - 1 - 2 * s->pad, kernel = s->taps * s->taps;
+    const struct tr_sliding_window window = {.in_h = s->in_h,
+                                             .in_w = s->in_w,
+                                             .out_h = s->in_h - less,
+                                             .out_w = s->in_w - less,
+                                             .kernel_h = s->taps,
+                                             .kernel_w = s->taps,
+                                             .stride_h = 1,
+                                             .stride_w = 1,
+                                             .dilation_h = 1,
+                                             .dilation_w = 1,
+                                             .pad_top = s->pad,
+                                             .pad_left = s->pad};
     const int64_t xn = (int64_t)s->rows * s->in_h * s->in_w * s->in_c;
     const int64_t yn = (int64_t)s->rows * window.out_h * window.out_w * s->out_c;
-    const int64_t wn = (int64_t)9 * s->in_c * s->out_c;
-    float *x = normal(xn, 1.0, true, 1), *w = normal(wn, sqrt(2.0 / (9.0 * s->in_c)), false, 2);
+    const int64_t wn = (int64_t)kernel * s->in_c * s->out_c;
+    float *x = normal(xn, 1.0, true, 1), *w = normal(wn, sqrt(2.0 / (kernel * s->in_c)), false, 2);
     float *dy = normal(yn, 1.0, false, 3);
     float *y[2], *dx[2], *dw[2];
     const int64_t row[] = {0, s->rows};
@@ -189,15 +201,16 @@ static void test_errors(void **state)
 static void test_tiles(void **state)
 {
     (void)state;
-    for (int32_t outputs = TR_WINOGRAD_LEAST; outputs < 60; outputs++) {
+    for (int32_t n = 2 * TR_WINOGRAD_LEAST; n < 120; n++) {
+        const int32_t taps = n % 2 ? 3 : 5, outputs = n / 2;
         int32_t next = 0;
-        for (int32_t i = 0; i < tr_winograd_tiles(outputs); i++) {
-            const struct tr_winograd_tile tile = tr_winograd_tile(outputs, i);
+        for (int32_t i = 0; i < tr_winograd_tiles(taps, outputs); i++) {
+            const struct tr_winograd_tile tile = tr_winograd_tile(taps, outputs, i);
             int points = 0;
             for (int k = 0; k < TR_WINOGRAD_POINTS; k++) points += tr_winograd_has(tile.points, k);
             assert_int_equal(tile.first, next);
-            assert_in_range(tile.outputs, 2, 4);
-            assert_int_equal(tile.points, tile.outputs + 2);
+            assert_in_range(tile.outputs, taps == 3 ? 2 : 1, taps == 3 ? 4 : 2);
+            assert_int_equal(tile.points, tile.outputs + taps - 1);
             assert_int_equal(points, tile.points);
             next += tile.outputs;
         }
@@ -214,9 +227,12 @@ static void test_what_suits(void **state)
     } cases[] = {
         {{8, 8, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1}, true},  {{8, 8, 6, 6, 3, 3, 1, 1, 1, 1, 0, 0}, true},
         {{4, 5, 2, 3, 3, 3, 1, 1, 1, 1, 0, 0}, true},  {{2, 2, 4, 4, 3, 3, 1, 1, 1, 1, 2, 2}, true},
-        {{8, 8, 8, 8, 3, 1, 1, 1, 1, 1, 1, 0}, false}, {{8, 8, 8, 8, 5, 5, 1, 1, 1, 1, 2, 2}, false},
+        {{8, 8, 8, 8, 3, 1, 1, 1, 1, 1, 1, 0}, false}, {{8, 8, 8, 8, 5, 5, 1, 1, 1, 1, 2, 2}, true},
         {{8, 8, 4, 4, 3, 3, 2, 2, 1, 1, 1, 1}, false}, {{8, 8, 8, 8, 3, 3, 1, 1, 2, 2, 2, 2}, false},
         {{3, 8, 1, 6, 3, 3, 1, 1, 1, 1, 0, 0}, false}, {{8, 8, 11, 8, 3, 3, 1, 1, 1, 1, 3, 1}, false},
+        {{8, 8, 4, 4, 5, 5, 2, 2, 1, 1, 2, 2}, false}, {{8, 8, 8, 8, 5, 3, 1, 1, 1, 1, 2, 1}, false},
+        {{2, 2, 6, 6, 5, 5, 1, 1, 1, 1, 4, 4}, true},  {{8, 8, 13, 8, 5, 5, 1, 1, 1, 1, 5, 2}, false},
+        {{8, 8, 8, 8, 7, 7, 1, 1, 1, 1, 3, 3}, false}, {{5, 8, 1, 8, 5, 5, 1, 1, 1, 1, 0, 2}, false},
         {{8, 9, 5, 8, 3, 3, 1, 1, 1, 1, 0, 1}, false}, {{8, 8, 11, 8, 3, 3, 1, 1, 1, 1, 0, 1}, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

@@ -272,6 +272,7 @@ static const char light[] =
     "  - conv: {filters: 4, kernel: 3, padding: same, groups: 4}\n"
     "  - stochastic_depth: 0.2\n"
     "  - add: stem\n"
+    "  - conv: {filters: 4, kernel: 5, padding: same, algorithm: winograd}\n"
     "  - conv: {filters: 6, kernel: 3, padding: same, algorithm: winograd, name: image}\n"
     "  - global_average_pool\n"
     "  - dense: {units: 6, activation: sigmoid}\n"

@@ -31,6 +31,13 @@ const struct network networks[] = {
      "- batch_norm\n"
      "- conv: {filters: 4, kernel: 3, pad: 2, algorithm: winograd, activation: tanh}\n"
      "- dense: 3\n"},
+    {"convolutions of 5x5 by Winograd's algorithm", "7x9x2", 0,
+     "layers:\n"
+     "- conv: {filters: 5, kernel: 5, padding: same, algorithm: winograd, activation: relu}\n"
+     "- conv: {filters: 3, kernel: 5, pad: 4, algorithm: winograd, use_bias: false}\n"
+     "- batch_norm\n"
+     "- conv: {filters: 4, kernel: 5, algorithm: winograd, activation: tanh}\n"
+     "- dense: 3\n"},
     {"images that become larger", "3x4x2", 0,
      "layers:\n"
      "- conv_transpose: {filters: 3, kernel: [3, 2], stride: 2}\n"

@@ -132,20 +132,20 @@ struct tr_op_grouped_conv_backward_weights {
 
 /* ---- convolution by Winograd's algorithm ----
  *
- * The same convolutions with fewer products and different rounding: 3x3 kernels, stride 1, dilation 1, at
- * least two outputs in each direction, pads of at most 2 on every side (device/winograd.h). In exact
- * arithmetic all results are those of the operations above; gradients are the exact adjoint of the forward
- * pass as defined.
+ * The same convolutions with fewer products and different rounding: kernels of 3x3 or 5x5 taps, stride 1,
+ * dilation 1, at least two outputs in each direction, pads smaller than the kernel (device/winograd.h). In
+ * exact arithmetic all results are those of the operations above; gradients are the exact adjoint of the
+ * forward pass as defined.
  *
  *   - Points: 0, +a, -a, +b, -b, infinity, with a = 5/8 and b = 3/2, in this order. Outputs are cut
- *     along each axis into tiles of 4, at the end 2 or 3, or 3 and 2 where 5 are left. A tile of m
- *     outputs reads m + 2 inputs and has that many points: 6: all of them; 5: without -b; 4: without +b
- *     and -b. A position is a point of the height and one of the width; a tile has (m_h + 2) * (m_w + 2)
- *     of the 36.
+ *     along each axis into tiles: with r = 3 taps of 4, at the end 2 or 3, or 3 and 2 where 5 are left;
+ *     with r = 5 taps of 2, at the end 1 where the number is odd. A tile of m outputs reads m + r - 1
+ *     inputs and has that many points: 6: all of them; 5: without -b; 4: without +b and -b. A position is
+ *     a point of the height and one of the width; a tile has (m_h + r - 1) * (m_w + r - 1) of the 36.
  *   - One-dimensional transforms, each a fixed sequence of operations, in device/winograd.inc: `input`,
  *     `weights`, `output`, and their adjoints, which are not inverses but propagate gradients. For a tile
  *     of m outputs with points p_i: input = values at p_i of polynomials whose coefficients are the inputs
- *     (matrix B^T of Toom and Cook, without scales), weights = values of g0 + g1 x + g2 x^2 (matrix G),
+ *     (matrix B^T of Toom and Cook, without scales), weights = values of g0 + g1 x + ... (matrix G),
  *     output k = sum over i of p_i^k / N_i times the product at p_i, and that at infinity added to the
  *     last (matrix A^T), N_i = product over j != i of (p_i - p_j). A transform of two dimensions is that
  *     along the height, for each column, then that along the width, for each row.

@@ -17,7 +17,7 @@
 
 #define POINTS    TR_WINOGRAD_POINTS
 #define POSITIONS TR_WINOGRAD_POSITIONS
-#define TAPS      9
+#define TAPS      TR_WINOGRAD_TAPS /* most, along an axis */
 
 /* A tile of one image. */
 struct tile {
@@ -27,14 +27,15 @@ struct tile {
 
 static int64_t tile_count(const struct tr_sliding_window *window)
 {
-    return (int64_t)tr_winograd_tiles(window->out_h) * tr_winograd_tiles(window->out_w);
+    return (int64_t)tr_winograd_tiles(window->kernel_h, window->out_h) *
+           tr_winograd_tiles(window->kernel_w, window->out_w);
 }
 
 static struct tile tile_at(const struct tr_sliding_window *window, int64_t index)
 {
-    const int32_t across = tr_winograd_tiles(window->out_w);
-    struct tile tile = {.h = tr_winograd_tile(window->out_h, (int32_t)(index / across)),
-                        .w = tr_winograd_tile(window->out_w, (int32_t)(index % across))};
+    const int32_t taps = window->kernel_w, across = tr_winograd_tiles(taps, window->out_w);
+    struct tile tile = {.h = tr_winograd_tile(taps, window->out_h, (int32_t)(index / across)),
+                        .w = tr_winograd_tile(taps, window->out_w, (int32_t)(index % across))};
     tile.ih = tile.h.first - window->pad_top;
     tile.iw = tile.w.first - window->pad_left;
     return tile;
@@ -53,7 +54,8 @@ static int64_t pixel_at(const struct tr_sliding_window *window, const struct til
     return h < 0 || h >= window->in_h || w < 0 || w >= window->in_w ? -1 : (int64_t)h * window->in_w + w;
 }
 
-typedef void transform(int points, const float *from, int64_t from_step, float *to, int64_t to_step);
+typedef void transform(int points, int outputs, const float *from, int64_t from_step, float *to,
+                       int64_t to_step);
 
 /* Two dimensions: along the height for each of `columns` columns, then along the width for each row that
    the first pass wrote: `rows` of them (0: those of the points of the height). */
@@ -63,10 +65,10 @@ static void transform_both(transform *along, const struct tile *tile, int column
     float half[POSITIONS];
     for (int j = 0; j < POINTS; j++)
         if (columns ? j < columns : tr_winograd_has(tile->w.points, j))
-            along(tile->h.points, from + j, POINTS, half + j, POINTS);
+            along(tile->h.points, tile->h.outputs, from + j, POINTS, half + j, POINTS);
     for (int i = 0; i < POINTS; i++)
         if (rows ? i < rows : tr_winograd_has(tile->h.points, i))
-            along(tile->w.points, half + i * POINTS, 1, to + i * POINTS, 1);
+            along(tile->w.points, tile->w.outputs, half + i * POINTS, 1, to + i * POINTS, 1);
 }
 
 /* V of a tile: image [in_h][in_w][channels] to v [POSITIONS][channels]. */
@@ -103,26 +105,28 @@ static void transform_gradient(const struct tr_sliding_window *window, const str
     }
 }
 
-/* U: w [TAPS][pairs] to u [POSITIONS][pairs]. */
-static void transform_weights(int64_t pairs, const float *w, float *u)
+/* U: w [taps][taps][pairs] to u [POSITIONS][pairs]. */
+static void transform_weights(int taps, int64_t pairs, const float *w, float *u)
 {
     for (int64_t k = 0; k < pairs; k++) {
-        float half[POINTS * 3], at[POSITIONS];
-        for (int j = 0; j < 3; j++) tr_winograd_weights(w + j * pairs + k, 3 * pairs, half + j, 3);
-        for (int i = 0; i < POINTS; i++) tr_winograd_weights(half + i * 3, 1, at + i * POINTS, 1);
+        float half[POINTS * TAPS], at[POSITIONS];
+        for (int j = 0; j < taps; j++)
+            tr_winograd_weights(taps, w + j * pairs + k, taps * pairs, half + j, taps);
+        for (int i = 0; i < POINTS; i++) tr_winograd_weights(taps, half + i * taps, 1, at + i * POINTS, 1);
         for (int p = 0; p < POSITIONS; p++) u[p * pairs + k] = at[p];
     }
 }
 
-/* Its adjoint: s [POSITIONS][pairs] to dw [TAPS][pairs]. */
-static void transform_sums(int64_t pairs, const float *s, float *dw)
+/* Its adjoint: s [POSITIONS][pairs] to dw [taps][taps][pairs]. */
+static void transform_sums(int taps, int64_t pairs, const float *s, float *dw)
 {
     for (int64_t k = 0; k < pairs; k++) {
-        float at[POSITIONS], half[3 * POINTS], g[TAPS];
+        float at[POSITIONS], half[TAPS * POINTS], g[TAPS * TAPS];
         for (int p = 0; p < POSITIONS; p++) at[p] = s[p * pairs + k];
-        for (int j = 0; j < POINTS; j++) tr_winograd_weights_adjoint(at + j, POINTS, half + j, POINTS);
-        for (int i = 0; i < 3; i++) tr_winograd_weights_adjoint(half + i * POINTS, 1, g + i * 3, 1);
-        for (int t = 0; t < TAPS; t++) dw[t * pairs + k] = g[t];
+        for (int j = 0; j < POINTS; j++) tr_winograd_weights_adjoint(taps, at + j, POINTS, half + j, POINTS);
+        for (int i = 0; i < taps; i++)
+            tr_winograd_weights_adjoint(taps, half + i * POINTS, 1, g + i * taps, 1);
+        for (int t = 0; t < taps * taps; t++) dw[t * pairs + k] = g[t];
     }
 }
 
@@ -153,7 +157,7 @@ tr_status ref_winograd_forward(tr_device *device, const struct tr_op_winograd_fo
     float *u = positions(pairs, a->in_c, a->out_c);
     if (!u) return TR_ENOMEM;
     float *v = u + POSITIONS * pairs, *m = v + (int64_t)POSITIONS * a->in_c;
-    transform_weights(pairs, a->w, u);
+    transform_weights(window->kernel_h, pairs, a->w, u);
     for (int64_t r = 0; r < a->rows; r++)
         for (int64_t t = 0; t < tile_count(window); t++) {
             const struct tile tile = tile_at(window, t);
@@ -183,7 +187,7 @@ tr_status ref_winograd_backward_data(tr_device *device, const struct tr_op_winog
     const struct tr_sliding_window *window = &a->window;
     assert(tr_winograd_suits(window));
     const int64_t pairs = (int64_t)a->in_c * a->out_c;
-    float *transposed = ref_transposed(TAPS, a->in_c, a->out_c, a->w);
+    float *transposed = ref_transposed((int64_t)window->kernel_h * window->kernel_w, a->in_c, a->out_c, a->w);
     float *u = positions(pairs, a->in_c, a->out_c);
     if (!transposed || !u) {
         tr_free(transposed);
@@ -191,7 +195,7 @@ tr_status ref_winograd_backward_data(tr_device *device, const struct tr_op_winog
         return TR_ENOMEM;
     }
     float *z = u + POSITIONS * pairs, *d = z + (int64_t)POSITIONS * a->out_c;
-    transform_weights(pairs, transposed, u);
+    transform_weights(window->kernel_h, pairs, transposed, u);
     const int64_t image_size = (int64_t)window->in_h * window->in_w * a->in_c;
     memset(a->dx, 0, (size_t)(a->rows * image_size) * sizeof *a->dx);
     for (int64_t r = 0; r < a->rows; r++)
@@ -240,7 +244,7 @@ static void weights_leaf(const void *arguments, int32_t microbatch, float *dw)
                     ref_chain_outer(a->in_c, a->out_c, with->v + (int64_t)p * a->in_c,
                                     with->z + (int64_t)p * a->out_c, with->s + p * pairs);
         }
-    transform_sums(pairs, with->s, dw);
+    transform_sums(window->kernel_h, pairs, with->s, dw);
 }
 
 tr_status ref_winograd_backward_weights(tr_device *device,
@@ -254,7 +258,8 @@ tr_status ref_winograd_backward_weights(tr_device *device,
     if (!s) return TR_ENOMEM;
     struct weights_arguments with = {.op = a, .s = s, .v = s + POSITIONS * pairs};
     with.z = with.v + (int64_t)POSITIONS * a->in_c;
-    tr_status status = ref_tree(&a->cut, TAPS * pairs, weights_leaf, &with, a->dw);
+    tr_status status =
+        ref_tree(&a->cut, a->window.kernel_h * a->window.kernel_w * pairs, weights_leaf, &with, a->dw);
     if (status == TR_OK && a->db) status = ref_conv_bias(a);
     tr_free(s);
     return status;

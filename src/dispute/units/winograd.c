@@ -5,6 +5,7 @@
 
 #define POINTS    TR_WINOGRAD_POINTS
 #define POSITIONS TR_WINOGRAD_POSITIONS
+#define TAPS      TR_WINOGRAD_TAPS
 
 #define W_NAME(name)   num_winograd_##name
 #define W_F            struct num
@@ -25,14 +26,15 @@ struct tile {
 
 static int64_t tiles_of(const struct tr_sliding_window *window)
 {
-    return (int64_t)tr_winograd_tiles(window->out_h) * tr_winograd_tiles(window->out_w);
+    return (int64_t)tr_winograd_tiles(window->kernel_h, window->out_h) *
+           tr_winograd_tiles(window->kernel_w, window->out_w);
 }
 
 static struct tile tile_at(const struct tr_sliding_window *window, int64_t number)
 {
-    const int32_t across = tr_winograd_tiles(window->out_w);
-    struct tile tile = {.h = tr_winograd_tile(window->out_h, (int32_t)(number / across)),
-                        .w = tr_winograd_tile(window->out_w, (int32_t)(number % across))};
+    const int32_t taps = window->kernel_w, across = tr_winograd_tiles(taps, window->out_w);
+    struct tile tile = {.h = tr_winograd_tile(taps, window->out_h, (int32_t)(number / across)),
+                        .w = tr_winograd_tile(taps, window->out_w, (int32_t)(number % across))};
     tile.ih = tile.h.first - window->pad_top;
     tile.iw = tile.w.first - window->pad_left;
     return tile;
@@ -44,30 +46,8 @@ static bool has(const struct tile *tile, int position)
            tr_winograd_has(tile->w.points, position % POINTS);
 }
 
-typedef void transform(int points, const struct num *from, int64_t from_step, struct num *to,
+typedef void transform(int points, int outputs, const struct num *from, int64_t from_step, struct num *to,
                        int64_t to_step);
-
-static void input(int points, const struct num *from, int64_t from_step, struct num *to, int64_t to_step)
-{
-    num_winograd_input(points, from, from_step, to, to_step);
-}
-
-static void input_adjoint(int points, const struct num *from, int64_t from_step, struct num *to,
-                          int64_t to_step)
-{
-    num_winograd_input_adjoint(points, from, from_step, to, to_step);
-}
-
-static void output(int points, const struct num *from, int64_t from_step, struct num *to, int64_t to_step)
-{
-    num_winograd_output(points, from, from_step, to, to_step);
-}
-
-static void output_adjoint(int points, const struct num *from, int64_t from_step, struct num *to,
-                           int64_t to_step)
-{
-    num_winograd_output_adjoint(points, from, from_step, to, to_step);
-}
 
 /* Along the height for each of `columns` columns (0: those of the points), then along the width for each of
    `rows` rows (0: likewise). */
@@ -78,10 +58,11 @@ static void both(transform *along, const struct tile *tile, int columns, int row
     for (int i = 0; i < POSITIONS; i++) half[i] = from[0];
     for (int j = 0; j < POINTS; j++)
         if (columns ? j < columns : tr_winograd_has(tile->w.points, j))
-            along(tile->h.points, from + j, POINTS, half + j, POINTS);
+            along(tile->h.points, tile->h.outputs, from + j, POINTS, half + j, POINTS);
     for (int i = 0; i < POINTS; i++)
         if (rows ? i < rows : tr_winograd_has(tile->h.points, i))
-            along(tile->w.points, half + (ptrdiff_t)i * POINTS, 1, to + (ptrdiff_t)i * POINTS, 1);
+            along(tile->w.points, tile->w.outputs, half + (ptrdiff_t)i * POINTS, 1,
+                  to + (ptrdiff_t)i * POINTS, 1);
 }
 
 /* V of a channel of an image. */
@@ -97,7 +78,7 @@ static void input_at(const struct tr_sliding_window *window, const struct tile *
             if (h >= 0 && h < window->in_h && w >= 0 && w < window->in_w)
                 d[i * POINTS + j] = in(image + (h * window->in_w + w) * channels + c);
         }
-    both(input, tile, tile->w.points, 0, d, v);
+    both(num_winograd_input, tile, tile->w.points, 0, d, v);
 }
 
 /* Z of a channel of dy of an image. */
@@ -111,17 +92,17 @@ static void gradient_at(const struct tr_sliding_window *window, const struct til
         for (int j = 0; j < tile->w.outputs; j++)
             d[i * POINTS + j] =
                 in(dy + ((int64_t)(tile->h.first + i) * window->out_w + tile->w.first + j) * channels + o);
-    both(output_adjoint, tile, tile->w.outputs, 0, d, z);
+    both(num_winograd_output_adjoint, tile, tile->w.outputs, 0, d, z);
 }
 
-/* U of a pair of channels. */
-static void weights_at(const float *w, int64_t pairs, int64_t pair, struct num u[POSITIONS])
+/* U of a pair of channels, weights [taps][taps][pairs]. */
+static void weights_at(int taps, const float *w, int64_t pairs, int64_t pair, struct num u[POSITIONS])
 {
-    struct num g[9], half[POINTS * 3];
-    for (int t = 0; t < 9; t++) g[t] = in(w + t * pairs + pair);
-    for (int j = 0; j < 3; j++) num_winograd_weights(g + j, 3, half + j, 3);
+    struct num g[TAPS * TAPS], half[POINTS * TAPS];
+    for (int t = 0; t < taps * taps; t++) g[t] = in(w + t * pairs + pair);
+    for (int j = 0; j < taps; j++) num_winograd_weights(taps, g + j, taps, half + j, taps);
     for (int i = 0; i < POINTS; i++)
-        num_winograd_weights(half + (ptrdiff_t)i * 3, 1, u + (ptrdiff_t)i * POINTS, 1);
+        num_winograd_weights(taps, half + (ptrdiff_t)i * taps, 1, u + (ptrdiff_t)i * POINTS, 1);
 }
 
 /* ---- operations ---- */
@@ -142,11 +123,11 @@ UNIT(winograd_forward)
     for (int i = 0; i < POSITIONS; i++) m[i] = constant(0);
     for (int64_t c = 0; c < conv->in_c; c++) {
         input_at(window, &tile, conv->x + r * pixels_in(window) * conv->in_c, conv->in_c, c, v);
-        weights_at(conv->w, (int64_t)conv->in_c * conv->out_c, c * conv->out_c + o, u);
+        weights_at(window->kernel_h, conv->w, (int64_t)conv->in_c * conv->out_c, c * conv->out_c + o, u);
         for (int i = 0; i < POSITIONS; i++)
             if (has(&tile, i)) m[i] = fused(v[i], u[i], m[i]);
     }
-    both(output, &tile, 0, tile.h.outputs, m, y);
+    both(num_winograd_output, &tile, 0, tile.h.outputs, m, y);
     struct num sum = y[(h - tile.h.first) * POINTS + w - tile.w.first];
     if (conv->b) sum = add(sum, in(conv->b + o));
     return activated(conv->activation, conv->slope, sum);
@@ -166,11 +147,11 @@ UNIT(winograd_backward_data)
         for (int k = 0; k < POSITIONS; k++) d[k] = constant(0);
         for (int64_t o = 0; o < conv->out_c; o++) {
             gradient_at(window, &tile, conv->dy + r * pixels_out(window) * conv->out_c, conv->out_c, o, z);
-            weights_at(conv->w, (int64_t)conv->in_c * conv->out_c, c * conv->out_c + o, u);
+            weights_at(window->kernel_h, conv->w, (int64_t)conv->in_c * conv->out_c, c * conv->out_c + o, u);
             for (int k = 0; k < POSITIONS; k++)
                 if (has(&tile, k)) d[k] = fused(z[k], u[k], d[k]);
         }
-        both(input_adjoint, &tile, 0, tile.h.points, d, dx);
+        both(num_winograd_input_adjoint, &tile, 0, tile.h.points, d, dx);
         sum = add(sum, dx[i * POINTS + j]);
     }
     return sum;
@@ -181,7 +162,8 @@ static struct num weights_leaf(const void *arguments, int32_t microbatch, int64_
     const struct tr_op_conv_backward_weights *a = arguments;
     const struct tr_sliding_window *window = &a->window;
     const int64_t o = at % a->out_c, c = at / a->out_c % a->in_c, tap = at / a->out_c / a->in_c;
-    struct num s[POSITIONS], v[POSITIONS], z[POSITIONS], half[3 * POINTS], g[9];
+    const int taps = window->kernel_h;
+    struct num s[POSITIONS], v[POSITIONS], z[POSITIONS], half[TAPS * POINTS], g[TAPS * TAPS];
     for (int i = 0; i < POSITIONS; i++) s[i] = constant(0);
     for (int64_t r = cut_begin(&a->cut, microbatch); r < cut_end(&a->cut, microbatch); r++)
         for (int64_t number = 0; number < tiles_of(window); number++) {
@@ -191,9 +173,9 @@ static struct num weights_leaf(const void *arguments, int32_t microbatch, int64_
             for (int i = 0; i < POSITIONS; i++)
                 if (has(&tile, i)) s[i] = fused(v[i], z[i], s[i]);
         }
-    for (int j = 0; j < POINTS; j++) num_winograd_weights_adjoint(s + j, POINTS, half + j, POINTS);
-    for (int i = 0; i < 3; i++)
-        num_winograd_weights_adjoint(half + (ptrdiff_t)i * POINTS, 1, g + (ptrdiff_t)i * 3, 1);
+    for (int j = 0; j < POINTS; j++) num_winograd_weights_adjoint(taps, s + j, POINTS, half + j, POINTS);
+    for (int i = 0; i < taps; i++)
+        num_winograd_weights_adjoint(taps, half + (ptrdiff_t)i * POINTS, 1, g + (ptrdiff_t)i * taps, 1);
     return g[tap];
 }
 

@@ -32,9 +32,10 @@ const struct named_window case_windows[] = {
     {"1x1, pad 1", {3, 4, 5, 6, 1, 1, 1, 1, 1, 1, 1, 1}},
     {"3x3, dilation 3, more below", {4, 4, 9, 9, 3, 3, 1, 1, 3, 3, 3, 3}},
     {"2x2 full, stride 2", {5, 5, 5, 5, 2, 2, 2, 2, 1, 1, 2, 3}},
+    {"1x1 on 6x7", {6, 7, 6, 7, 1, 1, 1, 1, 1, 1, 0, 0}},
 };
 const int case_window_count = LENGTH(case_windows);
-const int case_pool_window_count = LENGTH(case_windows) - 4;
+const int case_pool_window_count = LENGTH(case_windows) - 5;
 
 static const struct {
     int in_c, out_c, rows;
@@ -252,6 +253,13 @@ const struct named_window case_winograd_windows[] = {
     {"8x8 same", {8, 8, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1}},
     {"4x12 full", {2, 10, 4, 12, 3, 3, 1, 1, 1, 1, 2, 2}},
     {"12x28 outputs, pad left", {14, 29, 12, 28, 3, 3, 1, 1, 1, 1, 0, 1}},
+    {"5x5 kernel, 2x2 outputs", {6, 6, 2, 2, 5, 5, 1, 1, 1, 1, 0, 0}},
+    {"5x5 kernel, 3x5 same", {3, 5, 3, 5, 5, 5, 1, 1, 1, 1, 2, 2}},
+    {"5x5 kernel, 6x8 full", {2, 4, 6, 8, 5, 5, 1, 1, 1, 1, 4, 4}},
+    {"5x5 kernel, 9x8 outputs, pad below", {9, 10, 9, 8, 5, 5, 1, 1, 1, 1, 0, 2}},
+    {"5x5 kernel, 14x14 same", {14, 14, 14, 14, 5, 5, 1, 1, 1, 1, 2, 2}},
+    {"5x5 kernel, 4x31 same", {4, 31, 4, 31, 5, 5, 1, 1, 1, 1, 2, 2}},
+    {"5x5 kernel, 10x12 outputs, pad left", {14, 13, 10, 12, 5, 5, 1, 1, 1, 1, 0, 3}},
 };
 const int case_winograd_window_count = LENGTH(case_winograd_windows);
 

@@ -138,18 +138,19 @@ ORDER(grouped_conv_backward_weights)
 enum { SIDE = TR_WINOGRAD_POINTS, PLACES = TR_WINOGRAD_POSITIONS };
 typedef float square[SIDE][SIDE];
 
-/* A tile along an axis: its first output, and how many. Fours; of what is left behind them, five are three
-   and two. */
+/* A tile along an axis: its first output, how many, and the inputs that it reads. With three taps fours; five
+   that are left are three and two. With five taps twos, and one that is left. */
 struct span {
-    int32_t first, outputs;
+    int32_t first, outputs, inputs;
 };
 
-static int spans_of(int32_t outputs, struct span span[64])
+static int spans_of(int32_t taps, int32_t outputs, struct span span[64])
 {
     int count = 0;
     for (int32_t first = 0; first < outputs; first += span[count - 1].outputs) {
-        const int32_t left = outputs - first;
-        span[count++] = (struct span){first, left == 5 ? 3 : left < 4 ? left : 4};
+        const int32_t left = outputs - first, most = taps == 5 ? 2 : left == 5 ? 3 : 4;
+        const int32_t many = left < most ? left : most;
+        span[count++] = (struct span){first, many, many + taps - 1};
     }
     return count;
 }
@@ -158,10 +159,11 @@ static int spans_of(int32_t outputs, struct span span[64])
  * four. */
 static bool has_point(struct span span, int point)
 {
-    return point < 3 || point == 5 || (point == 3 && span.outputs >= 3) || (point == 4 && span.outputs == 4);
+    return point < 3 || point == 5 || (point == 3 && span.inputs >= 5) || (point == 4 && span.inputs == 6);
 }
 
-typedef void transform(int points, const float *from, int64_t from_step, float *to, int64_t to_step);
+typedef void transform(int points, int outputs, const float *from, int64_t from_step, float *to,
+                       int64_t to_step);
 
 /* Along the height for each column that is there, then along the width for each row: `wide` columns before,
    or those of the points; `high` rows in between. */
@@ -169,22 +171,22 @@ static void both(transform *along, struct span h, struct span w, int wide, int h
 {
     square half;
     for (int j = 0; j < SIDE; j++)
-        if (wide ? j < wide : has_point(w, j)) along(h.outputs + 2, &in[0][j], SIDE, &half[0][j], SIDE);
+        if (wide ? j < wide : has_point(w, j)) along(h.inputs, h.outputs, &in[0][j], SIDE, &half[0][j], SIDE);
     for (int i = 0; i < SIDE; i++)
-        if (high ? i < high : has_point(h, i)) along(w.outputs + 2, half[i], 1, out[i], 1);
+        if (high ? i < high : has_point(h, i)) along(w.inputs, w.outputs, half[i], 1, out[i], 1);
 }
 
 static void tile_of_input(const float *image, const struct tr_sliding_window *window, int64_t channels,
                           int64_t c, struct span h, struct span w, square out)
 {
     square in = {{0}};
-    for (int i = 0; i < h.outputs + 2; i++)
-        for (int j = 0; j < w.outputs + 2; j++) {
+    for (int i = 0; i < h.inputs; i++)
+        for (int j = 0; j < w.inputs; j++) {
             const int32_t y = h.first + i - window->pad_top, x = w.first + j - window->pad_left;
             if (y >= 0 && y < window->in_h && x >= 0 && x < window->in_w)
                 in[i][j] = image[((int64_t)y * window->in_w + x) * channels + c];
         }
-    both(tr_winograd_input, h, w, w.outputs + 2, 0, in, out);
+    both(tr_winograd_input, h, w, w.inputs, 0, in, out);
 }
 
 static void tile_of_gradient(const float *dy, const struct tr_sliding_window *window, int64_t channels,
@@ -198,13 +200,14 @@ static void tile_of_gradient(const float *dy, const struct tr_sliding_window *wi
 }
 
 /* The weights of all pairs at all places: [in_c][out_c]. */
-static square *points_of_weights(const float *weights, int64_t pairs)
+static square *points_of_weights(int taps, const float *weights, int64_t pairs)
 {
     square *u = tr_alloc_zero((size_t)pairs, sizeof *u);
     for (int64_t k = 0; k < pairs; k++) {
-        float half[SIDE][3];
-        for (int j = 0; j < 3; j++) tr_winograd_weights(weights + j * pairs + k, 3 * pairs, &half[0][j], 3);
-        for (int i = 0; i < SIDE; i++) tr_winograd_weights(half[i], 1, u[k][i], 1);
+        float half[SIDE][5];
+        for (int j = 0; j < taps; j++)
+            tr_winograd_weights(taps, weights + j * pairs + k, taps * pairs, &half[0][j], 5);
+        for (int i = 0; i < SIDE; i++) tr_winograd_weights(taps, half[i], 1, u[k][i], 1);
     }
     return u;
 }
@@ -214,8 +217,9 @@ ORDER(winograd_forward)
     const struct tr_op_conv_forward *conv = &a->conv;
     const struct tr_sliding_window *window = &conv->window;
     struct span high[64], wide[64];
-    const int rows = spans_of(window->out_h, high), columns = spans_of(window->out_w, wide);
-    square *u = points_of_weights(conv->w, (int64_t)conv->in_c * conv->out_c);
+    const int rows = spans_of(window->kernel_h, window->out_h, high);
+    const int columns = spans_of(window->kernel_w, window->out_w, wide);
+    square *u = points_of_weights(window->kernel_h, conv->w, (int64_t)conv->in_c * conv->out_c);
     square *v = tr_alloc_zero((size_t)conv->in_c, sizeof *v);
     for (int64_t n = 0; n < conv->rows * rows * columns; n++) {
         const struct span h = high[n / columns % rows], w = wide[n % columns];
@@ -248,9 +252,10 @@ ORDER(winograd_backward_data)
     const struct tr_op_conv_backward_data *conv = &a->conv;
     const struct tr_sliding_window *window = &conv->window;
     struct span high[64], wide[64];
-    const int rows = spans_of(window->out_h, high), columns = spans_of(window->out_w, wide);
+    const int rows = spans_of(window->kernel_h, window->out_h, high);
+    const int columns = spans_of(window->kernel_w, window->out_w, wide);
     const int64_t image = pixels_in(window) * conv->in_c;
-    square *u = points_of_weights(conv->w, (int64_t)conv->in_c * conv->out_c);
+    square *u = points_of_weights(window->kernel_h, conv->w, (int64_t)conv->in_c * conv->out_c);
     square *z = tr_alloc_zero((size_t)conv->out_c, sizeof *z);
     memset(conv->dx, 0, (size_t)(conv->rows * image) * sizeof *conv->dx);
     for (int64_t n = 0; n < conv->rows * rows * columns; n++) {
@@ -267,9 +272,9 @@ ORDER(winograd_backward_data)
                     term(z[o][p / SIDE][p % SIDE], u[c * conv->out_c + o][p / SIDE][p % SIDE]);
                 d[p / SIDE][p % SIDE] = chain(0);
             }
-            both(tr_winograd_input_adjoint, h, w, 0, h.outputs + 2, d, dx);
-            for (int i = 0; i < h.outputs + 2; i++)
-                for (int j = 0; j < w.outputs + 2; j++) {
+            both(tr_winograd_input_adjoint, h, w, 0, h.inputs, d, dx);
+            for (int i = 0; i < h.inputs; i++)
+                for (int j = 0; j < w.inputs; j++) {
                     const int32_t y = h.first + i - window->pad_top, x = w.first + j - window->pad_left;
                     if (y >= 0 && y < window->in_h && x >= 0 && x < window->in_w)
                         conv->dx[r * image + ((int64_t)y * window->in_w + x) * conv->in_c + c] += dx[i][j];
@@ -293,8 +298,8 @@ static float winograd_weight_leaf(const void *arguments, int64_t first, int64_t 
     const struct tiled *t = arguments;
     const int64_t out_c = t->conv->out_c, in_c = t->conv->in_c, tiles = t->rows * t->columns;
     const int64_t o = k % out_c, c = k / out_c % in_c, tap = k / out_c / in_c;
-    square s, half;
-    float g[3][3];
+    const int taps = t->conv->window.kernel_h;
+    square s, half, g;
     for (int p = 0; p < PLACES; p++) {
         for (int64_t n = first * tiles; n < end * tiles; n++)
             if (has_point(t->high[n / t->columns % t->rows], p / SIDE) &&
@@ -302,9 +307,9 @@ static float winograd_weight_leaf(const void *arguments, int64_t first, int64_t 
                 term(t->v[n * in_c + c][p / SIDE][p % SIDE], t->z[n * out_c + o][p / SIDE][p % SIDE]);
         s[p / SIDE][p % SIDE] = chain(0);
     }
-    for (int j = 0; j < SIDE; j++) tr_winograd_weights_adjoint(&s[0][j], SIDE, &half[0][j], SIDE);
-    for (int i = 0; i < 3; i++) tr_winograd_weights_adjoint(half[i], 1, g[i], 1);
-    return g[tap / 3][tap % 3];
+    for (int j = 0; j < SIDE; j++) tr_winograd_weights_adjoint(taps, &s[0][j], SIDE, &half[0][j], SIDE);
+    for (int i = 0; i < taps; i++) tr_winograd_weights_adjoint(taps, half[i], 1, g[i], 1);
+    return g[tap / taps][tap % taps];
 }
 
 ORDER(winograd_backward_weights)
@@ -312,8 +317,8 @@ ORDER(winograd_backward_weights)
     const struct tr_op_conv_backward_weights *conv = &a->conv;
     const struct tr_sliding_window *window = &conv->window;
     struct tiled t = {.conv = conv};
-    t.rows = spans_of(window->out_h, t.high);
-    t.columns = spans_of(window->out_w, t.wide);
+    t.rows = spans_of(window->kernel_h, window->out_h, t.high);
+    t.columns = spans_of(window->kernel_w, window->out_w, t.wide);
     const int64_t tiles = t.rows * t.columns, all = rows_of(&conv->cut) * tiles;
     t.v = tr_alloc_zero((size_t)(all * conv->in_c) + 1, sizeof *t.v);
     t.z = tr_alloc_zero((size_t)(all * conv->out_c) + 1, sizeof *t.z);
@@ -326,7 +331,7 @@ ORDER(winograd_backward_weights)
         for (int64_t o = 0; o < conv->out_c; o++)
             tile_of_gradient(dy, window, conv->out_c, o, h, w, t.z[n * conv->out_c + o]);
     }
-    each_node(&conv->cut, 9 * (int64_t)conv->in_c * conv->out_c, conv->dw, winograd_weight_leaf, &t);
+    each_node(&conv->cut, taps_of(window) * conv->in_c * conv->out_c, conv->dw, winograd_weight_leaf, &t);
     if (conv->db) each_node(&conv->cut, conv->out_c, conv->db, conv_bias_leaf, conv);
     tr_free(t.v);
     tr_free(t.z);

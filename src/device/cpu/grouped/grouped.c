@@ -134,7 +134,6 @@ tr_status CPU_KERNEL(grouped_conv_backward_data)(tr_device *device,
 struct gradient_call {
     struct grouped_gradient gradient;
     const struct cpu_device *cpu;
-    int64_t *pixel_row; /* [microbatches + 1]: the cut, counted in pixels */
 };
 
 static void units(void *arguments, int member, int size)
@@ -151,10 +150,9 @@ static void units(void *arguments, int member, int size)
             groups_gradient(g, unit, sums);
     }
     if (!g->op->db) return;
-    struct tr_cut cut = g->op->cut;
-    cut.row = c->pixel_row;
+    const int64_t pixels = (int64_t)g->op->window.out_h * g->op->window.out_w;
     tr_team_chunk(g->op->out_c, 16, member, size, &begin, &end);
-    sum_columns(&cut, g->op->dy, g->op->out_c, begin, end, g->op->db);
+    sum_columns(&g->op->cut, pixels, g->op->dy, g->op->out_c, begin, end, g->op->db);
 }
 
 static void plan_units(struct grouped_gradient *g, int members)
@@ -196,12 +194,10 @@ tr_status CPU_KERNEL(grouped_conv_backward_weights)(tr_device *device,
     g->depthwise = g->in_each == 1 && g->out_each == 1;
     g->levels = tr_tree_levels(most);
     plan_units(g, cpu->base.threads);
-    TR_TRY(cpu_reserve(cpu, (size_t)(g->levels * g->unit_floats) * sizeof(float),
-                       ((size_t)op->cut.count + 1) * sizeof *c.pixel_row));
-    c.pixel_row = cpu_shared(cpu);
-    const int64_t pixels = (int64_t)op->window.out_h * op->window.out_w;
-    for (int32_t i = 0; i <= op->cut.count; i++) c.pixel_row[i] = op->cut.row[i] * pixels;
+    TR_TRY(cpu_reserve(cpu, (size_t)(g->levels * g->unit_floats) * sizeof(float), 0));
+    const int64_t rows = op->cut.count > 0 ? op->cut.row[op->cut.count] : 0;
+    const double pixels = (double)rows * op->window.out_h * op->window.out_w;
     const double taps = (double)op->window.kernel_h * op->window.kernel_w;
-    cpu_run(cpu, (double)c.pixel_row[op->cut.count] * op->out_c * taps * g->in_each * NANOSECONDS, units, &c);
+    cpu_run(cpu, pixels * op->out_c * taps * g->in_each * NANOSECONDS, units, &c);
     return TR_OK;
 }

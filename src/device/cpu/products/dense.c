@@ -55,8 +55,14 @@ tr_status CPU_KERNEL(dense_gelu_backward_data)(tr_device *device,
 
 tr_status CPU_KERNEL(dense_backward_weights)(tr_device *device, const struct tr_op_dense_backward_weights *a)
 {
-    const struct gradient gradient = {
-        .height = a->in, .width = a->out, .a = a->x, .b = a->dy, .cut = &a->cut, .to = a->dw, .bias = a->db};
+    const struct gradient gradient = {.height = a->in,
+                                      .width = a->out,
+                                      .a = a->x,
+                                      .b = a->dy,
+                                      .cut = &a->cut,
+                                      .repeat = 1,
+                                      .to = a->dw,
+                                      .bias = a->db};
     return gradient_compute(cpu_device_of(device), &gradient);
 }
 
@@ -68,6 +74,7 @@ tr_status CPU_KERNEL(dense_backward_update)(tr_device *device, const struct tr_o
                                       .a = weights->x,
                                       .b = weights->dy,
                                       .cut = &weights->cut,
+                                      .repeat = 1,
                                       .update = &a->update};
     if (a->update.scalars->held) return TR_OK;
     return gradient_compute(cpu_device_of(device), &gradient);

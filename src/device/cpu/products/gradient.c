@@ -268,7 +268,7 @@ static void reduce_chunk(const struct work *work, const struct chunk *chunk)
     struct cursor cursor = {0};
     struct block block = {.pieces = pieces};
     const int64_t tiles = tile_count(chunk->rows), panels = divide_up(chunk->columns, TILE_COLUMNS);
-    cpu_reduction_begin(&reduction, g->cut, 1, g->offset);
+    cpu_reduction_begin(&reduction, g->cut, g->repeat, g->offset);
     while ((block.count = cpu_reduction_next(&reduction, work->block_rows, pieces, &block.depth)) > 0) {
         const int64_t depth = block.depth;
         const struct cursor after = pack_b(g, chunk, cursor, depth);
@@ -356,7 +356,7 @@ static void reduce(void *arguments, int member, int size)
     }
     if (g->bias && !has_bias) {
         tr_team_chunk(g->width, 16, member, size, &column, &column_end);
-        sum_columns(g->cut, g->b, g->width, column, column_end, g->bias);
+        sum_columns(g->cut, g->repeat, g->b, g->width, column, column_end, g->bias);
     }
 }
 
@@ -384,7 +384,7 @@ tr_status gradient_compute(struct cpu_device *cpu, const struct gradient *g)
     if (g->width == 0 || (g->height == 0 && !g->bias)) return TR_OK;
     struct work work = {.cpu = cpu,
                         .gradient = g,
-                        .rows = cpu_reduction_rows(g->cut, 1, g->offset),
+                        .rows = cpu_reduction_rows(g->cut, g->repeat, g->offset),
                         .slots = cpu_reduction_slots(g->cut)};
     choose_blocks(&cpu->room, &cpu->blocks, &work);
     double least = INFINITY;

@@ -18,7 +18,8 @@ struct gradient {
        offset[e+1]), and row r of b meets row r - 1 of a unless r is the first of its example. */
     const int32_t *offset;
     const struct tr_cut *cut;
-    float *to;                         /* [height][width] per node */
+    int64_t repeat; /* rows of a and b for each row of the cut: 1, or the pixels of an image */
+    float *to;      /* [height][width] per node */
     const struct tr_op_update *update; /* NULL, or receives each part of the only node once it is computed,
                                           in place of `to`; its `grad` is not used */
     float *bias;                       /* per node the sums of b over rows, [width], or NULL */
@@ -26,9 +27,9 @@ struct gradient {
 
 tr_status gradient_compute(struct cpu_device *cpu, const struct gradient *gradient);
 
-/* Per node: to = tree over microbatches of the sum chain over rows of x[r][begin .. end). Rows are `width`
-   apart. */
-void sum_columns(const struct tr_cut *cut, const float *x, int64_t width, int64_t begin, int64_t end,
-                 float *to);
+/* Per node: to = tree over microbatches of the sum chain over rows of x[r][begin .. end), `repeat` of them
+   for each row of the cut. Rows are `width` apart. */
+void sum_columns(const struct tr_cut *cut, int64_t repeat, const float *x, int64_t width, int64_t begin,
+                 int64_t end, float *to);
 
 #endif

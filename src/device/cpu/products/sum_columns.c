@@ -27,8 +27,8 @@ V_INLINE void sum_rows(const float *x, int64_t width, int64_t begin, int64_t end
     }
 }
 
-void sum_columns(const struct tr_cut *cut, const float *x, int64_t width, int64_t begin, int64_t end,
-                 float *to)
+void sum_columns(const struct tr_cut *cut, int64_t repeat, const float *x, int64_t width, int64_t begin,
+                 int64_t end, float *to)
 {
     struct column_tree tree;
     column_tree_begin(&tree);
@@ -37,7 +37,7 @@ void sum_columns(const struct tr_cut *cut, const float *x, int64_t width, int64_
         for (int32_t node = 0; node < cut->nodes; node++) {
             for (int32_t i = cut->bound[node]; i < cut->bound[node + 1]; i++) {
                 vf sum[VECTORS];
-                sum_rows(x + j, width, cut->row[i], cut->row[i + 1], columns, sum);
+                sum_rows(x + j, width, cut->row[i] * repeat, cut->row[i + 1] * repeat, columns, sum);
                 column_tree_push(&tree, VECTORS, sum);
             }
             column_tree_finish(&tree, VECTORS);

@@ -43,7 +43,7 @@ static void offsets(const struct winograd_block *block, int64_t line, int64_t po
 
 static struct tr_winograd_tile line_tile(const struct winograd_work *g, int64_t line)
 {
-    return tr_winograd_tile(g->op->window.out_h, (int32_t)(line % g->tiles_h));
+    return tr_winograd_tile(g->taps, g->op->window.out_h, (int32_t)(line % g->tiles_h));
 }
 
 /* Counts the lines of the block that have each point. */
@@ -95,7 +95,7 @@ void winograd_block_inputs(const struct winograd_block *block)
         int64_t offset[2][POSITIONS];
         for (int k = 0; k < 2; k++) offsets(block, i, v_position(g, low + k), low + k, offset[k]);
         for (int32_t w = 0; w < g->tiles_w; w++)
-            transform_tile(block, &strip, y.points, tr_winograd_tile(window->out_w, w), w, offset);
+            transform_tile(block, &strip, y.points, tr_winograd_tile(g->taps, window->out_w, w), w, offset);
     }
 }
 
@@ -118,11 +118,11 @@ static void transform_gradients(const struct winograd_block *block, int64_t pane
                                      .offset = offset,
                                      .next_line = (int64_t)window->out_w * g->op->out_c};
         for (int32_t w = 0; w < g->tiles_w; w++) {
-            const struct tr_winograd_tile x = tr_winograd_tile(window->out_w, w);
+            const struct tr_winograd_tile x = tr_winograd_tile(g->taps, window->out_w, w);
             read.from = g->op->dy +
                         ((image * window->out_h + y.first) * window->out_w + x.first) * g->op->out_c + column;
-            read.next = read.from + TR_WINOGRAD_OUTPUTS * read.line;
-            winograd_output_adjoint(y.points, x.points, &read);
+            read.next = read.from + tr_winograd_whole(g->taps) * read.line;
+            winograd_output_adjoint(g->taps, y.points, x.points, &read);
             read.to += g->columns;
         }
     }
@@ -178,10 +178,11 @@ static void end_microbatch(const struct winograd_block *block, int64_t group, in
     const struct winograd_work *g = block->work;
     const struct tr_op_conv_backward_weights *op = g->op;
     const int64_t first = group_first(block, group);
-    const int64_t slot_tap = block->channels * g->columns, slot = block->panels * TAPS * slot_tap;
-    float *waiting = block->slots + (panel - block->panel) * TAPS * slot_tap + first * g->columns;
+    const int64_t slot_tap = block->channels * g->columns, slot = block->panels * block_taps(g) * slot_tap;
+    float *waiting = block->slots + (panel - block->panel) * block_taps(g) * slot_tap + first * g->columns;
     const float *left[TR_TREE_DEPTH];
-    struct winograd_leaf leaf = {.from = sums,
+    struct winograd_leaf leaf = {.taps = g->taps,
+                                 .from = sums,
                                  .position = TILE_ROWS * g->columns,
                                  .width = g->columns,
                                  .rows = group_first(block, group + 1) - first,

@@ -16,7 +16,6 @@
 
 #define POINTS    TR_WINOGRAD_POINTS
 #define POSITIONS TR_WINOGRAD_POSITIONS
-#define TAPS      9
 
 /* Up to so many channels lie in V side by side, in rows that all their groups read; more lie group by
    group. */
@@ -25,19 +24,18 @@
 struct winograd_work {
     struct cpu_device *cpu;
     const struct tr_op_conv_backward_weights *op;
-    const struct walk *data; /* of the input gradient that is computed as well, or NULL */
-    int64_t data_sums;       /* its size in floats */
-    int32_t tiles_h, tiles_w;
-    int64_t width[POINTS];    /* tiles of a line that have the point of the width */
-    int parts_rows;           /* the grid of rectangles, one per member, has so many rows */
-    int64_t channels, panels; /* most of a rectangle */
-    int64_t columns;          /* columns of a tile of sums: all, or half of them where out_c is not larger */
-    int64_t lines;            /* most of a block */
-    int64_t chunk;            /* panels */
-    bool split;               /* a microbatch may be longer than a block */
+    const struct walk *data;        /* of the input gradient that is computed as well, or NULL */
+    int64_t data_sums;              /* its size in floats */
+    int32_t taps, tiles_h, tiles_w; /* taps: along an axis */
+    int64_t width[POINTS];          /* tiles of a line that have the point of the width */
+    int parts_rows;                 /* the grid of rectangles, one per member, has so many rows */
+    int64_t channels, panels;       /* most of a rectangle */
+    int64_t columns; /* columns of a tile of sums: all, or half of them where out_c is not larger */
+    int64_t lines;   /* most of a block */
+    int64_t chunk;   /* panels */
+    bool split;      /* a microbatch may be longer than a block */
     int slots;
     struct subtrees subtrees; /* members that divide microbatches and not rectangles */
-    int64_t *pixel_row;       /* the cut's rows counted in pixels, for the bias */
     /* Offsets of the parts of a member's scratch, in floats; `lines_at` in bytes. */
     int64_t z_at, sums_at, slots_at, border_at, data_at;
     size_t lines_at;
@@ -58,6 +56,12 @@ struct winograd_block {
     int32_t (*before)[POINTS]; /* [lines + 1]: lines of the block before this one that have the point */
     int64_t line, lines;       /* of tiles, counted over all images */
 };
+
+/* Taps of a kernel. */
+static inline int64_t block_taps(const struct winograd_work *g)
+{
+    return (int64_t)g->taps * g->taps;
+}
 
 static inline int64_t z_position(const struct winograd_work *g)
 {

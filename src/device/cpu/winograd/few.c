@@ -5,15 +5,13 @@
  * so nothing is interleaved; and outputs are written image by image. Lines of tiles go through in bands,
  * whose transformed numbers and sums stay in the second-level cache.
  *
- * Backward, neighbouring tiles overlap by two pixels, to which they add in order. A member that begins
- * inside of an image also computes the line of tiles before its own, for the two lines of pixels that both
- * share.
+ * Backward, neighbouring tiles overlap by taps - 1 pixels, to which they add in order. A member that begins
+ * inside of an image also computes the lines of tiles before its own that share lines of pixels with them.
  */
 #include "device/cpu/products/row_tile.h"
 #include "device/cpu/sizes.h"
 #include "device/cpu/winograd/walk.h"
 
-#define OUTPUTS   TR_WINOGRAD_OUTPUTS
 #define POINTS    TR_WINOGRAD_POINTS
 #define POSITIONS TR_WINOGRAD_POSITIONS
 
@@ -57,20 +55,20 @@ static void transform_band(const struct band *band, float *to)
     struct winograd_read read = {.pixel = size, .count = size, .readable = size, .to = to, .offset = offset};
     for (const struct line *l = band->lines; l < band->lines + band->count; l++) {
         const float *from = c->call.source + l->image * image;
-        const struct tr_winograd_tile y = tr_winograd_tile(c->call.window->out_h, l->tile_h);
+        const struct tr_winograd_tile y = tr_winograd_tile(c->taps, c->call.window->out_h, l->tile_h);
         struct winograd_strip strip = {.image = from + y.first * line,
-                                       .next = from + (int64_t)(y.first + OUTPUTS) * line,
+                                       .next = from + (int64_t)(y.first + c->outputs) * line,
                                        .line = line,
-                                       .inside_end = c->call.window->out_w + 2};
+                                       .inside_end = c->call.window->out_w + c->overlap};
         if (!c->call.backward)
             winograd_strip(c->call.window, c->call.source_c, from, y, band->border, &strip);
         read.next_line = line;
         for (int32_t w = 0; w < c->tiles_w; w++, read.to += band->row) {
-            const struct tr_winograd_tile x = tr_winograd_tile(c->call.window->out_w, w);
+            const struct tr_winograd_tile x = tr_winograd_tile(c->taps, c->call.window->out_w, w);
             read.from = winograd_strip_tile(&strip, x, size, &read.line);
             read.next = strip.next + x.first * size;
             if (c->call.backward)
-                winograd_output_adjoint(POINTS, POINTS, &read);
+                winograd_output_adjoint(c->taps, POINTS, POINTS, &read);
             else
                 winograd_input(POINTS, POINTS, &read);
         }
@@ -105,16 +103,17 @@ static void multiply_band(const struct band *band, const float *u)
 /* Gradients of the inputs of a line of tiles: the tiles at its ends may extend beyond the image. */
 static void finish_backward(const struct walk *c, const struct line *line, struct winograd_write *write)
 {
-    const int32_t i = line->tile_h * OUTPUTS - c->call.window->pad_top;
+    const int32_t i = line->tile_h * c->outputs - c->call.window->pad_top;
     struct winograd_clip clip = {.line = (int)larger(line->begin - i, 0),
                                  .line_end = (int)smaller(line->end - i, POINTS),
-                                 .added_above = line->tile_h > 0};
+                                 .added_above = line->tile_h > 0,
+                                 .overlap = c->overlap};
     float *const target = write->to;
     for (int32_t w = 0, more; w < c->tiles_w; w += more) {
-        const int32_t j = w * OUTPUTS - c->call.window->pad_left;
+        const int32_t j = w * c->outputs - c->call.window->pad_left;
         more = 1;
-        if (w > 0) /* all of a tile is inside, up to the last tile but one */
-            while (w + more < c->tiles_w && j + more * OUTPUTS + POINTS <= c->call.target_w) more++;
+        if (w > 0 && j >= 0) /* tiles that lie inside as a whole */
+            while (w + more < c->tiles_w && j + more * c->outputs + POINTS <= c->call.target_w) more++;
         write->to = target + (int64_t)i * write->line + (int64_t)j * write->pixel;
         write->rows = more;
         clip.column = (int)larger(-j, 0);
@@ -136,7 +135,7 @@ static void finish_band(const struct band *band, int64_t column)
                                    .position = band->sums_position,
                                    .row = c->columns,
                                    .columns = smaller(TILE_COLUMNS, c->call.target_c - column),
-                                   .image = (int64_t)OUTPUTS * c->call.target_c,
+                                   .image = (int64_t)c->outputs * c->call.target_c,
                                    .line = (int64_t)c->call.target_w * c->call.target_c,
                                    .pixel = c->call.target_c};
     for (const struct line *l = band->lines; l < band->lines + band->count; l++) {
@@ -144,9 +143,9 @@ static void finish_band(const struct band *band, int64_t column)
         if (c->call.backward) {
             finish_backward(c, l, &write);
         } else {
-            write.to += l->tile_h * OUTPUTS * write.line;
+            write.to += l->tile_h * c->outputs * write.line;
             write.rows = c->tiles_w;
-            winograd_output(POINTS, POINTS, &write, &finish);
+            winograd_output(c->taps, POINTS, POINTS, &write, &finish);
             write.from += c->tiles_w * write.row;
         }
     }
@@ -176,9 +175,9 @@ static void convolve_lines(struct band *band, int64_t image, int32_t begin, int3
     const struct walk *c = band->walk;
     struct line line = {.image = image, .tile_h = begin, .end = c->call.target_h};
     if (c->call.backward) {
-        if (begin > 0) line.begin = begin * OUTPUTS - c->call.window->pad_top;
-        if (end < c->tiles_h) line.end = end * OUTPUTS - c->call.window->pad_top;
-        if (begin > 0) line.tile_h--;
+        if (begin > 0) line.begin = (int32_t)larger(0, begin * c->outputs - c->call.window->pad_top);
+        if (end < c->tiles_h) line.end = end * c->outputs - c->call.window->pad_top;
+        line.tile_h = (int32_t)larger(0, begin - walk_lines_above(c));
     }
     for (; line.tile_h < end; line.tile_h++) {
         band->lines[band->count++] = line;

@@ -8,7 +8,7 @@
  * panel by panel. The rows of a position are the tiles that have it, stored consecutively, so that they
  * form one segment.
  *
- * When a microbatch ends, the 36 sums of a pair become its nine weights. Weights that wait for their
+ * When a microbatch ends, the 36 sums of a pair become its weights. Weights that wait for their
  * partner in the tree (reduction.h) lie in slots. Sums of a microbatch that continues in the next block
  * stay in place.
  *
@@ -112,10 +112,9 @@ static void reduce(void *arguments, int member, int size)
         reduce_chunk(&block, image);
     }
     if (g->op->db) {
-        struct tr_cut cut = g->op->cut;
-        cut.row = g->pixel_row;
+        const int64_t pixels = (int64_t)g->op->window.out_h * g->op->window.out_w;
         tr_team_chunk(g->op->out_c, 16, member, size, &channel, &channel_end);
-        sum_columns(&cut, g->op->dy, g->op->out_c, channel, channel_end, g->op->db);
+        sum_columns(&g->op->cut, pixels, g->op->dy, g->op->out_c, channel, channel_end, g->op->db);
     }
 }
 
@@ -173,7 +172,7 @@ static size_t plan_member(struct winograd_work *g)
     g->split = longest_microbatch(&g->op->cut) * g->tiles_h > g->lines;
     g->slots = cpu_reduction_slots(&g->op->cut);
     const int64_t sums = POSITIONS * TILE_ROWS * g->columns;
-    const int64_t waiting = g->slots * TAPS * g->channels * g->columns;
+    const int64_t waiting = g->slots * block_taps(g) * g->channels * g->columns;
     g->chunk = smaller(g->panels, larger(1, cpu_room_last(room, blocks->winograd_gradient_waiting, 0) /
                                                 (waiting + (g->split ? groups * sums : 0))));
     if (g->data) g->chunk = g->panels; /* few enough */
@@ -193,17 +192,18 @@ static double plan(struct winograd_work *g)
     const struct tr_op_conv_backward_weights *a = g->op;
     const struct tr_sliding_window *window = &a->window;
     assert(tr_winograd_suits(window));
-    g->tiles_h = tr_winograd_tiles(window->out_h);
-    g->tiles_w = tr_winograd_tiles(window->out_w);
+    g->taps = window->kernel_h;
+    g->tiles_h = tr_winograd_tiles(g->taps, window->out_h);
+    g->tiles_w = tr_winograd_tiles(g->taps, window->out_w);
     g->columns = a->out_c <= TILE_COLUMNS / 2 ? TILE_COLUMNS / 2 : TILE_COLUMNS;
     for (int32_t w = 0; w < g->tiles_w; w++)
         for (int k = 0; k < POINTS; k++)
-            g->width[k] += tr_winograd_has(tr_winograd_tile(window->out_w, w).points, k);
+            g->width[k] += tr_winograd_has(tr_winograd_tile(g->taps, window->out_w, w).points, k);
     choose_parts(g);
     const int64_t rows = a->cut.count > 0 ? a->cut.row[a->cut.count] : 0;
     const double products = (double)(rows * g->tiles_h * g->tiles_w + 8) * POSITIONS * a->in_c * a->out_c;
     const double nanoseconds = products / (8.0 * VW);
-    g->subtrees = subtrees_plan(g->cpu, nanoseconds, &a->cut, (int64_t)TAPS * a->in_c * a->out_c, 0);
+    g->subtrees = subtrees_plan(g->cpu, nanoseconds, &a->cut, block_taps(g) * a->in_c * a->out_c, 0);
     return nanoseconds;
 }
 
@@ -211,21 +211,16 @@ static double plan(struct winograd_work *g)
 static tr_status run(struct winograd_work *g, double nanoseconds, struct walk *data)
 {
     const struct tr_op_conv_backward_weights *a = g->op;
-    const int64_t pixels = (int64_t)a->window.out_h * a->window.out_w;
-    const int64_t panels = data ? winograd_walk_shape(data) : 0;
+    const int64_t panels = data ? divide_up(data->call.target_c, TILE_COLUMNS) : 0;
     const int64_t u_floats = data ? CPU_KERNEL(winograd_walk_weights_floats)(data, panels) : 0;
     if (data) g->data_sums = CPU_KERNEL(winograd_few_sums)(data);
     g->data = data;
-    const size_t row_bytes = cpu_round((size_t)(a->cut.count + 1) * sizeof(int64_t));
-    const size_t u_at = row_bytes + cpu_round(subtrees_bytes(&g->subtrees));
+    const size_t u_at = cpu_round(subtrees_bytes(&g->subtrees));
     size_t bytes = plan_member(g);
     if (data && bytes < CPU_KERNEL(winograd_walk_weights_scratch)())
         bytes = CPU_KERNEL(winograd_walk_weights_scratch)();
     TR_TRY(cpu_reserve(g->cpu, bytes, u_at + (size_t)u_floats * sizeof(float)));
-    g->pixel_row = cpu_shared(g->cpu);
-    g->subtrees.sums = (float *)((char *)cpu_shared(g->cpu) + row_bytes);
-    for (int32_t i = 0; i < a->cut.count; i++) g->pixel_row[i + 1] = a->cut.row[i + 1] * pixels;
-    g->pixel_row[0] = 0;
+    g->subtrees.sums = cpu_shared(g->cpu);
     if (data) {
         data->u = (float *)((char *)cpu_shared(g->cpu) + u_at);
         winograd_walk_weights(data, 0, panels);
@@ -243,7 +238,7 @@ tr_status CPU_KERNEL(winograd_backward_weights)(tr_device *device,
 }
 
 /* Whether one member computes Z of whole blocks, for all filters, in the form that the input gradient
-   uses. */
+   uses; `data` has its sizes. */
 static bool shares_z(const struct winograd_work *g, const struct walk *data)
 {
     const struct tr_cut *cut = &g->op->cut;
@@ -257,6 +252,7 @@ tr_status CPU_KERNEL(winograd_backward)(tr_device *device, const struct tr_op_wi
     struct walk data = {.call = cpu_conv_backward(device, &arguments->data.conv)};
     struct winograd_work g = {.cpu = cpu_device_of(device), .op = &arguments->weights.conv};
     const double nanoseconds = plan(&g);
+    winograd_walk_shape(&data);
     if (shares_z(&g, &data)) return run(&g, 2.0 * nanoseconds, &data);
     TR_TRY(run(&g, nanoseconds, NULL));
     return CPU_KERNEL(winograd_backward_data)(device, &arguments->data);

@@ -4,7 +4,7 @@
 
 int64_t winograd_strip_floats(const struct tr_sliding_window *window, int64_t channels)
 {
-    return TR_WINOGRAD_POINTS * (window->out_w + 2) * channels;
+    return TR_WINOGRAD_POINTS * (window->out_w + window->kernel_w - 1) * channels;
 }
 
 /* Copies those of the pixels [begin, end) of a line that tiles read. */
@@ -23,7 +23,7 @@ static void copy_pixels(const struct tr_sliding_window *window, int64_t channels
 void winograd_strip(const struct tr_sliding_window *window, int64_t channels, const float *image,
                     struct tr_winograd_tile y, float *border, struct winograd_strip *strip)
 {
-    const int32_t width = window->out_w + 2, left = window->pad_left;
+    const int32_t width = window->out_w + window->kernel_w - 1, left = window->pad_left;
     const int32_t h = y.first - window->pad_top, h_end = h + y.points;
     const int64_t line = (int64_t)window->in_w * channels;
     const bool inside = h >= 0 && h_end <= window->in_h;

@@ -21,15 +21,19 @@
 #define EACH(i, end)     V_UNROLL for (int i = 0; i < (end); i++)
 #define EACH_POINT(i, n) V_UNROLL for (int i = 0; i < POINTS; i++) if (tr_winograd_has(n, i))
 
+/* Loops with one copy of their body. */
+#ifdef __clang__
+#define V_ONCE _Pragma("clang loop unroll(disable)")
+#else
+#define V_ONCE _Pragma("GCC unroll 1")
+#endif
 /* Loops over the columns and the lines of a tile. Where a tile has twice as many numbers as there are
    registers, each column and line comes from memory in any case: one copy of the loop's body is 4 to 16 %
    faster than six, and takes a third of the code. */
-#ifndef TR_ISA_AVX2
-#define V_ROLL V_UNROLL
-#elif defined(__clang__)
-#define V_ROLL _Pragma("clang loop unroll(disable)")
+#ifdef TR_ISA_AVX2
+#define V_ROLL V_ONCE
 #else
-#define V_ROLL _Pragma("GCC unroll 1")
+#define V_ROLL V_UNROLL
 #endif
 #define ROLL(i, end)      V_ROLL for (int i = 0; i < (end); i++)
 #define ROLL_POINTS(i, n) V_ROLL for (int i = 0; i < POINTS; i++) if (tr_winograd_has(n, i))
@@ -47,13 +51,13 @@ V_INLINE void store_line(const int w, const vf at[POINTS], float *to, const int6
     EACH_POINT(j, w) v_store(to + offset[j], at[j]);
 }
 
-/* Prefetches pixels that are read soon. */
-V_INLINE void fetch_ahead(const struct winograd_read *a, int64_t at_channel)
+/* Prefetches pixels that are read soon, `side` x `side` of them. */
+V_INLINE void fetch_ahead(const int side, const struct winograd_read *a, int64_t at_channel)
 {
     if (!a->next) return;
     const float *next = a->next + at_channel;
-    EACH(i, TR_WINOGRAD_OUTPUTS)
-    EACH(j, TR_WINOGRAD_OUTPUTS) __builtin_prefetch(next + i * a->next_line + j * a->pixel);
+    EACH(i, side)
+    EACH(j, side) __builtin_prefetch(next + i * a->next_line + j * a->pixel);
 }
 
 V_INLINE void input_vector(const int h, const int w, const bool whole, const struct winograd_read *a,
@@ -62,44 +66,40 @@ V_INLINE void input_vector(const int h, const int w, const bool whole, const str
     vf half[POSITIONS], d[POINTS], at[POINTS];
     const float *from = a->from + at_channel;
     const int64_t left = a->readable - at_channel, valid = left < 0 ? 0 : left;
-    fetch_ahead(a, at_channel);
+    fetch_ahead(TR_WINOGRAD_OUTPUTS, a, at_channel);
     ROLL(j, w)
     {
         EACH(i, h) d[i] = load(whole, from + i * a->line + j * a->pixel, valid);
-        v_winograd_input(h, d, 1, half + j, POINTS);
+        v_winograd_input(h, 0, d, 1, half + j, POINTS);
     }
     ROLL_POINTS(i, h)
     {
-        v_winograd_input(w, half + i * POINTS, 1, at, 1);
+        v_winograd_input(w, 0, half + i * POINTS, 1, at, 1);
         store_line(w, at, a->to + at_channel, a->offset + i * POINTS);
     }
 }
 
-V_INLINE void output_adjoint_vector(const int h, const int w, const bool whole, const struct winograd_read *a,
-                                    int64_t at_channel)
+V_INLINE void output_adjoint_vector(const int taps, const int h, const int w, const bool whole,
+                                    const struct winograd_read *a, int64_t at_channel)
 {
+    const int high = h + 1 - taps, wide = w + 1 - taps;
     vf half[POSITIONS], d[POINTS], at[POINTS];
     const float *from = a->from + at_channel;
     const int64_t left = a->readable - at_channel, valid = left < 0 ? 0 : left;
-    fetch_ahead(a, at_channel);
-    ROLL(j, w - 2)
+    fetch_ahead(POINTS + 1 - taps, a, at_channel);
+    ROLL(j, wide)
     {
-        EACH(i, h - 2) d[i] = load(whole, from + i * a->line + j * a->pixel, valid);
-        v_winograd_output_adjoint(h, d, 1, half + j, POINTS);
+        EACH(i, high) d[i] = load(whole, from + i * a->line + j * a->pixel, valid);
+        v_winograd_output_adjoint(h, high, d, 1, half + j, POINTS);
     }
     ROLL_POINTS(i, h)
     {
-        v_winograd_output_adjoint(w, half + i * POINTS, 1, at, 1);
+        v_winograd_output_adjoint(w, wide, half + i * POINTS, 1, at, 1);
         store_line(w, at, a->to + at_channel, a->offset + i * POINTS);
     }
 }
 
 /* ---- from positions to pixels ---- */
-
-V_INLINE void load_positions(const int h, const int w, const float *from, int64_t position, vf at[POSITIONS])
-{
-    EACH_POINT(i, h) EACH_POINT(j, w) at[i * POINTS + j] = v_load(from + (i * POINTS + j) * position);
-}
 
 /* Column j of the positions. */
 V_INLINE void load_column(const int h, const float *from, int64_t position, int j, vf at[POINTS])
@@ -122,32 +122,33 @@ V_INLINE void store(const bool whole, float *to, vf value, int64_t valid)
         v_store_part(to, value, valid);
 }
 
-V_INLINE void output_vector(const int h, const int w, const bool whole, const struct winograd_write *a,
-                            const struct winograd_finish *finish, const float *from, float *to,
-                            int64_t channel)
+V_INLINE void output_vector(const int taps, const int h, const int w, const bool whole,
+                            const struct winograd_write *a, const struct winograd_finish *finish,
+                            const float *from, float *to, int64_t channel)
 {
+    const int high = h + 1 - taps, wide = w + 1 - taps;
     vf half[POSITIONS], at[POINTS];
-    fetch_next(h - 2, w - 2, a, to);
+    fetch_next(high, wide, a, to);
     ROLL_POINTS(j, w)
     {
         load_column(h, from, a->position, j, at);
-        v_winograd_output(h, at, 1, half + j, POINTS);
+        v_winograd_output(h, high, at, 1, half + j, POINTS);
     }
     const vf zero = v_zero(), slope = v_set1(finish->slope);
-    ROLL(i, h - 2)
+    ROLL(i, high)
     {
         vf y[POINTS];
-        v_winograd_output(w, half + i * POINTS, 1, y, 1);
+        v_winograd_output(w, wide, half + i * POINTS, 1, y, 1);
         if (finish->bias) {
             const vf bias = v_load(finish->bias + channel);
-            EACH(j, w - 2) y[j] = v_add(y[j], bias);
+            EACH(j, wide) y[j] = v_add(y[j], bias);
         }
         if (finish->activation == TR_ACT_RELU) {
-            EACH(j, w - 2) y[j] = v_select(v_gt(zero, y[j]), zero, y[j]);
+            EACH(j, wide) y[j] = v_select(v_gt(zero, y[j]), zero, y[j]);
         } else if (finish->activation == TR_ACT_LEAKY_RELU) {
-            EACH(j, w - 2) y[j] = v_select(v_gt(zero, y[j]), v_mul(slope, y[j]), y[j]);
+            EACH(j, wide) y[j] = v_select(v_gt(zero, y[j]), v_mul(slope, y[j]), y[j]);
         }
-        EACH(j, w - 2) store(whole, to + i * a->line + j * a->pixel, y[j], a->columns - channel);
+        EACH(j, wide) store(whole, to + i * a->line + j * a->pixel, y[j], a->columns - channel);
     }
 }
 
@@ -159,7 +160,7 @@ V_INLINE void add_line(const int w, const bool whole, const struct winograd_clip
     if (clip->column == 0 && clip->column_end == w && clip->added_left) { /* most lines */
         EACH(j, w)
         {
-            const vf before = added || j < 2 ? load(whole, to + j * pixel, valid) : zero;
+            const vf before = added || j < clip->overlap ? load(whole, to + j * pixel, valid) : zero;
             store(whole, to + j * pixel, v_add(before, dx[j]), valid);
         }
         return;
@@ -167,7 +168,8 @@ V_INLINE void add_line(const int w, const bool whole, const struct winograd_clip
     EACH(j, w)
     {
         if (j < clip->column || j >= clip->column_end) continue;
-        const vf before = added || (clip->added_left && j < 2) ? load(whole, to + j * pixel, valid) : zero;
+        const vf before =
+            added || (clip->added_left && j < clip->overlap) ? load(whole, to + j * pixel, valid) : zero;
         store(whole, to + j * pixel, v_add(before, dx[j]), valid);
     }
 }
@@ -182,14 +184,15 @@ V_INLINE void input_adjoint_vector(const int h, const int w, const bool whole, c
     ROLL_POINTS(j, w)
     {
         load_column(h, from, a->position, j, at);
-        v_winograd_input_adjoint(h, at, 1, half + j, POINTS);
+        v_winograd_input_adjoint(h, 0, at, 1, half + j, POINTS);
     }
-    ROLL(i, h)
+    V_ONCE for (int i = 0; i < h; i++)
     {
         if (i < clip->line || i >= clip->line_end) continue;
         vf dx[POINTS];
-        v_winograd_input_adjoint(w, half + i * POINTS, 1, dx, 1);
-        add_line(w, whole, clip, clip->added_above && i < 2, dx, to + i * a->line, a->pixel, valid);
+        v_winograd_input_adjoint(w, 0, half + i * POINTS, 1, dx, 1);
+        add_line(w, whole, clip, clip->added_above && i < clip->overlap, dx, to + i * a->line, a->pixel,
+                 valid);
     }
 }
 
@@ -205,17 +208,17 @@ V_INLINE void each_input(const int h, const int w, const struct winograd_read *a
     }
 }
 
-V_INLINE void each_output_adjoint(const int h, const int w, const struct winograd_read *a)
+V_INLINE void each_output_adjoint(const int taps, const int h, const int w, const struct winograd_read *a)
 {
     for (int64_t k = 0; k < a->count; k += VW) {
         if (k + VW <= a->readable)
-            output_adjoint_vector(h, w, true, a, k);
+            output_adjoint_vector(taps, h, w, true, a, k);
         else
-            output_adjoint_vector(h, w, false, a, k);
+            output_adjoint_vector(taps, h, w, false, a, k);
     }
 }
 
-V_INLINE void each_output(const int h, const int w, const struct winograd_write *a,
+V_INLINE void each_output(const int taps, const int h, const int w, const struct winograd_write *a,
                           const struct winograd_finish *finish)
 {
     for (int64_t r = 0; r < a->rows; r++)
@@ -223,9 +226,9 @@ V_INLINE void each_output(const int h, const int w, const struct winograd_write 
             const float *from = a->from + r * a->row + k;
             float *to = a->to + r * a->image + k;
             if (k + VW <= a->columns)
-                output_vector(h, w, true, a, finish, from, to, k);
+                output_vector(taps, h, w, true, a, finish, from, to, k);
             else
-                output_vector(h, w, false, a, finish, from, to, k);
+                output_vector(taps, h, w, false, a, finish, from, to, k);
         }
 }
 
@@ -244,36 +247,48 @@ V_INLINE void each_input_adjoint(const int h, const int w, const struct winograd
 }
 
 #define EACH_SHAPE(X) X(4, 4) X(4, 5) X(4, 6) X(5, 4) X(5, 5) X(5, 6) X(6, 4) X(6, 5) X(6, 6)
+/* The shapes of 3 taps are all, those of 5 taps have 5 or 6 points. */
+#define EACH_SHAPE_OF_5(X) X(5, 5) X(5, 6) X(6, 5) X(6, 6)
 
-#define DEFINE(h, w)                                                                                         \
+#define DEFINE_INPUT(h, w)                                                                                   \
     static void input_##h##_##w(const struct winograd_read *a)                                               \
     {                                                                                                        \
         each_input(h, w, a);                                                                                 \
-    }                                                                                                        \
-    static void output_adjoint_##h##_##w(const struct winograd_read *a)                                      \
-    {                                                                                                        \
-        each_output_adjoint(h, w, a);                                                                        \
-    }                                                                                                        \
-    static void output_##h##_##w(const struct winograd_write *a, const struct winograd_finish *finish)       \
-    {                                                                                                        \
-        each_output(h, w, a, finish);                                                                        \
     }                                                                                                        \
     static void input_adjoint_##h##_##w(const struct winograd_write *a, const struct winograd_clip *clip)    \
     {                                                                                                        \
         each_input_adjoint(h, w, a, clip);                                                                   \
     }
-EACH_SHAPE(DEFINE)
+#define DEFINE_OUTPUT(taps, h, w)                                                                            \
+    static void output_adjoint_##taps##_##h##_##w(const struct winograd_read *a)                             \
+    {                                                                                                        \
+        each_output_adjoint(taps, h, w, a);                                                                  \
+    }                                                                                                        \
+    static void output_##taps##_##h##_##w(const struct winograd_write *a,                                    \
+                                          const struct winograd_finish *finish)                              \
+    {                                                                                                        \
+        each_output(taps, h, w, a, finish);                                                                  \
+    }
+#define DEFINE_OUTPUT_3(h, w) DEFINE_OUTPUT(3, h, w)
+#define DEFINE_OUTPUT_5(h, w) DEFINE_OUTPUT(5, h, w)
+EACH_SHAPE(DEFINE_INPUT)
+EACH_SHAPE(DEFINE_OUTPUT_3)
+EACH_SHAPE_OF_5(DEFINE_OUTPUT_5)
 
-#define READ(h, w)          [h - 4][w - 4] = input_##h##_##w,
-#define READ_ADJOINT(h, w)  [h - 4][w - 4] = output_adjoint_##h##_##w,
-#define WRITE(h, w)         [h - 4][w - 4] = output_##h##_##w,
-#define WRITE_ADJOINT(h, w) [h - 4][w - 4] = input_adjoint_##h##_##w,
+#define READ(h, w)           [h - 4][w - 4] = input_##h##_##w,
+#define WRITE_ADJOINT(h, w)  [h - 4][w - 4] = input_adjoint_##h##_##w,
+#define READ_ADJOINT_3(h, w) [0][h - 4][w - 4] = output_adjoint_3_##h##_##w,
+#define READ_ADJOINT_5(h, w) [1][h - 4][w - 4] = output_adjoint_5_##h##_##w,
+#define WRITE_3(h, w)        [0][h - 4][w - 4] = output_3_##h##_##w,
+#define WRITE_5(h, w)        [1][h - 4][w - 4] = output_5_##h##_##w,
 static void (*const inputs[3][3])(const struct winograd_read *) = {EACH_SHAPE(READ)};
-static void (*const output_adjoints[3][3])(const struct winograd_read *) = {EACH_SHAPE(READ_ADJOINT)};
-static void (*const outputs[3][3])(const struct winograd_write *,
-                                   const struct winograd_finish *) = {EACH_SHAPE(WRITE)};
 static void (*const input_adjoints[3][3])(const struct winograd_write *,
                                           const struct winograd_clip *) = {EACH_SHAPE(WRITE_ADJOINT)};
+/* Of 3 taps, of 5. */
+static void (*const output_adjoints[2][3][3])(const struct winograd_read *) = {
+    EACH_SHAPE(READ_ADJOINT_3) EACH_SHAPE_OF_5(READ_ADJOINT_5)};
+static void (*const outputs[2][3][3])(const struct winograd_write *, const struct winograd_finish *) = {
+    EACH_SHAPE(WRITE_3) EACH_SHAPE_OF_5(WRITE_5)};
 
 void winograd_input(int points_h, int points_w, const struct winograd_read *read)
 {
@@ -283,21 +298,20 @@ void winograd_input(int points_h, int points_w, const struct winograd_read *read
         each_input(points_h, points_w, read);
 }
 
-void winograd_output_adjoint(int points_h, int points_w, const struct winograd_read *read)
+void winograd_output_adjoint(int taps, int points_h, int points_w, const struct winograd_read *read)
 {
     if (V_SHAPES)
-        output_adjoints[points_h - 4][points_w - 4](read);
+        output_adjoints[taps == 5][points_h - 4][points_w - 4](read);
     else
-        each_output_adjoint(points_h, points_w, read);
+        each_output_adjoint(taps, points_h, points_w, read);
 }
 
 /* Applies the activations that take many registers, after the outputs were written. */
-static void activate(int points_h, int points_w, const struct winograd_write *a,
-                     enum tr_activation activation)
+static void activate(int high, int wide, const struct winograd_write *a, enum tr_activation activation)
 {
     for (int64_t r = 0; r < a->rows; r++)
-        for (int i = 0; i < points_h - 2; i++)
-            for (int j = 0; j < points_w - 2; j++)
+        for (int i = 0; i < high; i++)
+            for (int j = 0; j < wide; j++)
                 for (int64_t k = 0; k < a->columns; k += VW) {
                     float *to = a->to + r * a->image + i * a->line + j * a->pixel + k;
                     const int64_t n = a->columns - k < VW ? a->columns - k : VW;
@@ -306,15 +320,15 @@ static void activate(int points_h, int points_w, const struct winograd_write *a,
                 }
 }
 
-void winograd_output(int points_h, int points_w, const struct winograd_write *write,
+void winograd_output(int taps, int points_h, int points_w, const struct winograd_write *write,
                      const struct winograd_finish *finish)
 {
     if (V_SHAPES)
-        outputs[points_h - 4][points_w - 4](write, finish);
+        outputs[taps == 5][points_h - 4][points_w - 4](write, finish);
     else
-        each_output(points_h, points_w, write, finish);
+        each_output(taps, points_h, points_w, write, finish);
     if (finish->activation == TR_ACT_TANH || finish->activation == TR_ACT_SIGMOID)
-        activate(points_h, points_w, write, finish->activation);
+        activate(points_h + 1 - taps, points_w + 1 - taps, write, finish->activation);
 }
 
 void winograd_input_adjoint(int points_h, int points_w, const struct winograd_write *write,
@@ -328,35 +342,60 @@ void winograd_input_adjoint(int points_h, int points_w, const struct winograd_wr
 
 /* ---- weights ---- */
 
-void winograd_weights(const float *from, int64_t depth, float *to, int64_t position)
+V_INLINE void each_weight(const int taps, const float *from, int64_t depth, float *to, int64_t position)
 {
     const int64_t tap = depth * TILE_COLUMNS;
     for (int64_t k = 0; k < depth * TILE_COLUMNS; k += VW) {
-        vf g[9], half[POINTS * 3], at[POSITIONS];
-        EACH(i, 9) g[i] = v_load(from + i * tap + k);
-        EACH(j, 3) v_winograd_weights(g + j, 3, half + j, 3);
-        EACH(i, POINTS) v_winograd_weights(half + i * 3, 1, at + i * POINTS, 1);
-        EACH(i, POINTS) EACH(j, POINTS) v_store(to + (i * POINTS + j) * position + k, at[i * POINTS + j]);
+        vf g[TR_WINOGRAD_TAPS], half[POINTS * TR_WINOGRAD_TAPS], at[POINTS];
+        V_ONCE for (int j = 0; j < taps; j++)
+        {
+            EACH(i, taps) g[i] = v_load(from + (i * taps + j) * tap + k);
+            v_winograd_weights(taps, g, 1, half + j, taps);
+        }
+        V_ONCE for (int i = 0; i < POINTS; i++)
+        {
+            v_winograd_weights(taps, half + i * taps, 1, at, 1);
+            EACH(j, POINTS) v_store(to + (i * POINTS + j) * position + k, at[j]);
+        }
     }
+}
+
+void winograd_weights(int taps, const float *from, int64_t depth, float *to, int64_t position)
+{
+    if (taps == 3)
+        each_weight(3, from, depth, to, position);
+    else
+        each_weight(5, from, depth, to, position);
+}
+
+V_INLINE void each_sum(const int taps, const struct winograd_leaf *a)
+{
+    for (int64_t r = 0; r < a->rows; r++)
+        for (int64_t k = 0; k < a->columns; k += VW) {
+            vf at[POINTS], half[TR_WINOGRAD_TAPS * POINTS], g[TR_WINOGRAD_TAPS];
+            const float *from = a->from + r * a->width + k;
+            float *to = a->to + r * a->row + k;
+            V_ONCE for (int j = 0; j < POINTS; j++)
+            {
+                load_column(6, from, a->position, j, at);
+                v_winograd_weights_adjoint(taps, at, 1, half + j, POINTS);
+            }
+            V_ONCE for (int i = 0; i < taps; i++)
+            {
+                v_winograd_weights_adjoint(taps, half + i * POINTS, 1, g, 1);
+                for (int n = 0; n < a->lefts; n++) {
+                    const float *left = a->left[n] + r * a->left_row + k + i * taps * a->left_tap;
+                    EACH(j, taps) g[j] = v_add(v_load(left + j * a->left_tap), g[j]);
+                }
+                EACH(j, taps) store(k + VW <= a->columns, to + (i * taps + j) * a->tap, g[j], a->columns - k);
+            }
+        }
 }
 
 void winograd_sums(const struct winograd_leaf *a)
 {
-    for (int64_t r = 0; r < a->rows; r++)
-        for (int64_t k = 0; k < a->columns; k += VW) {
-            vf at[POSITIONS], half[3 * POINTS], g[9];
-            load_positions(6, 6, a->from + r * a->width + k, a->position, at);
-            EACH(j, POINTS) v_winograd_weights_adjoint(at + j, POINTS, half + j, POINTS);
-            EACH(i, 3) v_winograd_weights_adjoint(half + i * POINTS, 1, g + i * 3, 1);
-            for (int i = 0; i < a->lefts; i++) {
-                const float *left = a->left[i] + r * a->left_row + k;
-                EACH(t, 9) g[t] = v_add(v_load(left + t * a->left_tap), g[t]);
-            }
-            float *to = a->to + r * a->row + k;
-            if (k + VW <= a->columns) {
-                EACH(t, 9) v_store(to + t * a->tap, g[t]);
-            } else {
-                EACH(t, 9) v_store_part(to + t * a->tap, g[t], a->columns - k);
-            }
-        }
+    if (a->taps == 3)
+        each_sum(3, a);
+    else
+        each_sum(5, a);
 }

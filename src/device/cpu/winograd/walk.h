@@ -18,25 +18,32 @@
 
 struct walk {
     struct conv_call call;
+    int32_t taps, outputs, overlap; /* along an axis: of the kernel, of a whole tile, of neighbouring tiles'
+                                       inputs */
     int32_t tiles_h, tiles_w;
     int32_t band_h, band_w;      /* most tiles of a band */
     int64_t columns;             /* columns of a tile of sums: all, or half of them where target_c is not
                                     larger */
     int64_t panel_begin, panels; /* panels whose weights are transformed */
     /* Parts of the shared scratch. */
-    float *u; /* [panels][POSITIONS][source_c][TILE_COLUMNS], positions u_position apart */
-    int64_t
-        u_position; /* floats; not a power of two, which would map all positions to one cache set */
+    float *u;           /* [panels][POSITIONS][source_c][TILE_COLUMNS], positions u_position apart */
+    int64_t u_position; /* floats; not a power of two, which would map all positions to one cache set */
     float *packed_bias; /* [all panels][TILE_COLUMNS] or NULL */
     /* Offsets in a member's scratch, in floats. */
     int64_t v_at, sums_at;
 };
 
-/* Whether winograd_few() supports a convolution. */
+/* Lines of tiles above one to which it has lines of the input in common. */
+static inline int32_t walk_lines_above(const struct walk *c)
+{
+    return (c->overlap + c->outputs - 1) / c->outputs;
+}
+
+/* Whether winograd_few() supports a convolution whose sizes are set. */
 static inline bool winograd_few_suits(const struct walk *c)
 {
-    return c->call.source_c <= WINOGRAD_FEW && c->call.window->out_h % TR_WINOGRAD_OUTPUTS == 0 &&
-           c->call.window->out_w % TR_WINOGRAD_OUTPUTS == 0;
+    return c->call.source_c <= WINOGRAD_FEW && c->call.window->out_h % c->outputs == 0 &&
+           c->call.window->out_w % c->outputs == 0;
 }
 
 /* Lays out a member's scratch for winograd_few(), and returns its size in floats. */

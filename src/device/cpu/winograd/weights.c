@@ -22,7 +22,7 @@ static void transform_weights(void *arguments, int member, int size)
         const int64_t steps = smaller(WEIGHT_STEPS, c->call.source_c - step);
         const int64_t column = (c->panel_begin + panel) * TILE_COLUMNS;
         const int64_t columns = smaller(TILE_COLUMNS, c->call.target_c - column);
-        for (int64_t tap = 0; tap < 9; tap++) {
+        for (int64_t tap = 0; tap < c->taps * c->taps; tap++) {
             float *to = taps + tap * steps * TILE_COLUMNS;
             const float *from = c->call.weights + tap * pairs;
             if (c->call.backward)
@@ -32,15 +32,18 @@ static void transform_weights(void *arguments, int member, int size)
                 pack_columns(to, TILE_COLUMNS, from + step * c->call.target_c + column, c->call.target_c,
                              columns, steps);
         }
-        winograd_weights(taps, steps, c->u + panel * POSITIONS * c->u_position + step * TILE_COLUMNS,
+        winograd_weights(c->taps, taps, steps, c->u + panel * POSITIONS * c->u_position + step * TILE_COLUMNS,
                          c->u_position);
     }
 }
 
 int64_t winograd_walk_shape(struct walk *c)
 {
-    c->tiles_h = tr_winograd_tiles(c->call.window->out_h);
-    c->tiles_w = tr_winograd_tiles(c->call.window->out_w);
+    c->taps = c->call.window->kernel_h;
+    c->outputs = tr_winograd_whole(c->taps);
+    c->overlap = c->taps - 1;
+    c->tiles_h = tr_winograd_tiles(c->taps, c->call.window->out_h);
+    c->tiles_w = tr_winograd_tiles(c->taps, c->call.window->out_w);
     c->columns = c->call.target_c <= TILE_COLUMNS / 2 ? TILE_COLUMNS / 2 : TILE_COLUMNS;
     c->u_position = (int64_t)c->call.source_c * TILE_COLUMNS + CACHE_LINE;
     return divide_up(c->call.target_c, TILE_COLUMNS);
@@ -48,7 +51,7 @@ int64_t winograd_walk_shape(struct walk *c)
 
 size_t CPU_KERNEL(winograd_walk_weights_scratch)(void)
 {
-    return (9 * WEIGHT_STEPS * TILE_COLUMNS + PACK_SLACK) * sizeof(float);
+    return (TR_WINOGRAD_TAPS * TR_WINOGRAD_TAPS * WEIGHT_STEPS * TILE_COLUMNS + PACK_SLACK) * sizeof(float);
 }
 
 int64_t CPU_KERNEL(winograd_walk_weights_floats)(const struct walk *c, int64_t panels)

@@ -8,9 +8,9 @@
  * in bands whose transformed numbers stay in the cache. A band meets one panel of transformed weights
  * after the other, and the product with each panel is transformed back at once.
  *
- * Backward, neighbouring tiles overlap by two pixels, to which they add in order. A member that begins
- * inside of an image also computes the line of tiles before its own, for the two lines of pixels that both
- * share.
+ * Backward, neighbouring tiles overlap by taps - 1 pixels, to which they add in order. A member that begins
+ * inside of an image also computes the lines of tiles before its own that share lines of pixels with them:
+ * one of a kernel of 3 taps, two of one of 5.
  */
 #include "device/cpu/winograd/walk.h"
 
@@ -39,12 +39,12 @@ struct band {
 
 static struct tr_winograd_tile tile_h(const struct walk *c, int32_t index)
 {
-    return tr_winograd_tile(c->call.window->out_h, index);
+    return tr_winograd_tile(c->taps, c->call.window->out_h, index);
 }
 
 static struct tr_winograd_tile tile_w(const struct walk *c, int32_t index)
 {
-    return tr_winograd_tile(c->call.window->out_w, index);
+    return tr_winograd_tile(c->taps, c->call.window->out_w, index);
 }
 
 /* The sources [*begin, *end) that tiles [first, last) of an axis read, which may lie outside the image. */
@@ -106,7 +106,7 @@ static void transform_band(const struct walk *c, const struct band *band)
                                                .to = to,
                                                .offset = offset};
             if (c->call.backward)
-                winograd_output_adjoint(y.points, x.points, &read);
+                winograd_output_adjoint(c->taps, y.points, x.points, &read);
             else
                 winograd_input(y.points, x.points, &read);
         }
@@ -178,7 +178,7 @@ static void finish_band(const struct walk *c, const struct band *band, int64_t c
             const int32_t j = x.first - (c->call.backward ? c->call.window->pad_left : 0);
             write.to = c->call.target + band->image * image_size + i * write.line + j * write.pixel + column;
             if (!c->call.backward) {
-                winograd_output(y.points, x.points, &write, &finish);
+                winograd_output(c->taps, y.points, x.points, &write, &finish);
             } else {
                 const struct winograd_clip clip = {
                     .line = (int)larger(band->line - i, 0),
@@ -187,6 +187,7 @@ static void finish_band(const struct walk *c, const struct band *band, int64_t c
                     .column_end = (int)smaller(c->call.target_w - j, x.points),
                     .added_above = h > 0,
                     .added_left = w > 0,
+                    .overlap = c->overlap,
                 };
                 winograd_input_adjoint(y.points, x.points, &write, &clip);
             }
@@ -215,9 +216,9 @@ static void convolve_lines(const struct walk *c, struct band *band, int32_t begi
     band->line = 0;
     band->line_end = c->call.target_h;
     if (c->call.backward) {
-        if (begin > 0) band->line = tile_h(c, begin).first - c->call.window->pad_top;
+        if (begin > 0) band->line = (int32_t)larger(0, tile_h(c, begin).first - c->call.window->pad_top);
         if (end < c->tiles_h) band->line_end = tile_h(c, end).first - c->call.window->pad_top;
-        if (begin > 0) begin--;
+        begin = (int32_t)larger(0, begin - walk_lines_above(c));
     }
     for (band->tile_h = begin; band->tile_h < end; band->tile_h = band->tile_h_end) {
         band->tile_h_end = (int32_t)smaller(end, band->tile_h + c->band_h);
@@ -264,7 +265,7 @@ static int64_t plan_member(struct walk *c, int64_t u_floats)
     c->band_h = (int32_t)smaller(c->tiles_h, larger(1, tiles / c->tiles_w));
     const int64_t all = (int64_t)c->band_h * c->band_w;
     const int64_t pixels =
-        (int64_t)(c->band_h * TR_WINOGRAD_OUTPUTS + 2) * (c->band_w * TR_WINOGRAD_OUTPUTS + 2);
+        (int64_t)(c->band_h * c->outputs + c->overlap) * (c->band_w * c->outputs + c->overlap);
     const int64_t packed = pixels * c->call.source_c * height + PACK_SLACK;
     c->v_at = floats_round(packed);
     c->sums_at = c->v_at + floats_round(all * POSITIONS * (height * c->call.source_c + PACK_SLACK));
@@ -294,7 +295,7 @@ static tr_status run(struct walk *c)
         cpu_conv_bias(&c->call, panels * TILE_COLUMNS, c->packed_bias);
     }
     const double positions = (double)c->call.rows * c->call.window->out_h * c->call.window->out_w *
-                             ((double)POSITIONS / 16.0) * c->call.source_c;
+                             ((double)POSITIONS / (c->outputs * c->outputs)) * c->call.source_c;
     for (int64_t begin = 0; begin < panels; begin += most) {
         winograd_walk_weights(c, begin, smaller(most, panels - begin));
         cpu_run(c->call.cpu, positions * (double)(c->panels * TILE_COLUMNS + 8) / (8.0 * VW),

@@ -35,17 +35,18 @@ struct winograd_read {
     int64_t next_line;
 };
 
-/* Inputs to V: reads points_h x points_w pixels. */
+/* Inputs to V: reads points_h x points_w pixels, whatever the kernel. */
 void winograd_input(int points_h, int points_w, const struct winograd_read *read);
-/* Gradients of outputs to Z: reads (points_h - 2) x (points_w - 2) pixels. */
-void winograd_output_adjoint(int points_h, int points_w, const struct winograd_read *read);
+/* Gradients of outputs to Z, for a kernel of taps x taps: reads (points_h + 1 - taps) x (points_w + 1 - taps)
+   pixels. */
+void winograd_output_adjoint(int taps, int points_h, int points_w, const struct winograd_read *read);
 
 /* The lines of pixels that a line of tiles reads, with zeros outside of the image: the image's own lines,
    and a padded copy for tiles that extend beyond the image. */
 struct winograd_strip {
-    const float *image;  /* the leftmost pixel that tiles read, which may lie before the image */
-    const float *border; /* the same in the copy */
-    const float *next;   /* the same in the image's next line below these */
+    const float *image;         /* the leftmost pixel that tiles read, which may lie before the image */
+    const float *border;        /* the same in the copy */
+    const float *next;          /* the same in the image's next line below these */
     int64_t line, border_line;  /* floats between lines */
     int32_t inside, inside_end; /* tiles whose pixels are in [inside, inside_end) need no copy */
 };
@@ -84,27 +85,30 @@ struct winograd_finish {
 /* Which pixels of an input tile count, and to which of them earlier tiles have added. */
 struct winograd_clip {
     int line, line_end, column, column_end;
-    bool added_above, added_left; /* the first two lines, the first two columns */
+    bool added_above, added_left; /* the first `overlap` lines, columns */
+    int overlap;                  /* taps - 1 */
 };
 
-/* Sums to outputs: writes (points_h - 2) x (points_w - 2) pixels. */
-void winograd_output(int points_h, int points_w, const struct winograd_write *write,
+/* Sums to outputs of a kernel of taps x taps: writes (points_h + 1 - taps) x (points_w + 1 - taps) pixels. */
+void winograd_output(int taps, int points_h, int points_w, const struct winograd_write *write,
                      const struct winograd_finish *finish);
 /* Sums to gradients of inputs: adds to, or begins, those of points_h x points_w pixels that `clip` keeps. */
 void winograd_input_adjoint(int points_h, int points_w, const struct winograd_write *write,
                             const struct winograd_clip *clip);
 
-/* Weights to U: from [9][depth][TILE_COLUMNS] to [36][.][TILE_COLUMNS], positions `position` floats apart. */
-void winograd_weights(const float *from, int64_t depth, float *to, int64_t position);
+/* Weights to U: from [taps][taps][depth][TILE_COLUMNS] to [36][.][TILE_COLUMNS], positions `position` floats
+   apart. */
+void winograd_weights(int taps, const float *from, int64_t depth, float *to, int64_t position);
 
 /* Where sums S become part of the weights' gradient, or one of its nodes. */
 struct winograd_leaf {
+    int taps;                 /* along an axis; all of a kernel below */
     const float *from;        /* [36][rows][width] */
     int64_t position, width;  /* floats between positions, between rows */
     int64_t rows, columns;    /* columns: number to write */
-    float *to;                /* [9][rows] */
+    float *to;                /* [taps of a kernel][rows] */
     int64_t tap, row;         /* floats between taps, between rows */
-    const float *const *left; /* added from the left, in this order; [9][rows][.] */
+    const float *const *left; /* added from the left, in this order; as `to` */
     int lefts;
     int64_t left_tap, left_row;
 };

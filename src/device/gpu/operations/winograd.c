@@ -11,7 +11,7 @@
 
 static int64_t tiles_of(const struct tr_sliding_window *w)
 {
-    return (int64_t)tr_winograd_tiles(w->out_h) * tr_winograd_tiles(w->out_w);
+    return (int64_t)tr_winograd_tiles(w->kernel_h, w->out_h) * tr_winograd_tiles(w->kernel_w, w->out_w);
 }
 
 /* V of `all` tiles. */
@@ -20,6 +20,7 @@ static tr_status transform_input(tr_device *device, const struct tr_sliding_wind
 {
     struct gpu_call call;
     gpu_begin(&call, device, SOURCE, "", "winograd_input");
+    gpu_int(&call, w->kernel_h);
     gpu_long(&call, all);
     gpu_int(&call, channels);
     gpu_int(&call, w->in_h);
@@ -39,6 +40,7 @@ static tr_status transform_gradient(tr_device *device, const struct tr_sliding_w
 {
     struct gpu_call call;
     gpu_begin(&call, device, SOURCE, "", "winograd_gradient");
+    gpu_int(&call, w->kernel_h);
     gpu_long(&call, all);
     gpu_int(&call, channels);
     gpu_int(&call, w->out_h);
@@ -48,10 +50,11 @@ static tr_status transform_gradient(tr_device *device, const struct tr_sliding_w
     return gpu_run_each(&call, all * channels);
 }
 
-static tr_status transform_weights(tr_device *device, int64_t pairs, const float *w, float *u)
+static tr_status transform_weights(tr_device *device, int32_t taps, int64_t pairs, const float *w, float *u)
 {
     struct gpu_call call;
     gpu_begin(&call, device, SOURCE, "", "winograd_weights");
+    gpu_int(&call, taps);
     gpu_long(&call, pairs);
     gpu_array(&call, w);
     gpu_array(&call, u);
@@ -79,7 +82,7 @@ tr_status gpu_winograd_forward(tr_device *device, const struct tr_op_winograd_fo
     TR_TRY(gpu_scratch(device, (size_t)(POSITIONS * (pairs + all * (a->in_c + a->out_c))) * sizeof(float),
                        &scratch));
     float *u = scratch, *v = u + POSITIONS * pairs, *m = v + POSITIONS * all * a->in_c;
-    TR_TRY(transform_weights(device, pairs, a->w, u));
+    TR_TRY(transform_weights(device, a->window.kernel_h, pairs, a->w, u));
     TR_TRY(transform_input(device, &a->window, all, a->in_c, a->x, v));
     struct gpu_product product = {.a_k = true,
                                   .m = all,
@@ -97,6 +100,7 @@ tr_status gpu_winograd_forward(tr_device *device, const struct tr_op_winograd_fo
     TR_TRY(multiply(device, &product, all * a->in_c, pairs, all * a->out_c));
     struct gpu_call call;
     gpu_begin(&call, device, SOURCE, "", "winograd_output");
+    gpu_int(&call, a->window.kernel_h);
     gpu_long(&call, all);
     gpu_int(&call, a->out_c);
     gpu_int(&call, a->window.out_h);
@@ -119,7 +123,7 @@ tr_status gpu_winograd_backward_data(tr_device *device, const struct tr_op_winog
     TR_TRY(gpu_scratch(device, (size_t)(POSITIONS * (pairs + all * (a->in_c + a->out_c))) * sizeof(float),
                        &scratch));
     float *u = scratch, *z = u + POSITIONS * pairs, *d = z + POSITIONS * all * a->out_c;
-    TR_TRY(transform_weights(device, pairs, a->w, u));
+    TR_TRY(transform_weights(device, a->window.kernel_h, pairs, a->w, u));
     TR_TRY(transform_gradient(device, w, all, a->out_c, a->dy, z));
     struct gpu_product product = {.a_k = true,
                                   .b_k = true,
@@ -138,6 +142,7 @@ tr_status gpu_winograd_backward_data(tr_device *device, const struct tr_op_winog
     TR_TRY(multiply(device, &product, all * a->out_c, pairs, all * a->in_c));
     struct gpu_call call;
     gpu_begin(&call, device, SOURCE, "", "winograd_input_adjoint");
+    gpu_int(&call, w->kernel_h);
     gpu_long(&call, all);
     gpu_int(&call, a->in_c);
     gpu_int(&call, w->out_h);
@@ -146,6 +151,7 @@ tr_status gpu_winograd_backward_data(tr_device *device, const struct tr_op_winog
     TR_TRY(gpu_run_each(&call, all * a->in_c));
     const int64_t count = a->rows * w->in_h * w->in_w * a->in_c;
     gpu_begin(&call, device, SOURCE, "", "winograd_gather");
+    gpu_int(&call, w->kernel_h);
     gpu_long(&call, count);
     gpu_long(&call, all);
     gpu_int(&call, a->in_c);
@@ -181,7 +187,7 @@ tr_status gpu_winograd_backward_weights(tr_device *device,
     const struct tr_sliding_window *w = &a->window;
     if (a->cut.nodes == 0) return TR_OK;
     const int64_t tiles = tiles_of(w), all = a->cut.row[a->cut.count] * tiles, leaves = a->cut.count;
-    const int64_t pairs = (int64_t)a->in_c * a->out_c, size = 9 * pairs;
+    const int64_t pairs = (int64_t)a->in_c * a->out_c, size = w->kernel_h * w->kernel_w * pairs;
     const int64_t floats = POSITIONS * (all * (a->in_c + a->out_c) + leaves * pairs) + leaves * size;
     const int64_t *row;
     void *scratch;
@@ -208,6 +214,7 @@ tr_status gpu_winograd_backward_weights(tr_device *device,
     TR_TRY(multiply(device, &product, all * a->in_c, all * a->out_c, pairs));
     struct gpu_call call;
     gpu_begin(&call, device, SOURCE, "", "winograd_sums");
+    gpu_int(&call, w->kernel_h);
     gpu_long(&call, pairs);
     gpu_array(&call, s);
     gpu_long(&call, stride);

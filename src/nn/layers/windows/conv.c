@@ -41,8 +41,9 @@ static const struct tr_option table[] = {
      "rows and columns on every side, instead of padding"},
     TR_GROUPS_OPTION(struct options),
     {"algorithm", TR_OPTION_CHOICE, offsetof(struct options, algorithm), "auto", 0, 0, algorithm_choices,
-     "algorithm, which changes rounding: winograd has a quarter of the products; auto takes it if kernel, "
-     "channels and outputs suit it, else direct"},
+     "algorithm, which changes rounding: winograd has a quarter of the products of a 3x3 kernel, 36 % of "
+     "those of "
+     "5x5; auto takes it if kernel, channels and outputs suit it, else direct"},
     TR_AFFINE_OPTIONS(struct options),
 };
 
@@ -52,16 +53,19 @@ struct state {
     bool winograd;
 };
 
-/* From here on Winograd's algorithm is faster on every instruction set, also in passes of few examples;
-   below, its transforms cost more than the products that it saves. See docs/explanation/kernels.md. */
-#define LEAST_CHANNELS 16
-#define LEAST_OUTPUTS  6
+/* From here on Winograd's algorithm is faster with vectors of fused multiply-adds, also in passes of few
+   examples; below, its transforms cost more than the products that it saves. See docs/explanation/kernels.md.
+ */
+#define LEAST_CHANNELS     16
+#define LEAST_OUTPUTS_OF_3 6
+#define LEAST_OUTPUTS_OF_5 8
 
 /* Chooses only by the model file and shapes, never by the machine, since the choice changes the bits. */
 static tr_status choose(struct tr_layer *layer, const struct options *options, struct state *state)
 {
     const struct tr_sliding_window *w = &state->window;
     const int64_t channels = layer->in[0].size[2];
+    const int least = w->kernel_h == 3 ? LEAST_OUTPUTS_OF_3 : LEAST_OUTPUTS_OF_5;
     const bool suits = tr_winograd_suits(w) && options->groups == 1;
     char *reason = layer->reason;
     const size_t size = sizeof layer->reason;
@@ -71,29 +75,31 @@ static tr_status choose(struct tr_layer *layer, const struct options *options, s
                        "; write algorithm: auto or direct",
                        options->groups);
     if (options->algorithm == WINOGRAD && !suits)
-        return tr_fail(TR_EINVAL,
-                       "algorithm: winograd is for 3x3 kernels of stride 1 and dilation 1 with at least 2x2 "
-                       "outputs, not for kernel %dx%d, stride %dx%d, dilation %dx%d and %dx%d outputs; write "
-                       "algorithm: auto or direct",
-                       w->kernel_h, w->kernel_w, w->stride_h, w->stride_w, w->dilation_h, w->dilation_w,
-                       w->out_h, w->out_w);
+        return tr_fail(
+            TR_EINVAL,
+            "algorithm: winograd is for 3x3 and 5x5 kernels of stride 1 and dilation 1 with at least "
+            "2x2 outputs, not for kernel %dx%d, stride %dx%d, dilation %dx%d and %dx%d outputs; write "
+            "algorithm: auto or direct",
+            w->kernel_h, w->kernel_w, w->stride_h, w->stride_w, w->dilation_h, w->dilation_w, w->out_h,
+            w->out_w);
     state->winograd = options->algorithm == WINOGRAD;
     if (options->algorithm != AUTO)
         snprintf(reason, size, "as the model file says");
     else if (options->groups > 1)
         snprintf(reason, size, "%" PRId64 " groups", options->groups);
-    else if (w->kernel_h != 3 || w->kernel_w != 3)
-        snprintf(reason, size, "kernel %dx%d, not 3x3", w->kernel_h, w->kernel_w);
+    else if (w->kernel_h != w->kernel_w || (w->kernel_h != 3 && w->kernel_h != 5))
+        snprintf(reason, size, "kernel %dx%d, not 3x3 or 5x5", w->kernel_h, w->kernel_w);
     else if (!suits && (w->stride_h > 1 || w->stride_w > 1))
         snprintf(reason, size, "stride %dx%d", w->stride_h, w->stride_w);
     else if (!suits && (w->dilation_h > 1 || w->dilation_w > 1))
         snprintf(reason, size, "dilation %dx%d", w->dilation_h, w->dilation_w);
     else if (channels < LEAST_CHANNELS || options->filters < LEAST_CHANNELS)
         snprintf(reason, size, "fewer than %d channels", LEAST_CHANNELS);
-    else if (w->out_h < LEAST_OUTPUTS || w->out_w < LEAST_OUTPUTS)
-        snprintf(reason, size, "fewer than %dx%d outputs", LEAST_OUTPUTS, LEAST_OUTPUTS);
+    else if (w->out_h < least || w->out_w < least)
+        snprintf(reason, size, "fewer than %dx%d outputs", least, least);
     else {
-        snprintf(reason, size, "3x3 from %" PRId64 " to %" PRId64 " channels", channels, options->filters);
+        snprintf(reason, size, "%dx%d from %" PRId64 " to %" PRId64 " channels", w->kernel_h, w->kernel_w,
+                 channels, options->filters);
         state->winograd = true;
     }
     layer->algorithm = algorithm_choices[state->winograd ? WINOGRAD : DIRECT].name;
