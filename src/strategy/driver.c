@@ -241,11 +241,12 @@ static tr_status update(tr_strategy *strategy, tr_variables *variables, const fl
 }
 
 /* Whether forward of the step after `step` may be enqueued before this one is judged: on a device with memory
-   of its own, where no observer or timeline needs the steps apart. */
+   of its own, where no observer or timeline needs the steps apart. Replicas apart go alone there, and never
+   come here. */
 static bool may_begin_next(const tr_strategy *strategy, const struct tr_replica *replica, int64_t step)
 {
     const struct tr_strategy_observer *observer = &strategy->all_observers;
-    return strategy->allows_next && strategy->comm && tr_driver_is_together(strategy) && replica->gradient &&
+    return strategy->allows_next && strategy->comm && replica->gradient &&
            step + 1 < strategy->job->train.steps && strategy->device == strategy->holder &&
            !strategy->device->class->host_memory && tr_gradient_may_begin(replica->gradient) &&
            !observer->layer && !observer->update && strategy->job->optimizer.sam == 0 &&
@@ -258,6 +259,7 @@ static bool may_begin_next(const tr_strategy *strategy, const struct tr_replica 
 static void begin_next(const tr_strategy *strategy, const struct tr_replica *replica, int64_t step)
 {
     if (!may_begin_next(strategy, replica, step)) return;
+    assert(tr_driver_is_together(strategy));
     if (tr_variables_begin_step(replica->variables, step + 1) == TR_OK)
         (void)tr_gradient_begin(replica->gradient, step + 1);
 }

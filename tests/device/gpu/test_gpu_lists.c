@@ -114,6 +114,19 @@ static void add_some(struct arrays *arrays, int count, int a, int b, int to)
     assert_int_equal(tr_device_add(arrays->device, &op), TR_OK);
 }
 
+/* With the arguments of a sum, by another kernel. */
+static void multiply_some(struct arrays *arrays, int count, int a, int b, int to)
+{
+    const struct tr_op_multiply op = {.rows = count,
+                                      .spatial = 1,
+                                      .width = 1,
+                                      .a = arrays->there[a],
+                                      .b = arrays->there[b],
+                                      .y = arrays->there[to]};
+    for (int k = 0; k < count; k++) arrays->here[to][k] = arrays->here[a][k] * arrays->here[b][k];
+    assert_int_equal(tr_device_multiply(arrays->device, &op), TR_OK);
+}
+
 static void add(struct arrays *arrays, int a, int b, int to)
 {
     add_some(arrays, COUNT, a, b, to);
@@ -417,6 +430,30 @@ static void what_has_other_kernels_is_told_apart(void **state)
     close_arrays(&arrays);
 }
 
+/* Also where only the kernel differs: as many threads, and arguments of the same sizes. */
+static void what_has_the_same_arguments_is_told_apart(void **state)
+{
+    enum { STEPS = 60 };
+    const struct gpu_api api = following();
+    struct arrays arrays;
+    uint32_t draw = 17;
+    (void)state;
+    open_arrays(&arrays, &api);
+    for (int step = 0; step < STEPS; step++) {
+        const int count = 1 + (int)(next_number(&draw) % COUNT);
+        add_some(&arrays, count, 0, 1, 0);
+        if (next_number(&draw) % 2)
+            add_some(&arrays, count, 1, 2, 3);
+        else
+            multiply_some(&arrays, count, 1, 2, 3);
+        expect_numbers(&arrays);
+    }
+    assert_int_equal(did.built, 2);
+    assert_int_equal(did.launches, 2 * 2 * GPU_ALIKE);
+    assert_int_equal(did.lists, STEPS - 2 * GPU_ALIKE);
+    close_arrays(&arrays);
+}
+
 /* A list that follows outlives blocks that it names. */
 static void blocks_that_are_freed_leave_it(void **state)
 {
@@ -667,6 +704,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(what_is_alike_is_enqueued_as_one),
         cmocka_unit_test(what_is_the_same_needs_no_changes),
         cmocka_unit_test(what_has_other_kernels_is_told_apart),
+        cmocka_unit_test(what_has_the_same_arguments_is_told_apart),
         cmocka_unit_test(blocks_that_are_freed_leave_it),
         cmocka_unit_test(their_number_has_a_bound),
         cmocka_unit_test(a_change_that_fails_is_done_without),
