@@ -7,6 +7,7 @@
 #include "comm/class.h"
 #include "comm/program.h"
 
+#include <assert.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -171,14 +172,16 @@ static tr_status sum_all(tr_comm *comm)
     return status;
 }
 
-/* A message comes while its receiver computes for a second: then it has moved on by itself. */
+/* A message comes while its receiver computes for a second: then it has moved on by itself, and one whose
+   sender waits to be asked for it has been. */
 static tr_status compute_beside(tr_comm *comm)
 {
     tr_ticket *ticket = NULL;
-    char byte = 0;
+    char bytes[1000] = {0};
     int rank = tr_comm_rank(comm);
-    tr_status status = rank == 0 ? tr_comm_send(comm, 1, 1, &byte, 1, "test", &ticket)
-                                 : tr_comm_receive(comm, 0, 1, &byte, 1, "test", &ticket);
+    assert(play.bytes <= (int64_t)sizeof bytes);
+    tr_status status = rank == 0 ? tr_comm_send(comm, 1, 1, bytes, (size_t)play.bytes, "test", &ticket)
+                                 : tr_comm_receive(comm, 0, 1, bytes, (size_t)play.bytes, "test", &ticket);
     if (status == TR_OK && rank == 1) status = tr_sim_compute(play.sim, 1);
     if (status == TR_OK && rank == 1 && !tr_comm_is_done(comm, &ticket)) status = TR_EPEER;
     return status == TR_OK ? tr_comm_wait(comm, &ticket) : status;
@@ -291,6 +294,10 @@ static void messages_take_their_time(void **state)
          "that of one that waits for its receiver");
     near(run(INCAST, 9, 1000, &plain), L + 8 * 1000 / B, 1e-6, "eight to one");
     near(run(BEHIND, 2, 1, &plain), 1, 1e-6, "one that comes while its receiver computes");
+    cluster = plain;
+    cluster.remote.eager = 100;
+    near(run(BEHIND, 2, 1000, &cluster), 1, 1e-6, "a large one");
+    near(play.end[0], 3 * L + 1000 / B, 1e-6, "its sender");
 }
 
 /* Two exchange messages of which one goes after the other; one that is late has asked for the other's before

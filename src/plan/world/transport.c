@@ -257,9 +257,11 @@ tr_status tr_sim_compute(tr_sim *sim, double seconds)
         uint64_t moment = tr_world_moment(world, rank);
         tr_world_pass_until_news(world, moment);
         if (tr_world_moment(world, rank) == moment) break;
+        const double rest = tr_world_put_off(world);
         pthread_mutex_lock(&comm->lock);
         tr_status status = comm->dead ? TR_OK : tr_comm_move(comm);
         pthread_mutex_unlock(&comm->lock);
+        tr_world_resume(world, rest);
         if (status != TR_OK) return status;
     }
     return TR_OK;

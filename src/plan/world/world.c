@@ -162,6 +162,19 @@ double tr_world_debt(const tr_world *world)
     return self_of(world)->debt;
 }
 
+double tr_world_put_off(tr_world *world)
+{
+    struct member *self = self_of(world);
+    const double seconds = self->debt;
+    self->debt = 0;
+    return seconds;
+}
+
+void tr_world_resume(tr_world *world, double seconds)
+{
+    self_of(world)->debt += seconds;
+}
+
 double tr_world_spent(const tr_world *world, int rank)
 {
     return world->member[rank].spent;

@@ -51,6 +51,10 @@ void tr_world_sleep(tr_world *world, uint64_t moment, double seconds);
 void tr_world_rest(tr_world *world, double seconds);
 /* The time that it has yet to let pass. */
 double tr_world_debt(const tr_world *world);
+/* Puts that time off, and returns it: other work comes first, as another thread's does; and goes on with it.
+ */
+double tr_world_put_off(tr_world *world);
+void tr_world_resume(tr_world *world, double seconds);
 /* All seconds that it spent so far. */
 double tr_world_spent(const tr_world *world, int rank);
 /* All seconds so far in which it slept and its processor had nothing to do; of any rank. */
