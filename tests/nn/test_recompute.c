@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "nn/cut.h"
+#include "nn/pass/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,6 +129,42 @@ static void test_memory(void **state)
     tr_model_destroy(&model);
 }
 
+/* What layers leave to backward: outputs, statistics of every microbatch, the tap of each maximum, mean and
+   deviation of each row; and no memory that forward alone needs. A group ends where it has enough. */
+static void test_weights(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *input, *text;
+        int64_t bytes, two; /* of all layers; of the first two */
+    } cases[] = {
+        {"6x6x2", "layers:\n- batch_norm\n- max_pool: 2\n- flatten\n- layer_norm\n- dense: 3\n",
+         12 * 72 * 4 + 3 * (2 + 2) * 4 + 12 * 18 * (4 + 1) + 12 * (18 + 2) * 4 + 12 * 3 * 4,
+         12 * 72 * 4 + 3 * (2 + 2) * 4 + 12 * 18 * (4 + 1)},
+        {"tokens x 8", "layers:\n- rms_norm\n- tanh\n- first\n- dense: 3\n",
+         50 * (8 + 1) * 4 + 50 * 8 * 4 + 12 * 8 * 4 + 12 * 3 * 4, 50 * (8 + 1) * 4 + 50 * 8 * 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tr_pass_limits limits = {
+            .training = true, .examples = 12, .tokens = 50, .microbatches = 3};
+        struct tr_model *model;
+        tr_device *device;
+        tr_pass *pass;
+        int cut[16];
+        must(network_build(cases[i].text, cases[i].input, 0, &model));
+        must(tr_device_open(&(struct tr_device_choice){.name = "ref"}, &device));
+        must(tr_pass_create(device, model, &limits, &pass));
+        const int cuts = tr_model_cuts(model, cut);
+        assert_int_equal(pass_recompute_in_pieces(pass, cut, cuts, cases[i].two), cases[i].bytes);
+        assert_true(pass->layer[0].again && !pass->layer[1].again);
+        assert_int_equal(pass_recompute_in_pieces(pass, cut, cuts, cases[i].two + 1), cases[i].bytes);
+        assert_true(pass->layer[0].again && pass->layer[1].again);
+        tr_pass_destroy(&pass);
+        tr_device_destroy(&device);
+        tr_model_destroy(&model);
+    }
+}
+
 /* Passes over the parts of a network, as of a pipeline, in which the last layers of the first part wait. */
 static void test_ranges(void **state)
 {
@@ -170,9 +207,8 @@ static void test_unknown_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_gradients),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_same_gradients), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_weights),        cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_unknown_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,6 +202,14 @@ static inline int64_t pass_buffer_units(const struct tr_pass_limits *limits, con
     }
 }
 
+/* The bytes of a layer's buffer, for all rows. */
+static inline int64_t pass_buffer_bytes(const struct tr_pass_limits *limits, const struct tr_layer *layer,
+                                        int k)
+{
+    const struct tr_buffer *buffer = &layer->buffer[k];
+    return pass_buffer_units(limits, layer, buffer->unit) * buffer->bytes + buffer->fixed;
+}
+
 /* Whether the rows of a layer's calls are tokens. */
 static inline bool pass_is_sequence(const struct tr_layer *layer)
 {

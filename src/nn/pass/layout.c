@@ -180,13 +180,6 @@ static void claim_gradient(struct tr_pass *pass, struct plan *plan, int i)
     if (end >= 0) gradient->also = &pass->layer[end].gradient;
 }
 
-static int64_t buffer_bytes(const struct tr_pass *pass, const struct tr_layer *layer, int k)
-{
-    const struct tr_pass_limits *limits = &pass->limits;
-    const struct tr_buffer *buffer = &layer->buffer[k];
-    return pass_buffer_units(limits, layer, buffer->unit) * buffer->bytes + buffer->fixed;
-}
-
 /* Claims the data of a layer that is computed again, twice. */
 static void claim_again(struct tr_pass *pass, struct plan *plan, int i)
 {
@@ -203,7 +196,7 @@ static void claim_again(struct tr_pass *pass, struct plan *plan, int i)
         for (int k = 0; k < layer->buffer_count; k++) {
             const struct tr_buffer *buffer = &layer->buffer[k];
             if (buffer->backward_only || (buffer->fused_only && !ends_fusion(pass, i))) continue;
-            claim(plan, &own->buffer[k], buffer_bytes(pass, layer, k), set ? begin : i,
+            claim(plan, &own->buffer[k], pass_buffer_bytes(&pass->limits, layer, k), set ? begin : i,
                   !set                   ? last_forward(pass, i)
                   : buffer->forward_only ? begin
                                          : last);
@@ -237,7 +230,7 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
         if (again && !buffer->backward_only) continue; /* it has been given those */
         const bool stays = limits->training && !buffer->forward_only;
         /* What comes from a layer after the range may come once forward is done. */
-        claim(plan, &pass->layer[i].buffer[k], buffer_bytes(pass, layer, k),
+        claim(plan, &pass->layer[i].buffer[k], pass_buffer_bytes(limits, layer, k),
               buffer->from >= limits->end_layer ? model->layer_count
               : buffer->from > 0                ? backward_event(model, buffer->from)
               : buffer->backward_only           ? backward

@@ -96,10 +96,7 @@ static int64_t weight_of(const struct tr_pass *pass, int i)
     int64_t bytes = layer->alias || pass_is_within(pass, i) ? 0 : pass_output_bytes(&pass->limits, layer);
     for (int k = 0; k < layer->buffer_count; k++)
         if (!layer->buffer[k].backward_only && !layer->buffer[k].forward_only)
-            bytes += layer->buffer[k].bytes *
-                     (layer->buffer[k].unit == TR_PER_MICROBATCH
-                          ? pass->limits.examples
-                          : pass_buffer_units(&pass->limits, layer, layer->buffer[k].unit));
+            bytes += pass_buffer_bytes(&pass->limits, layer, k);
     return bytes;
 }
 
