@@ -3,11 +3,13 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/numbers/half.h"
 #include "data/support.h"
 #include "export/hub/files.h"
 #include "export/hub/match.h"
 #include "export/hub/outgoing.h"
 #include "io/safetensors.h"
+#include "refuse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -378,12 +380,112 @@ static void test_files(void **unused)
     tr_hub_files_close(&files);
 }
 
+/* ---- weights ---- */
+
+enum { WIDTH = 2, IDS = 3, PLACES = 4, INNER = 5, HALVES = 64 };
+
+/* The tensors of a GPT-2 of one block, as its library names and shapes them; matrices are [in][out]. */
+static const struct {
+    const char *name;
+    int rank, rows, columns;
+} gpt2_tensors[] = {
+    {"transformer.wte.weight", 2, IDS, WIDTH},
+    {"transformer.wpe.weight", 2, PLACES, WIDTH},
+    {"transformer.h.0.ln_1.weight", 1, WIDTH, 1},
+    {"transformer.h.0.ln_1.bias", 1, WIDTH, 1},
+    {"transformer.h.0.attn.c_attn.weight", 2, WIDTH, 3 * WIDTH},
+    {"transformer.h.0.attn.c_attn.bias", 1, 3 * WIDTH, 1},
+    {"transformer.h.0.attn.c_proj.weight", 2, WIDTH, WIDTH},
+    {"transformer.h.0.attn.c_proj.bias", 1, WIDTH, 1},
+    {"transformer.h.0.ln_2.weight", 1, WIDTH, 1},
+    {"transformer.h.0.ln_2.bias", 1, WIDTH, 1},
+    {"transformer.h.0.mlp.c_fc.weight", 2, WIDTH, INNER},
+    {"transformer.h.0.mlp.c_fc.bias", 1, INNER, 1},
+    {"transformer.h.0.mlp.c_proj.weight", 2, INNER, WIDTH},
+    {"transformer.h.0.mlp.c_proj.bias", 1, WIDTH, 1},
+    {"transformer.ln_f.weight", 1, WIDTH, 1},
+    {"transformer.ln_f.bias", 1, WIDTH, 1},
+};
+
+/* Number k of tensor t. */
+static float number_of(int t, int k)
+{
+    return (float)(t * 100 + k);
+}
+
+/* Float16 has all of these exactly. */
+static void write_halves(void)
+{
+    static uint16_t halves[LENGTH(gpt2_tensors)][HALVES];
+    struct tr_stored_tensor tensors[LENGTH(gpt2_tensors)];
+    for (int t = 0; t < LENGTH(gpt2_tensors); t++) {
+        for (int k = 0; k < HALVES; k++) halves[t][k] = tr_half_from_float(number_of(t, k));
+        tensors[t] = (struct tr_stored_tensor){gpt2_tensors[t].name,
+                                               TR_DTYPE_F16,
+                                               gpt2_tensors[t].rank,
+                                               {gpt2_tensors[t].rows, gpt2_tensors[t].columns},
+                                               halves[t]};
+    }
+    assert_int_equal(
+        tr_safetensors_replace(NULL, test_path("model.safetensors"), tensors, LENGTH(gpt2_tensors), NULL, 0),
+        TR_OK);
+}
+
+static void expect_tensor(tr_safetensors *file, const char *name, int t, bool across)
+{
+    float values[HALVES];
+    const int rows = gpt2_tensors[t].rows, columns = gpt2_tensors[t].columns;
+    const struct tr_safetensors_entry *entry = tr_safetensors_find(file, name);
+    assert_non_null(entry);
+    assert_int_equal(entry->tensor.dtype, TR_DTYPE_F32);
+    assert_int_equal(entry->tensor.shape[0], across ? columns : rows);
+    assert_int_equal(tr_safetensors_read(file, entry, values, NULL), TR_OK);
+    for (int i = 0; i < rows; i++)
+        for (int k = 0; k < columns; k++)
+            assert_true(values[across ? k * rows + i : i * columns + k] == number_of(t, i * columns + k));
+}
+
+/* Every number of 16 bits comes to its place in 32; and where there is no memory, nothing stays behind. */
+static void test_weights(void **unused)
+{
+    struct tr_hub_config config;
+    tr_safetensors *file;
+    void *bytes = NULL;
+    size_t size;
+    (void)unused;
+    assert_int_equal(
+        read("{\"model_type\": \"gpt2\", \"n_embd\": 2, \"n_layer\": 1, \"n_head\": 1, \"vocab_size\": 3, "
+             "\"n_positions\": 4, \"n_inner\": 5}",
+             &config),
+        TR_OK);
+    write_halves();
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = tr_hub_weights(&config, test_directory(), false, &bytes, &size);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        assert_int_equal(tr_alloc_live(), live + done);
+    }
+    assert_int_equal(tr_safetensors_open_memory("ours", bytes, size, &file), TR_OK);
+    expect_tensor(file, "tokens.weight", 0, false);
+    expect_tensor(file, "places.weight", 1, false);
+    expect_tensor(file, "attention0.in_proj_weight", 4, true);
+    expect_tensor(file, "attention0.in_proj_bias", 5, false);
+    expect_tensor(file, "up0.weight", 10, true);
+    expect_tensor(file, "up0.bias", 11, false);
+    expect_tensor(file, "down0.weight", 12, true);
+    tr_safetensors_close(&file);
+    tr_free(bytes);
+    assert_int_equal(remove(test_path("model.safetensors")), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_llama),   cmocka_unit_test(test_gpt2),  cmocka_unit_test(test_encoders),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_again), cmocka_unit_test(test_others),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_weights), cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

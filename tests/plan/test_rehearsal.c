@@ -77,6 +77,28 @@ static int set_up(void **state)
     return 0;
 }
 
+/* Of many parts the largest and the smallest are measured, and evenly spaced ones between them. */
+static void few_parts_are_measured(void **state)
+{
+    static const int rows[] = {32, 28, 24, 16, 12, 4};
+    struct tr_machine machine = {0};
+    const struct tr_device_choice device = {.name = "cpu"};
+    (void)state;
+    for (int i = 0; i < 8; i++) /* 12, 24, 4, 16, 28, 8, 20, 32 rows */
+        assert_int_equal(
+            tr_machine_expect(&machine, 1, 1,
+                              (struct tr_measured_part){4 * (1 + (i * 3 + 2) % 8), 1 + (i * 3 + 2) % 8}),
+            0);
+    assert_int_equal(machine.usage[0].parts, 8);
+    must_train(tr_machine_measure(&machine, job, &device, 0, NULL, NULL));
+    assert_int_equal(machine.usage[0].parts, sizeof rows / sizeof rows[0]);
+    for (int i = 0; i < machine.usage[0].parts; i++) {
+        assert_int_equal(machine.usage[0].part[i].rows, rows[i]);
+        assert_int_equal(machine.usage[0].part[i].microbatches, rows[i] / 4);
+    }
+    tr_machine_release(&machine);
+}
+
 static int tear_down(void **state)
 {
     tr_costs_destroy(&costs);
@@ -470,6 +492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simulated_ranks_move_what_real_ones_do),
         cmocka_unit_test(rehearsals_repeat_themselves),
+        cmocka_unit_test(few_parts_are_measured),
         cmocka_unit_test(one_process_takes_its_operations),
         cmocka_unit_test(what_strategies_move_takes_time),
         cmocka_unit_test(fusions_are_measured_in_parts),

@@ -70,10 +70,31 @@ static void any_rank_ends_the_run_for_all(void **state)
         }
 }
 
+/* Whoever asks, also where ranks do not step together: the run ends, however many steps are left. */
+static void any_rank_ends_an_asynchronous_run(void **state)
+{
+    (void)state;
+    struct job job;
+    family_job(&job, &families[0], family_place);
+    job_set(&job, "train.microbatches=4");
+    job.settings.set = job.set;
+    job.settings.steps = 2000;
+    job.settings.strategy = "parameter-server,mode=async";
+    for (int asks = 0; asks < SIZE; asks++) {
+        struct rank ranks[RANKS];
+        for (int r = 0; r < SIZE; r++) ranks[r].user = &asks;
+        run_ranks_by(run_and_ask, &job.settings, SIZE, false, ranks);
+        if (ranks[0].outcome.status != TR_EINTERRUPTED)
+            fail_msg("rank %d asked for the end, but the run went on: %s", asks, ranks[0].outcome.message);
+        assert_in_range(ranks[0].outcome.step, 0, 1999);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_rank_ends_the_run_for_all),
+        cmocka_unit_test(any_rank_ends_an_asynchronous_run),
     };
     return cmocka_run_group_tests_name("strategy.requests", tests, family_place_make, family_place_remove);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -264,6 +265,95 @@ static void test_a_terminated_job_saves_and_goes_on(void **state)
     session_release(&session);
 }
 
+/* ---- what plans ask other hosts ---- */
+
+/* One of two processes says in a line how fast they talk: seconds, and bytes a second. */
+static void test_processes_tell_how_fast_they_talk(void **state)
+{
+    (void)state;
+    struct session session;
+    double latency, rate, overhead, copying;
+    int read = 0;
+    skip_without_mpi();
+    int code = run(&session, "launch", "--transport", "mpi", "-n", "2", "plan", "tiny.yaml", "--probe", NULL);
+    if (code != 0) session_show(&session);
+    assert_int_equal(code, 0);
+    assert_int_equal(sscanf(session.text[0],
+                            "{\"latency\":%lf,\"rate\":%lf,\"overhead\":%lf,\"copying\":%lf}\n%n", &latency,
+                            &rate, &overhead, &copying, &read),
+                     4);
+    assert_int_equal(read, session.size[0]);
+    assert_true(latency > 0 && latency < 1 && overhead >= 0 && overhead < 1 && rate > 1e4 && copying > 1e4);
+    session_release(&session);
+    code = run(&session, "launch", "--transport", "mpi", "-n", "3", "plan", "tiny.yaml", "--probe", NULL);
+    assert_int_equal(code, 2);
+    assert_non_null(strstr(session.text[1], "--probe is for two processes"));
+    assert_string_equal(session.text[0], "");
+    session_release(&session);
+}
+
+static int plan_on(struct session *session, const char *hosts, const char *mpirun)
+{
+    static char path[2048];
+    static const char *const environment[] = {path, NULL};
+    char directory[512];
+    assert_non_null(getcwd(directory, sizeof directory));
+    snprintf(path, sizeof path, "PATH=%s/stand-in:%s", directory, getenv("PATH"));
+    (void)mkdir("stand-in", 0700);
+    write_text("stand-in/mpirun", mpirun);
+    assert_int_equal(chmod("stand-in/mpirun", 0755), 0);
+    return run_with(session, (struct setup){.environment = environment}, "plan", "tiny.yaml", "--hosts",
+                    hosts, "--workers", "1", "--strategies", "allreduce", "--seconds", "0", "--json",
+                    "hosts.json", NULL);
+}
+
+/* A process on each of the first two hosts is asked, and what they answer is the network of the plan. */
+static void test_plans_ask_two_hosts(void **state)
+{
+    static const char mpirun[] =
+        "#!/bin/sh\necho \"$*\" > asked\n"
+        "echo '{\"latency\":0.00125,\"rate\":5e7,\"overhead\":2.5e-05,\"copying\":4e9}'\n";
+    static const char *const parts[] = {"\"hosts\": 3,", "\"ranks_per_host\": 4,",
+                                        "\"between_hosts\": {\n"
+                                        "      \"latency_seconds\": 0.00125,\n"
+                                        "      \"bytes_per_second\": 5e+07,\n"
+                                        "      \"overhead_seconds\": 2.5e-05,\n"
+                                        "      \"waking_seconds\": 0,\n"
+                                        "      \"copied_bytes_per_second\": 4e+09\n"};
+    struct session session;
+    struct tr_file_content content;
+    (void)state;
+    skip_without_mpi();
+    int code = plan_on(&session, "one:4,two:2,three", mpirun);
+    if (code != 0) session_show(&session);
+    assert_int_equal(code, 0);
+    session_release(&session);
+    assert_int_equal(tr_file_read("hosts.json", 1 << 20, &content), TR_OK);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!strstr(content.data, parts[i])) fail_msg("no %s in %s", parts[i], content.data);
+    tr_file_content_free(&content);
+    assert_int_equal(tr_file_read("asked", 1 << 16, &content), TR_OK);
+    assert_non_null(strstr(content.data, "one:1,two:1 "));
+    assert_non_null(strstr(content.data, " plan tiny.yaml --probe"));
+    tr_file_content_free(&content);
+    assert_int_equal(unlink("hosts.json"), 0);
+    /* An answer without a speed is none. */
+    static const char *const answers[] = {"#!/bin/sh\necho '{\"latency\":0.00125,\"rate\":0}'\n",
+                                          "#!/bin/sh\nexit 0\n"};
+    for (int i = 0; i < 2; i++) {
+        code = plan_on(&session, "one:4,two:2", answers[i]);
+        expect_error(1, "--hosts one:4,two:2: the network could not be measured", &session, code);
+        session_release(&session);
+        assert_int_equal(access("hosts.json", F_OK), -1);
+    }
+    static const char *const lone[] = {"one", "one:4,", "one:0,two"};
+    for (int i = 0; i < 3; i++) {
+        code = plan_on(&session, lone[i], mpirun);
+        expect_error(2, "name at least two hosts", &session, code);
+        session_release(&session);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +362,8 @@ int main(void)
         cmocka_unit_test(test_outputs_that_cannot_be_written_are_refused_first),
         cmocka_unit_test(test_more_processes_than_microbatches_are_refused),
         cmocka_unit_test(test_a_missing_launcher_is_named),
+        cmocka_unit_test(test_processes_tell_how_fast_they_talk),
+        cmocka_unit_test(test_plans_ask_two_hosts),
         cmocka_unit_test(test_wrong_commands_are_refused_first),
         cmocka_unit_test(test_stragglers_are_checked),
         cmocka_unit_test(test_a_launch_has_a_number),

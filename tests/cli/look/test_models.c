@@ -125,12 +125,39 @@ static void what_is_here_comes_first(void **state)
     session_release(&session);
 }
 
+/* Files of models are those of this ending; what is before it is a name, if there is any. In a folder that
+   looks like one in which the program was built. */
+static void other_files_are_no_models(void **state)
+{
+    static const char *const files[] = {"b.yaml", "a.b.yaml",  "a.yaml", ".yaml",
+                                        "c.yml",  "d.yaml.gz", "yaml"};
+    struct session session;
+    char path[64];
+    (void)state;
+    assert_int_equal(mkdir("built", 0700) | mkdir("built/cli", 0700) | mkdir("built/sources", 0700) |
+                         mkdir("built/sources/models", 0700),
+                     0);
+    write_text("built/CMakeCache.txt", "");
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(path, sizeof path, "built/sources/models/%s", files[i]);
+        write_text(path, "# A model. More of it.\n");
+    }
+    const char *const copy[] = {TRIREME_PROGRAM, "built/cli/trireme", NULL}, *const list[] = {"models", NULL};
+    session_start(&session, &(struct setup){.program = "cp", .arguments = copy});
+    assert_int_equal(session_end(&session), 0);
+    session_release(&session);
+    session_start(&session, &(struct setup){.program = "built/cli/trireme", .arguments = list});
+    int code = session_end(&session);
+    expect_output("a    A model\na.b  A model\nb    A model\n\nin ", &session, code);
+    assert_ptr_equal(strstr(session.text[0], "a    A model"), session.text[0]);
+    session_release(&session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_model_has_a_line),
-        cmocka_unit_test(every_model_is_in_the_readme),
-        cmocka_unit_test(names_stand_for_files),
+        cmocka_unit_test(every_model_has_a_line),   cmocka_unit_test(every_model_is_in_the_readme),
+        cmocka_unit_test(names_stand_for_files),    cmocka_unit_test(other_files_are_no_models),
         cmocka_unit_test(what_is_here_comes_first),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);

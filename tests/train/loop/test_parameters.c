@@ -28,6 +28,7 @@ static void test_listed(void **state)
     struct tr_train_info facts = TR_TRAIN_INFO_INIT;
     struct tr_parameter_info info = TR_PARAMETER_INFO_INIT;
     int64_t total = 0;
+    char part[200];
     begin(&job, 1);
     tr_trainer *trainer = job_trainer(&job);
     must_train(tr_trainer_info(trainer, &facts));
@@ -37,6 +38,16 @@ static void test_listed(void **state)
         for (int32_t k = 0; k < info.dimensions; k++) count *= info.shape[k];
         assert_int_equal(count, info.count);
         total += count;
+        /* By this name, in this size. */
+        float *values = malloc(((size_t)count + 1) * sizeof *values);
+        must_train(tr_trainer_parameter(trainer, info.name, values, count));
+        for (int way = -1; way <= 1; way += 2) {
+            assert_int_equal(tr_trainer_parameter(trainer, info.name, values, count + way), TR_EMISMATCH);
+            snprintf(part, sizeof part, "\"%s\" has %lld values, %lld are given", info.name, (long long)count,
+                     (long long)count + way);
+            assert_non_null(strstr(tr_error_message(), part));
+        }
+        free(values);
     }
     assert_int_equal(total, facts.parameters);
     assert_int_equal(tr_trainer_parameter_at(trainer, tr_trainer_parameter_count(trainer), &info),
