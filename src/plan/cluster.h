@@ -45,7 +45,8 @@ struct tr_cluster_options {
 extern const struct tr_option tr_cluster_option_table[];
 extern const int32_t tr_cluster_option_count;
 
-/* Reads a YAML file of the options. TR_ENOTFOUND, TR_EIO, TR_EFORMAT, TR_EINVAL with file, line and key. */
+/* Reads a YAML file of the options into `out`, which has others, or the defaults. TR_ENOTFOUND, TR_EIO,
+ * TR_EFORMAT, TR_EINVAL with file, line and key. */
 tr_status tr_cluster_read(const char *path, struct tr_cluster_options *out);
 /* The cluster that the options describe; options that are 0 leave `out` unchanged. */
 void tr_cluster_take(const struct tr_cluster_options *options, struct tr_cluster *out);

@@ -48,7 +48,7 @@ tr_status tr_plan_page(const struct tr_plan *plan, char **html);
 /* Only the curves, as a picture: examples per second of every strategy over ranks, or the ratio to as many
    single processes. Returned, free with tr_free(). TR_ENOMEM. */
 tr_status tr_plan_picture(const struct tr_plan *plan, const char *title, char **svg);
-/* All figures as JSON, one line. Returned, free with tr_free(). TR_ENOMEM. */
+/* All figures as JSON. Returned, free with tr_free(). TR_ENOMEM. */
 tr_status tr_plan_json(const struct tr_plan *plan, char **json);
 
 #endif

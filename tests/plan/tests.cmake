@@ -1,7 +1,10 @@
-# Plans: a time of its own, a network in it, costs, and strategies that are rehearsed.
+# Plans: a time of its own, a network in it, costs, clusters, traces, and strategies that are rehearsed.
 trireme_test(plan world)
 trireme_test(plan network)
 trireme_test(plan costs)
+trireme_test(plan cluster)
+trireme_test(plan plan)
+trireme_test(plan traces)
 trireme_test(plan page)
 trireme_test(plan rehearsal SOURCES support/ranks.c support/training.c support/families.c)
 

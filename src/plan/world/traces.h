@@ -2,11 +2,10 @@
  * rank with a line for each action, in the form that SimGrid's `smpirun -replay` reads (Desprez et al.
  * 2011, "Single node on-line simulation of MPI applications with SMPI"; version 3.32):
  *
- *     RANK init | compute FLOPS | isend TO TAG BYTES TYPE | irecv FROM TAG BYTES TYPE | wait FROM TO TAG |
- *     finalize
+ *     RANK init | compute FLOPS | isend TO TAG BYTES | irecv FROM TAG BYTES | wait FROM TO TAG | finalize
  *
- * One flop stands for a nanosecond of a processor, and a type of 1 byte (6, MPI_BYTE) for the units of
- * messages. The platform and the list of hosts that SimGrid needs are written beside them.
+ * One flop stands for a nanosecond of a processor. After an `init` without more the units of messages are
+ * bytes. The platform and the list of hosts that SimGrid needs are written beside them.
  */
 #ifndef TR_PLAN_TRACES_H
 #define TR_PLAN_TRACES_H

@@ -116,6 +116,32 @@ static void test_times_of_steps(void **state)
     }
 }
 
+/* What ranks send and what they read in shared memory is moved; a run that was made is compared with. */
+static void test_rows_tell_what_is_moved(void **state)
+{
+    (void)state;
+    char strategy[] = "allreduce", failure[] = "a rank was lost";
+    struct tr_plan_row row[2] = {
+        {.strategy = strategy, .workers = 1, .ranks = 1, .batch = 10},
+        {.strategy = strategy, .workers = 2, .ranks = 2, .batch = 10, .measured = 80, .failure = failure}};
+    row[0].figures.examples_per_second = 50;
+    row[1].figures = (struct tr_rehearsed){.seconds = 0.1,
+                                           .examples_per_second = 100,
+                                           .sum = {.bytes_sent = 3 << 10, .bytes_shared = 1 << 10},
+                                           .most = {.memory = 5 << 10},
+                                           .waiting = 0.25,
+                                           .bottleneck = TR_BOTTLENECK_PROCESSING};
+    const struct tr_plan plan = {.row = row, .rows = 2};
+    static const char *const parts[] = {
+        " 2.00 ", " 5.0 KiB ", " 4.0 KiB ", " 25 %",
+        "  processors for messages and sums; measured 80 examples/s, +25 %; the run failed: a rank was lost"};
+    char *text = cli_plan_row(&plan, 1, 0);
+    assert_non_null(text);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!strstr(text, parts[i])) fail_msg("no \"%s\" in \"%s\"", parts[i], text);
+    tr_free(text);
+}
+
 /* With --grow two workers compute twice the batch, and what they are compared with is one process and its
  * batch. */
 static void test_batches_grow(void **state)
@@ -171,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_reasons_are_said_once),
         cmocka_unit_test(test_slow_networks_are_measured),
         cmocka_unit_test(test_times_of_steps),
+        cmocka_unit_test(test_rows_tell_what_is_moved),
         cmocka_unit_test(test_batches_grow),
         cmocka_unit_test(test_this_host_is_measured),
     };
