@@ -206,8 +206,78 @@ static void test_refused(void **unused)
             fail_msg("case %d: status %d, \"%s\" lacks \"%s\"", i, (int)status, tr_error_message(),
                      refused[i].part);
     }
+    static const char *const unfit[] = {
+        "{\"model_type\": \"llama\", \"hidden_size\": 8, \"intermediate_size\": 12, \"num_hidden_layers\": "
+        "1, "
+        "\"num_attention_heads\": 4, \"num_key_value_heads\": 3, \"vocab_size\": 30}",
+        "{\"model_type\": \"llama\", \"hidden_size\": 3, \"intermediate_size\": 12, \"num_hidden_layers\": "
+        "1, "
+        "\"num_attention_heads\": 4, \"vocab_size\": 30, \"head_dim\": null}",
+    };
+    for (int i = 0; i < LENGTH(unfit); i++) {
+        struct tr_hub_config config;
+        assert_int_equal(read(unfit[i], &config), TR_EFORMAT);
+    }
     assert_false(tr_hub_is_directory("nowhere"));
     assert_true(tr_hub_is_directory(test_directory()));
+}
+
+/* Windows of all layers are known, those of some are not; and what is switched off is none. */
+static void test_windows(void **unused)
+{
+#define OF(kind, rest)                                                                                       \
+    "{\"model_type\": \"" kind                                                                               \
+    "\", \"hidden_size\": 8, \"intermediate_size\": 12, \"num_hidden_layers\": 1, "                          \
+    "\"num_attention_heads\": 4, \"vocab_size\": 30, " rest "}"
+    static const struct {
+        const char *text;
+        int window; /* -1: it is refused */
+    } cases[] = {
+        {OF("mistral", "\"sliding_window\": 5"), 5},
+        {OF("mistral", "\"sliding_window\": null"), 0},
+        {OF("qwen2", "\"use_sliding_window\": false, \"sliding_window\": 5"), 0},
+        {OF("qwen2", "\"use_sliding_window\": true, \"sliding_window\": null"), 0},
+        {OF("qwen2", "\"use_sliding_window\": true, \"sliding_window\": 5"), -1},
+        {OF("llama", "\"sliding_window\": 5"), 0},
+    };
+    (void)unused;
+    for (int i = 0; i < LENGTH(cases); i++) {
+        struct tr_hub_config config;
+        const tr_status status = read(cases[i].text, &config);
+        if (status != (cases[i].window < 0 ? TR_EUNSUPPORTED : TR_OK))
+            fail_msg("%s: %d", cases[i].text, (int)status);
+        if (status == TR_OK) assert_int_equal(config.window, cases[i].window);
+    }
+}
+
+/* RoBERTa's places begin behind the number of the padding token. */
+static void test_places(void **unused)
+{
+#define PLACES(padding, count)                                                                               \
+    "{\"model_type\": \"roberta\", \"hidden_size\": 8, \"intermediate_size\": 12, \"num_hidden_layers\": "   \
+    "1, "                                                                                                    \
+    "\"num_attention_heads\": 2, \"vocab_size\": 300, \"architectures\": [\"RobertaModel\"], " padding       \
+    "\"max_position_embeddings\": " count "}"
+    static const struct {
+        const char *text;
+        int skipped, context; /* 0: it is refused */
+    } cases[] = {
+        {PLACES("", "10"), 2, 8},
+        {PLACES("\"pad_token_id\": null, ", "10"), 2, 8},
+        {PLACES("\"pad_token_id\": 0, ", "10"), 1, 9},
+        {PLACES("\"pad_token_id\": 8, ", "10"), 9, 1},
+        {PLACES("\"pad_token_id\": 9, ", "10"), 0, 0},
+    };
+    (void)unused;
+    for (int i = 0; i < LENGTH(cases); i++) {
+        struct tr_hub_config config;
+        const tr_status status = read(cases[i].text, &config);
+        if (status != (cases[i].context > 0 ? TR_OK : TR_EFORMAT))
+            fail_msg("%s: %d", cases[i].text, (int)status);
+        if (status != TR_OK) continue;
+        assert_int_equal(config.skipped, cases[i].skipped);
+        assert_int_equal(config.context, cases[i].context);
+    }
 }
 
 /* ---- out ---- */
@@ -483,9 +553,10 @@ static void test_weights(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama),   cmocka_unit_test(test_gpt2),  cmocka_unit_test(test_encoders),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_again), cmocka_unit_test(test_others),
-        cmocka_unit_test(test_weights), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_llama),   cmocka_unit_test(test_gpt2),    cmocka_unit_test(test_encoders),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_windows), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_again),   cmocka_unit_test(test_others),  cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
