@@ -92,6 +92,8 @@ static void the_first_difference_is_named(void **state)
     expect(false, "step 1, parameter \"w\"");
     put("b", "digests.jsonl", BEGIN("0", "o"));
     expect(false, "step 0, parameter \"w\"");
+    put("b", "digests.jsonl", BEGIN("0", "p") "{\"step\":1,\"loss\":\"l\",\"outputs\":[{\"conv\":\"x\"}]}\n");
+    expect(false, "step 1, the number of microbatches; equal up to step 0 (1 steps compared)");
     /* Steps that only one of them has say nothing. */
     put("b", "digests.jsonl", STEP("2", "l", "x", "y", "g", "s"));
     expect(false, "none of the same step");
@@ -130,6 +132,42 @@ static void without_digests_reports_tell(void **state)
     assert_non_null(strstr(text, "record_digests"));
     tr_text_free(text);
     assert_int_equal(tr_diff(a, "/nowhere", &equal, &text), TR_ENOTFOUND);
+}
+
+/* Whether losses were equal before is told, and of the settings those that differ. */
+static void losses_and_settings_that_differ_are_told(void **state)
+{
+    (void)state;
+#define BEGUN(batch, parts, size)                                                                            \
+    "{\"event\":\"start\",\"name\":\"n\",\"settings\":\"s" batch parts size "\",\"seed\":1,\"batch\":" batch \
+    ",\"microbatches\":" parts ",\"parameters\":" size "}\n"
+#define TOLD(step, loss) "{\"event\":\"step\",\"step\":" step ",\"loss\":" loss "}\n"
+    static const struct {
+        const char *a, *b, *told, *untold;
+    } cases[] = {
+        {BEGUN("8", "2", "30") TOLD("5", "1"), BEGUN("8", "2", "30") TOLD("5", "2"),
+         "differ from step 5 on (1 and 2), the first that both reported;", "batch"},
+        {BEGUN("8", "2", "30") TOLD("5", "1") TOLD("10", "3"),
+         BEGUN("8", "2", "30") TOLD("5", "1") TOLD("10", "2"), "differ from step 10 on (3 and 2); train",
+         "first"},
+        {BEGUN("8", "2", "30"), BEGUN("9", "2", "30"), "; batch 8 and 9\n", "microbatches"},
+        {BEGUN("8", "2", "30"), BEGUN("8", "4", "30"), "; microbatches 2 and 4\n", "; batch"},
+        {BEGUN("8", "2", "30"), BEGUN("8", "2", "31"), "; parameters 30 and 31\n", "microbatches"},
+    };
+    remove_file("e", "digests.jsonl");
+    remove_file("f", "digests.jsonl");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char a[SCRATCH_PATH + 8], b[SCRATCH_PATH + 8], *text;
+        bool equal;
+        put("e", "journal.jsonl", cases[i].a);
+        put("f", "journal.jsonl", cases[i].b);
+        snprintf(a, sizeof a, "%s/e", place);
+        snprintf(b, sizeof b, "%s/f", place);
+        assert_int_equal(tr_diff(a, b, &equal, &text), TR_OK);
+        if (equal || !strstr(text, cases[i].told) || strstr(text, cases[i].untold))
+            fail_msg("expected \"%s\" without \"%s\" in:\n%s", cases[i].told, cases[i].untold, text);
+        tr_text_free(text);
+    }
 }
 
 /* What was learned of two runs that may not have ended is said, and no more. */
@@ -212,6 +250,7 @@ int main(void)
         cmocka_unit_test(strategies_and_settings_are_named),
         cmocka_unit_test(without_digests_reports_tell),
         cmocka_unit_test(runs_that_did_not_end_may_not_be_equal),
+        cmocka_unit_test(losses_and_settings_that_differ_are_told),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

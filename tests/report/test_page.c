@@ -258,6 +258,34 @@ static void a_single_process_has_no_strategy(void **state)
     tr_text_free(html);
 }
 
+/* What each process did, below its heads. */
+static void processes_have_a_row(void **state)
+{
+    (void)state;
+    put("ranks", "journal.jsonl",
+        "{\"event\":\"start\",\"name\":\"n\",\"ranks\":2}\n{\"event\":\"step\",\"step\":1,\"loss\":4}\n"
+        "{\"event\":\"end\",\"status\":\"ok\",\"statistics\":{\"ranks\":[{\"bytes_sent\":2048,"
+        "\"bytes_received\":3072,\"bytes_shared\":4096,\"wait_seconds\":0.25,\"compute_seconds\":1.5},{}]}}"
+        "\n");
+    char *html = page_of("ranks", NULL);
+    static const char *const cells[] = {"computing", "1.50 s",  "waiting",
+                                        "0.25 s",    "sent",    "2.0 KiB",
+                                        "received",  "3.0 KiB", "read in shared memory",
+                                        "4.0 KiB"};
+    const char *head = strstr(html, "<th>rank</th>"), *row = strstr(html, "<tr><td>0</td>");
+    assert_true(head && row && head < row);
+    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+        const char **at = i % 2 ? &row : &head;
+        char cell[64];
+        snprintf(cell, sizeof cell, i % 2 ? "<td class=\"number\">%s</td>" : "<th class=\"number\">%s</th>",
+                 cells[i]);
+        const char *next = strstr(*at, "class=\"number\"");
+        if (!next || strncmp(next - 4, cell, strlen(cell)) != 0) fail_msg("no %s in %.60s", cell, *at);
+        *at = next + 1;
+    }
+    tr_text_free(html);
+}
+
 /* The first sentence tells what there is: a perplexity, else an accuracy, else a loss. */
 static void the_lead_tells_what_there_is(void **state)
 {
@@ -411,6 +439,7 @@ int main(void)
         cmocka_unit_test(what_is_no_run_is_refused),
         cmocka_unit_test(jobs_have_curves_of_their_own),
         cmocka_unit_test(a_single_process_has_no_strategy),
+        cmocka_unit_test(processes_have_a_row),
         cmocka_unit_test(the_lead_tells_what_there_is),
         cmocka_unit_test(the_facts_to_repeat_a_run_are_told),
         cmocka_unit_test(values_of_charts_are_short),

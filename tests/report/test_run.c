@@ -68,6 +68,45 @@ static void what_was_done_again_counts_once(void **state)
     assert_null(run);
 }
 
+#define EVALUATED(step) "{\"event\":\"evaluation\",\"step\":" step ",\"set\":\"test\",\"loss\":1}\n"
+
+/* What was done up to the step from which a run went on is not done again. */
+static void what_was_done_before_stays(void **state)
+{
+    (void)state;
+    struct tr_run *run;
+    assert_int_equal(read_text(START("0") STEP("10", "1") STEP("20", "2") EVALUATED("20") STEP("30", "3")
+                                   EVALUATED("30") START("20"),
+                               &run),
+                     TR_OK);
+    assert_int_equal(run->points, 2);
+    assert_int_equal(run->point[1].step, 20);
+    assert_int_equal(run->evaluations, 1);
+    assert_int_equal(run->evaluation[0].step, 20);
+    assert_int_equal(run->step, 20);
+    tr_run_destroy(&run);
+}
+
+/* A run that has not ended has the time and the speed of its last report. */
+static void a_run_under_way_has_a_speed(void **state)
+{
+    (void)state;
+    struct tr_run *run;
+    static const char begun[] =
+        START("0") "{\"event\":\"step\",\"step\":1,\"seconds\":2.5,\"examples_per_second\":40}\n"
+                   "{\"event\":\"step\",\"step\":2,\"seconds\":5.5,\"examples_per_second\":30}\n";
+    static const char end[] = "{\"event\":\"end\",\"status\":\"ok\",\"seconds\":6,\"examples_per_second\":35,"
+                              "\"tokens_per_second\":70}\n";
+    char text[sizeof begun + sizeof end];
+    assert_int_equal(read_text(begun, &run), TR_OK);
+    assert_true(run->seconds == 5.5 && run->speed == 30 && isnan(run->tokens));
+    tr_run_destroy(&run);
+    snprintf(text, sizeof text, "%s%s", begun, end);
+    assert_int_equal(read_text(text, &run), TR_OK);
+    assert_true(run->seconds == 6 && run->speed == 35 && run->tokens == 70);
+    tr_run_destroy(&run);
+}
+
 /* A journal that ends at any byte is read up to its last whole line. */
 static void a_killed_run_is_read_as_far_as_it_came(void **state)
 {
@@ -184,6 +223,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_done_again_counts_once),
+        cmocka_unit_test(what_was_done_before_stays),
+        cmocka_unit_test(a_run_under_way_has_a_speed),
         cmocka_unit_test(a_killed_run_is_read_as_far_as_it_came),
         cmocka_unit_test(strange_journals_are_refused_or_survived),
         cmocka_unit_test(the_log_tells_of_staleness),
