@@ -81,7 +81,7 @@ static tr_status add_pixels(struct tr_json_writer *json, const struct cli_predic
     return TR_OK;
 }
 
-/* A list with an item for each word; null after those that are read. */
+/* A list of all words; the others have an item for each that is read. */
 static void add_tokens(struct tr_json_writer *json, const struct cli_predictions *predictions,
                        const struct cli_prediction *prediction)
 {

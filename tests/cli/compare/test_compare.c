@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "cli/compare/compare.h"
 #include "cli/compare/judge.h"
@@ -116,7 +117,7 @@ static void test_speed_after_the_first_step(void **state)
     static const struct {
         int64_t first_step;
         double first_seconds, speed;
-    } speeds[] = {{2, 4, 50}, {2, 12, 100}, {5, 15, 100}, {0, 0, 50}, {10, 20, 50}, {9, 20, 50}};
+    } speeds[] = {{2, 4, 50}, {2, 12, 100}, {5, 15, 100}, {0, 0, 50}, {10, 20, 50}, {9, 20, 50}, {10, 5, 50}};
     for (size_t i = 0; i < sizeof speeds / sizeof speeds[0]; i++)
         assert_float_equal(cli_compare_later_speed(50, 10, 20, speeds[i].first_step, speeds[i].first_seconds),
                            speeds[i].speed, 1e-9);
@@ -177,6 +178,8 @@ static void test_figures_that_cannot_be_are_marked(void **state)
     assert_false(cli_compare_can_be(1.5, 2, 1.01));
     assert_true(cli_compare_can_be(1.5, 2, 1));
     assert_true(cli_compare_can_be(NAN, 2, NAN));
+    assert_true(cli_compare_can_be(2.5, 2, 1.005)); /* just so */
+    assert_true(cli_compare_steady(1250, 1000) && cli_compare_steady(1000, 1250));
     assert_true(cli_compare_steady(1000, 900));
     assert_false(cli_compare_steady(1000, 700));
     assert_false(cli_compare_steady(700, 1000));
@@ -266,6 +269,57 @@ static void test_the_better_of_two_rounds_counts(void **state)
     slow.target_seconds = 3; /* met the target, and the faster one did not */
     assert_false(cli_compare_counts(&target, &slow, &fast));
     assert_true(cli_compare_counts(&target, &fast, &slow));
+}
+
+/* Each figure of a run in its own column and member, and none in another one's. */
+static void test_figures_have_their_places(void **state)
+{
+    static const struct cli_compare_orders orders = {.model = "m.yaml", .threads = 4};
+    static const char row[] =
+        "\n\"server,mode=async\",2,3,2,done,100,10,1800,1.8,4.5,1.25,0.975,0.125,1.5,3,7,2048,512,"
+        "0.625,0.25,dddddddd,,\"\",no\n";
+    static const char member[] = "{\"strategy\": \"server,mode=async\", \"workers\": 2, \"processes\": 3, "
+                                 "\"threads\": 2, \"end\": \"done\","
+                                 " \"steps\": 100, \"seconds\": 10, \"examples_per_second\": 1800, "
+                                 "\"speedup\": 1.8, \"target_seconds\": 4.5,"
+                                 " \"target_epochs\": 1.25, \"accuracy\": 0.975, \"loss\": 0.125, \"hash\": "
+                                 "\"dddddddd\", \"doubtful\": false,"
+                                 " \"bytes_sent_per_step\": 2048, \"bytes_shared_per_step\": 512, "
+                                 "\"computing\": 0.625, \"waiting\": 0.25,"
+                                 " \"staleness_mean\": 1.5, \"staleness_most\": 3, \"dropped\": 7}";
+    struct cli_compare_result results[RUNS];
+    char *csv, *text;
+    json_error_t error;
+    (void)state;
+    fill(results);
+    struct cli_compare_result *one = &results[SERVER];
+    one->accuracy = 0.975;
+    one->loss = 0.125;
+    one->target_seconds = 4.5;
+    one->target_epochs = 1.25;
+    one->dropped = 7;
+    one->statistics = (struct cli_statistics){.sent = 2048,
+                                              .shared = 512,
+                                              .computing = 0.625,
+                                              .waiting = 0.25,
+                                              .mean_staleness = 1.5,
+                                              .most_staleness = 3,
+                                              .slowest = -1};
+    assert_int_equal(cli_compare_csv(&plan, results, &csv), TR_OK);
+    if (!strstr(csv, row)) fail_msg("no %s in\n%s", row, csv);
+    tr_free(csv);
+    assert_int_equal(cli_compare_json(&orders, &plan, results, &text), TR_OK);
+    json_t *told = json_loads(text, 0, &error), *wanted = json_loads(member, 0, &error);
+    assert_true(told && wanted);
+    if (!json_equal(json_array_get(json_object_get(told, "runs"), SERVER), wanted))
+        fail_msg("no %s in\n%s", member, text);
+    json_decref(told);
+    json_decref(wanted);
+    tr_free(text);
+    text = cli_compare_row(&orders, &plan, results, SERVER);
+    assert_non_null(text);
+    if (!strstr(text, " 1.50/3 ") || !strstr(text, " 2.5 KiB ")) fail_msg("%s", text);
+    tr_free(text);
 }
 
 static void test_files(void **state)
@@ -496,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_hashes),
         cmocka_unit_test(test_targets),
         cmocka_unit_test(test_the_better_of_two_rounds_counts),
+        cmocka_unit_test(test_figures_have_their_places),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_runs_until),

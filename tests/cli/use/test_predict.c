@@ -228,6 +228,11 @@ static void test_tags(void **state)
     assert_int_equal(strncmp(next_line(&at), "0,0,the,det,", 12), 0);
     assert_int_equal(strncmp(next_line(&at), "0,1,dog,noun,", 13), 0);
     tr_file_content_free(&columns);
+    /* Of a text that is too long all words are there, and tags of those that are read. */
+    code = run(&session, "predict", "runs/tags", "-x", "a cat runs the dog", "--json", NULL);
+    expect_output(&session, code,
+                  "\"words\":[\"a\",\"cat\",\"runs\",\"the\",\"dog\"],"
+                  "\"tags\":[\"det\",\"noun\",\"verb\",\"det\"],\"probabilities\":[");
     code = run(&session, "predict", "runs/tags", "-x", "a \"cat\"", "--json", NULL);
     expect_output(&session, code, "\"words\":[\"a\",\"\\\"cat\\\"\"],\"tags\":[\"det\",");
 }

@@ -1,0 +1,102 @@
+/* The tables of a profile: sums, shares and rates of layers, causes of each process, and the process that the
+ * others waited for.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "cli/train/profile.h"
+
+/* 4 s of 10 s, at 3 of 8 GFLOP/s; and 6 s. */
+static struct tr_profile_layer layers[] = {
+    {"conv1", 40, 1, 3, 4e9, 8e9, 256, 2048},
+    {"relu1", 20, 4.5, 1.5, 0, 0, 0, 4096},
+};
+static struct tr_profile_rank ranks[] = {
+    {.seconds = {1, 2, 0.5, 0.25, 3, 0.125, 0, 0, 0.125}, .awaited = 0.5},
+    {.seconds = {2, 4, 1, 0.5, 0.5, 0, 0, 0, 1}, .awaited = 3},
+    {.seconds = {2, 4, 1, 0.5, 1.5, 0, 0, 0, 0}, .awaited = 1},
+};
+
+static char *text_of(const struct tr_train_profile *profile)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    char *out;
+    cli_profile_text(profile, &text);
+    assert_int_equal(tr_text_finish(&text, &out), TR_OK);
+    return out;
+}
+
+/* The words of the line that begins with `head`, one blank between them. */
+static const char *line_of(const char *text, const char *head)
+{
+    static char line[512];
+    size_t length = 0;
+    const char *at = strncmp(text, head, strlen(head)) == 0 ? text : NULL;
+    for (const char *next = text; !at && (next = strchr(next, '\n')) != NULL;)
+        if (strncmp(++next, head, strlen(head)) == 0) at = next;
+    if (!at) fail_msg("no line \"%s\" in\n%s", head, text);
+    for (; *at && *at != '\n' && length + 1 < sizeof line; at++)
+        if (*at != ' ' || (length > 0 && line[length - 1] != ' ')) line[length++] = *at;
+    line[length] = '\0';
+    return line;
+}
+
+static void layers_have_shares_and_rates(void **state)
+{
+    (void)state;
+    struct tr_train_profile profile = {
+        .peak = 8e9, .layer_count = 2, .ranks = 1, .layers = layers, .rank = ranks};
+    char *text = text_of(&profile);
+    assert_string_equal(line_of(text, "layer"),
+                        "layer calls forward s backward s % of layers GFLOP/s % of peak "
+                        "parameters output");
+    assert_string_equal(line_of(text, "conv1"), "conv1 40 1.000 3.000 40.0 3.0 38 1.0 KiB 2.0 KiB");
+    assert_string_equal(line_of(text, "relu1"), "relu1 20 4.500 1.500 60.0 - - 0 bytes 4.0 KiB");
+    assert_string_equal(line_of(text, "peak"), "peak 8.0 GFLOP/s for each process, as measured at the end");
+    assert_null(strstr(text, "waiting took"));
+    tr_free(text);
+    profile.peak = 0; /* unknown */
+    text = text_of(&profile);
+    assert_string_equal(line_of(text, "conv1"), "conv1 40 1.000 3.000 40.0 3.0 - 1.0 KiB 2.0 KiB");
+    assert_null(strstr(text, "peak 0"));
+    tr_free(text);
+}
+
+static void processes_have_causes(void **state)
+{
+    (void)state;
+    struct tr_train_profile profile = {
+        .peak = 8e9, .layer_count = 2, .ranks = 3, .layers = layers, .rank = ranks};
+    char *text = text_of(&profile);
+    assert_string_equal(line_of(text, "seconds"),
+                        "seconds forward backward update communication waiting input "
+                        "evaluation checkpoint other in all");
+    assert_string_equal(line_of(text, "rank 0"),
+                        "rank 0 1.000 2.000 0.500 0.250 3.000 0.125 - - 0.125 7.000");
+    assert_string_equal(line_of(text, "rank 1"), "rank 1 2.000 4.000 1.000 0.500 0.500 - - - 1.000 9.000");
+    /* 5 of 25 seconds. */
+    assert_string_equal(line_of(text, "waiting took"),
+                        "waiting took 20.0 %, most of it for rank 1 (3.000 s)");
+    tr_free(text);
+    static const struct tr_profile_rank none;
+    for (int r = 0; r < 3; r++) ranks[r].awaited = none.awaited;
+    text = text_of(&profile);
+    assert_string_equal(line_of(text, "waiting took"), "waiting took 20.0 %");
+    tr_free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_have_shares_and_rates),
+        cmocka_unit_test(processes_have_causes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

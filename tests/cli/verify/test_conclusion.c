@@ -1,0 +1,83 @@
+/* What a verification says in the end: its figures for programs, and for people how likely forged segments
+ * would have been drawn.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/terminal/output.h"
+#include "cli/verify/verify.h"
+
+/* What is printed, in static storage. */
+static const char *printed(bool json, const struct tr_verify_result *result)
+{
+    static char text[4096];
+    char reason[] = "a reason";
+    const struct cli_verify_options options = {.json = json};
+    const struct cli_verify_conclusion conclusion = {*result, reason};
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    assert_true(cli_output_flush());
+    const int before = dup(STDOUT_FILENO);
+    assert_int_equal(dup2(fileno(file), STDOUT_FILENO), STDOUT_FILENO);
+    const tr_status status = cli_verify_conclude(&options, &conclusion);
+    const bool flushed = cli_output_flush();
+    assert_int_equal(dup2(before, STDOUT_FILENO), STDOUT_FILENO);
+    close(before);
+    assert_true(flushed && status == TR_OK);
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static void figures_have_their_places(void **state)
+{
+    struct tr_verify_result result = TR_VERIFY_RESULT_INIT;
+    (void)state;
+    result.segments = 40;
+    result.checked = 10;
+    result.steps = 70;
+    snprintf(result.hash, sizeof result.hash, "abc");
+    assert_string_equal(printed(true, &result), "{\"outcome\":\"verified\",\"segments\":40,\"checked\":10,"
+                                                "\"steps\":70,\"hash\":\"abc\",\"text\":\"a reason\"}\n");
+    result.outcome = TR_DIFFERS;
+    result.step = 33;
+    assert_string_equal(printed(true, &result),
+                        "{\"outcome\":\"differs\",\"step\":33,\"segments\":40,\"checked\":10,"
+                        "\"steps\":70,\"hash\":\"abc\",\"text\":\"a reason\"}\n");
+    assert_string_equal(printed(false, &result), "hash        abc\nDIFFERS at step 33: a reason\n");
+    result.outcome = TR_UNVERIFIABLE;
+    result.hash[0] = '\0';
+    assert_string_equal(printed(false, &result), "CANNOT: a reason\n");
+}
+
+/* One forged segment of four is among two drawn ones with probability 1/2, two are with 5/6. */
+static void chances_are_told_of_parts(void **state)
+{
+    struct tr_verify_result result = TR_VERIFY_RESULT_INIT;
+    (void)state;
+    result.segments = 4;
+    result.checked = 2;
+    assert_string_equal(printed(false, &result), "forged segments   seen with probability\n"
+                                                 "              1   0.5000\n"
+                                                 "              2   0.8333\n"
+                                                 "VERIFIED: a reason\n");
+    result.checked = 4; /* all */
+    assert_string_equal(printed(false, &result), "VERIFIED: a reason\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(figures_have_their_places),
+        cmocka_unit_test(chances_are_told_of_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
