@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "support/training.h"
 
@@ -163,6 +164,33 @@ static void tokens_are_counted_where_losses_are_of_tokens(void **state)
     speed_of(&job, "images", NAN);
 }
 
+/* Three examples in batches of two: three steps learn from 2, 1 and 2 of them, or from 2 each where the rest
+   of an epoch is dropped. */
+static void examples_are_those_of_epochs(void **state)
+{
+    (void)state;
+    static const double examples[] = {5, 6};
+    for (int drops = 0; drops < 2; drops++) {
+        struct job job;
+        struct outcome outcome;
+        char text[SCRATCH_PATH], model[SCRATCH_PATH], place[SCRATCH_PATH];
+        must_train(tr_file_write_atomic(NULL, scratch_join(text, family_place, "tagged.tsv"), tagged,
+                                        strlen(tagged)));
+        must_train(tr_file_write_atomic(NULL, scratch_join(model, family_place, "tagger.yaml"), tagger,
+                                        strlen(tagger)));
+        job_begin(&job, model);
+        job_set(&job, "train.batch=2");
+        job_set(&job, "train.steps=3");
+        job_set(&job, drops ? "train.last_batch=drop" : "train.last_batch=keep");
+        job.settings.out = scratch_join(place, family_place, drops ? "dropped" : "kept");
+        job_outcome(&job, &outcome);
+        must_train(outcome.status);
+        struct tr_run *run = read_run(drops ? "dropped" : "kept");
+        assert_float_equal(run->speed * run->seconds, examples[drops], 1e-6);
+        tr_run_destroy(&run);
+    }
+}
+
 /* A failure leaves its message in the journal. */
 static void a_failed_run_says_how_it_ended(void **state)
 {
@@ -253,6 +281,93 @@ static void a_file_size_limit_costs_the_journal_alone(void **state)
     tr_run_destroy(&run);
 }
 
+/* The members of an object that are told of a run are those facts, each by its name. */
+static void facts_have_their_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        double number;
+        const char *text;
+    } facts[] = {
+        {"name", 0, "job"},
+        {"model", 0, "job.yaml"},
+        {"device", 0, "cpu (plain)"},
+        {"out", 0, "runs/job"},
+        {"resumed", 0, "runs/job/checkpoint-3"},
+        {"seed", 11, NULL},
+        {"parameters", 12, NULL},
+        {"kept", 13, NULL},
+        {"memory", 14, NULL},
+        {"host_memory", 15, NULL},
+        {"data_memory", 16, NULL},
+        {"train_examples", 17, NULL},
+        {"test_examples", 18, NULL},
+        {"batch", 19, NULL},
+        {"microbatches", 20, NULL},
+        {"label_smoothing", 0.25, NULL},
+        {"steps", 21, NULL},
+        {"steps_per_epoch", 22, NULL},
+        {"step", 23, NULL},
+        {"settings", 0, "digest"},
+        {"settings_text", 0, "seed: 11"},
+        {"strategy", 0, "gossip"},
+        {"strategy_options", 0, "{every: 2}"},
+        {"ranks", 24, NULL},
+        {"command", 0, "train job.yaml"},
+    };
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
+    struct tr_json_writer json;
+    json_error_t error;
+    char *text;
+    info.name = "job", info.model = "job.yaml", info.device = "cpu (plain)";
+    info.resumed = "runs/job/checkpoint-3";
+    info.seed = 11, info.parameters = 12, info.kept = 13, info.memory = 14;
+    info.host_memory = 15, info.data_memory = 16, info.train_examples = 17, info.test_examples = 18;
+    info.batch = 19, info.microbatches = 20, info.label_smoothing = 0.25;
+    info.steps = 21, info.steps_per_epoch = 22, info.step = 23;
+    info.digest = "digest", info.settings = "seed: 11";
+    info.strategy = "gossip", info.strategy_options = "{every: 2}", info.ranks = 24;
+    tr_json_begin(&json, false);
+    tr_journal_add_start(&json, &info, "runs/job", "train job.yaml");
+    must_train(tr_json_finish(&json, &text));
+    json_t *root = json_loads(text, 0, &error);
+    assert_non_null(root);
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        const json_t *value = json_object_get(root, facts[i].key);
+        const char *told = json_string_value(value);
+        if (facts[i].text ? !told || strcmp(told, facts[i].text) != 0
+                          : !json_is_number(value) || json_number_value(value) != facts[i].number)
+            fail_msg("%s is another one in %s", facts[i].key, text);
+    }
+    json_decref(root);
+    tr_free(text);
+}
+
+/* The best evaluation, with the figure that decided if that is another one than loss and accuracy. */
+static void the_best_has_what_decided(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"loss", "\"best\":{\"step\":3,\"set\":\"validation\",\"loss\":0.5,\"accuracy\":0.75}"},
+        {"accuracy", "\"best\":{\"step\":3,\"set\":\"validation\",\"loss\":0.5,\"accuracy\":0.75}"},
+        {"f1", "\"best\":{\"step\":3,\"set\":\"validation\",\"loss\":0.5,\"accuracy\":0.75,\"f1\":0.625}"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_train_info info = TR_TRAIN_INFO_INIT;
+        const struct tr_journal_end end = {
+            .exit = -1, .message = "", .tokens_per_second = NAN, .hash = "", .checkpoint = "", .best = &info};
+        struct tr_json_writer json;
+        char *text;
+        info.best_step = 3, info.best_loss = 0.5, info.best_accuracy = 0.75, info.best_set = "validation";
+        info.classification = true, info.monitor = cases[i][0], info.best_monitor = 0.625;
+        tr_json_begin(&json, false);
+        tr_journal_add_end(&json, &end);
+        must_train(tr_json_finish(&json, &text));
+        if (!strstr(text, cases[i][1])) fail_msg("no %s in %s", cases[i][1], text);
+        tr_free(text);
+    }
+}
+
 static void statistics_are_told(void **state)
 {
     (void)state;
@@ -285,9 +400,12 @@ int main(void)
         cmocka_unit_test(a_run_that_fails_says_so),
         cmocka_unit_test(the_settings_say_where),
         cmocka_unit_test(tokens_are_counted_where_losses_are_of_tokens),
+        cmocka_unit_test(examples_are_those_of_epochs),
         cmocka_unit_test(a_failed_run_says_how_it_ended),
         cmocka_unit_test(what_is_in_its_place_is_left_alone),
         cmocka_unit_test(a_file_size_limit_costs_the_journal_alone),
+        cmocka_unit_test(facts_have_their_names),
+        cmocka_unit_test(the_best_has_what_decided),
         cmocka_unit_test(statistics_are_told),
     };
     return cmocka_run_group_tests(tests, family_place_make, family_place_remove);

@@ -364,10 +364,63 @@ static void a_profile_adds_up(void **state)
         if (layer->parameters > 0) assert_true(layer->forward_operations > 0);
         forward += layer->forward_seconds;
     }
+    /* Beside the product of the last layer, its backward has those for its weights and for its input. */
+    const struct tr_profile_layer *last = &profile->layers[profile->layer_count - 1];
+    assert_true(last->parameters > 0);
+    assert_float_equal(last->backward_operations / last->forward_operations, 2, 0.1);
     /* The loss is the rest. */
     assert_true(forward <= profile->rank[0].seconds[TR_CAUSE_FORWARD] + 1e-9);
     assert_true(forward > 0);
     tr_trainer_destroy(&trainer);
+}
+
+/* What a rank's main thread waited for others, and what others waited for it. */
+struct waited {
+    double waited, awaited;
+};
+
+static void *run_profiled(void *user)
+{
+    struct rank *rank = user;
+    struct waited *sums = rank->user;
+    const struct tr_train_profile *profile;
+    tr_trainer *trainer;
+    must_train(trainer_create(rank->settings, rank->comm, &trainer));
+    must_train(tr_trainer_run(trainer, NULL, NULL));
+    must_train(tr_trainer_profile(trainer, &profile));
+    for (int r = 0; r < profile->ranks; r++)
+        sums[r] = (struct waited){profile->rank[r].seconds[TR_CAUSE_WAITING], profile->rank[r].awaited};
+    tr_trainer_destroy(&trainer);
+    tr_comm_destroy(&rank->comm);
+    return NULL;
+}
+
+/* Two ranks wait for a slow one: it is awaited for more than either of them waited. */
+static void all_that_was_waited_is_somebodys(void **state)
+{
+    (void)state;
+    enum { SIZE = 3 };
+    struct job job;
+    struct rank ranks[RANKS] = {0};
+    struct waited sums[SIZE][SIZE];
+    double waited = 0, awaited = 0, most = 0;
+    family_job(&job, &families[0], family_place);
+    job_set(&job, "train.microbatches=4");
+    job.settings.set = job.set;
+    job.settings.steps = 6;
+    job.settings.slow = "0:20";
+    job.settings.profile = true;
+    for (int r = 0; r < SIZE; r++) ranks[r].user = sums[r];
+    run_ranks_by(run_profiled, &job.settings, SIZE, false, ranks);
+    for (int r = 0; r < SIZE; r++) {
+        waited += sums[0][r].waited;
+        awaited += sums[0][r].awaited;
+        if (sums[0][r].waited > most) most = sums[0][r].waited;
+    }
+    if (!(awaited > 1.1 * most && awaited < waited + 1e-6))
+        fail_msg("%g s were waited, at most %g by one, and %g for others", waited, most, awaited);
+    assert_memory_equal(sums[0], sums[1], sizeof sums[0]); /* all know the same */
+    assert_memory_equal(sums[0], sums[2], sizeof sums[0]);
 }
 
 /* The bytes of a layer are those of its output in the largest pass: of 21 examples in 5 microbatches, one at
@@ -414,6 +467,7 @@ int main(void)
         cmocka_unit_test(a_trace_that_cannot_be_written_is_an_error),
         cmocka_unit_test(ranks_must_record_the_same),
         cmocka_unit_test(a_profile_adds_up),
+        cmocka_unit_test(all_that_was_waited_is_somebodys),
         cmocka_unit_test(a_profile_tells_the_bytes_of_a_pass),
     };
     return cmocka_run_group_tests(tests, family_place_make, family_place_remove);

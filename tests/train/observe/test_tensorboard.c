@@ -451,6 +451,47 @@ static void expect_like_events(const struct event_file *expected, const struct e
     assert_true(histograms > 30);
 }
 
+/* The norm is that of all gradients together, to which the statistics of batch_norm do not belong. */
+static void check_norms(const struct event_file *file)
+{
+    int norms = 0;
+    for (int i = 0; i < file->count; i++) {
+        if (file->event[i]->what_case != TENSORBOARD__EVENT__WHAT_SUMMARY) continue;
+        const Tensorboard__Summary__Value *value = event_file_value(file, i);
+        if (strcmp(value->tag, "optimizer/gradient_norm") != 0) continue;
+        double squares = 0, norm = (double)value->simple_value;
+        for (int k = 0; k < file->count; k++) {
+            if (file->event[k]->what_case != TENSORBOARD__EVENT__WHAT_SUMMARY) continue;
+            const Tensorboard__Summary__Value *other = event_file_value(file, k);
+            if (file->event[k]->step == file->event[i]->step && strncmp(other->tag, "gradients/", 10) == 0 &&
+                !strstr(other->tag, "running_"))
+                squares += other->histo->sum_squares;
+        }
+        if (squares == 0) continue; /* a step without histograms */
+        if (fabs(norm - sqrt(squares)) > 1e-5 * norm) fail_msg("a norm is %g, not %g", norm, sqrt(squares));
+        norms++;
+    }
+    assert_true(norms > 1);
+}
+
+static void norms_are_those_of_gradients(void **state)
+{
+    struct job job;
+    struct outcome outcome;
+    struct event_file file;
+    char directory[SCRATCH_PATH];
+    (void)state;
+    observed_job(&job, &families[4], scratch_join(directory, place, "norms"));
+    job_set(&job, "optimizer.clip_norm=0"); /* with it the step has its norm by itself */
+    job.settings.set = job.set;
+    job_outcome(&job, &outcome);
+    must_train(outcome.status);
+    event_file_of(directory, 0, 1, &file);
+    assert_true(event_file_count(&file, "gradients/") > 0);
+    check_norms(&file);
+    event_file_release(&file);
+}
+
 static void strategies_show_the_same(void **state)
 {
     (void)state;
@@ -512,6 +553,7 @@ static void others_show_what_they_have(void **state)
         assert_true(event_file_count(&file, "loss") > 0);
         assert_true(event_file_count(&file, "parameters/") >= (int)PARAMETERS);
         assert_int_equal(event_file_count(&file, "gradients/") > 0, ways[i].gradients);
+        assert_int_equal(event_file_count(&file, "optimizer/gradient_norm"), 0); /* of no one network */
         event_file_release(&file);
     }
 }
@@ -583,8 +625,9 @@ int main(void)
         TEST(watching_changes_nothing),          TEST(what_cannot_be_is_refused),
         TEST(unwritable_files_do_not_end_a_run), TEST(smoothing_is_shown),
         TEST(figures_are_those_of_the_run),      TEST(sentences_are_shown_in_a_table),
-        TEST(strategies_show_the_same),          TEST(others_show_what_they_have),
-        TEST(ranks_must_want_the_same),          TEST(a_run_goes_on_in_a_new_file),
+        TEST(norms_are_those_of_gradients),      TEST(strategies_show_the_same),
+        TEST(others_show_what_they_have),        TEST(ranks_must_want_the_same),
+        TEST(a_run_goes_on_in_a_new_file),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
