@@ -6,8 +6,9 @@
  *     s[i] = 0.9 s[i - 1] + 0.1 loss[i], s[-1] = 0, over 1 - 0.9^(i + 1)    the smoothed loss
  *
  * The test ends where the smoothed loss is above four times its lowest, or the loss is not finite. The rate
- * that it proposes is that of the steepest fall of the smoothed loss over the logarithm of the rate, between
- * its beginning and its lowest point.
+ * that it proposes is that of the steepest fall of the smoothed loss over the logarithm of the rate, up to
+ * its lowest point. The falls of the first steps do not count: the mean of so few losses is as uneven as they
+ * are.
  */
 #include "cli/sweep/sweep.h"
 
@@ -33,7 +34,7 @@
 #define HIGH     10.0
 #define KEPT     0.9 /* of the smoothed loss, from one step to the next */
 #define FAR      4.0 /* times the lowest smoothed loss: the test ends */
-#define FIRST    10  /* steps after which it may end */
+#define FIRST    10  /* steps after which it may end, and falls count */
 #define ROWS     10  /* printed lines */
 #define LOW_LOG  (-6.0)
 #define HIGH_LOG 1.0
@@ -107,12 +108,12 @@ static tr_status run_test(const struct cli_sweep_orders *orders, const char *con
     return status;
 }
 
-/* The steepest fall from one step to the next. */
+/* The steepest fall from one step to the next, after the first ones. */
 static void find_steepest(struct test *test)
 {
     double fall = 0;
     test->steepest = -1;
-    for (int i = 1; i <= test->lowest; i++) {
+    for (int i = FIRST; i <= test->lowest; i++) {
         double step = test->smooth[i - 1] - test->smooth[i];
         if (step <= fall) continue;
         fall = step;

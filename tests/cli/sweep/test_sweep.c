@@ -116,6 +116,40 @@ static void test_draws(void **state)
     tr_free(names);
 }
 
+/* Points with several seeds are judged on the same rows, whoever gives the seeds; others split by their own.
+ */
+static void test_points_share_a_split(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set[3];
+        int64_t seeds, seed;
+        int32_t folds;
+        int64_t split;
+    } cases[] = {
+        {{"a=1,2"}, 2, -1, 0, -1},
+        {{"data.validation_split=0.2"}, 1, -1, 0, -1},
+        {{"data.validation_split=0.2"}, 2, -1, 0, 1},
+        {{"data.validation_split=0.2"}, 2, 7, 0, 7},
+        {{"data.validation_split=0.2", "seed=3,4"}, 1, -1, 0, 1},
+        {{"data.validation_split=0.2", "seed=3,4", "data.split_seed=9"}, 1, -1, 0, -1},
+        {{"a=1,2"}, 2, -1, 3, 1},
+        {{"data.folds=3"}, 2, -1, 0, 1},
+        {{"data.fold=3"}, 2, -1, 0, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *set[4] = {cases[i].set[0], cases[i].set[1], cases[i].set[2]};
+        struct tr_string_list list = list_of(set);
+        struct cli_sweep_orders orders = {.model = "tiny.yaml",
+                                          .set = &list,
+                                          .seeds = cases[i].seeds,
+                                          .seed = cases[i].seed,
+                                          .folds = cases[i].folds};
+        if (cli_sweep_choose("loss", &orders) != TR_OK) fail_msg("%s", tr_error_message());
+        if (orders.split_seed != cases[i].split) fail_msg("case %d: %d", (int)i, (int)orders.split_seed);
+    }
+}
+
 static void expect_refusal(struct cli_sweep_orders orders, const char *const *set, const char *part)
 {
     struct tr_string_list list = list_of(set);
@@ -266,13 +300,16 @@ static void test_rate_test(void **state)
     assert_int_equal(code, 0);
     expect_in(session.text[0], ", where the loss falls fastest; lowest at ");
     expect_in(session.text[0], "picture     rates/rate-test.html");
+    char told[128];
+    snprintf(told, sizeof told, "%.127s", strstr(session.text[0], "\nrate        "));
     session_release(&session);
     char *table = file_of("rates/rate-test.csv"), *page = file_of("rates/rate-test.html");
     expect_in(page, "<svg");
     expect_in(page, "proposed");
     free(page);
     assert_memory_equal(table, "step,rate,loss,smoothed\n", 24);
-    double before = 0, smooth = 0;
+    double before = 0, smooth = 0, last = 0, low = INFINITY, low_rate = 0, fall = 0, rate_of_fall = 0,
+           steepest = 0;
     int steps = 0;
     for (char *line = strtok(strchr(table, '\n'), "\n"); line; line = strtok(NULL, "\n")) {
         double rate, loss, smoothed;
@@ -283,8 +320,25 @@ static void test_rate_test(void **state)
         smooth = 0.9 * smooth + 0.1 * loss;
         assert_true(fabs(smoothed - smooth / (1 - pow(0.9, steps))) < 1e-9 * smoothed);
         before = rate;
+        assert_true(steps <= 11 || last <= 4 * low); /* else it had ended before */
+        if (steps > 10 && last - smoothed > fall) {  /* of fewer losses the mean is noise */
+            fall = last - smoothed;
+            rate_of_fall = rate;
+        }
+        if (smoothed < low) {
+            low = smoothed;
+            low_rate = rate;
+            steepest = rate_of_fall;
+        }
+        last = smoothed;
     }
-    assert_true(steps > 50 && steps <= 100);
+    assert_true(steps > 50 && steps <= 100 && (steps == 100 || last > 4 * low));
+    assert_true(steepest > 1e-4); /* smaller rates hardly change the weights of this job */
+    /* The steepest fall up to the lowest loss. */
+    char proposed[128];
+    snprintf(proposed, sizeof proposed,
+             "\nrate        %.2g, where the loss falls fastest; lowest at %.2g:", steepest, low_rate);
+    assert_memory_equal(told, proposed, strlen(proposed));
     free(table);
     code = run(&session, "sweep", "tiny.yaml", "--rate-test", "--seeds", "2", "--out", "rates", NULL);
     assert_int_equal(code, 2);
@@ -368,9 +422,15 @@ static void test_a_stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grids),       cmocka_unit_test(test_draws),  cmocka_unit_test(test_bad_orders),
-        cmocka_unit_test(test_a_sweep),     cmocka_unit_test(test_folds),  cmocka_unit_test(test_rate_test),
-        cmocka_unit_test(test_bad_records), cmocka_unit_test(test_a_stop),
+        cmocka_unit_test(test_grids),
+        cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_points_share_a_split),
+        cmocka_unit_test(test_bad_orders),
+        cmocka_unit_test(test_a_sweep),
+        cmocka_unit_test(test_folds),
+        cmocka_unit_test(test_rate_test),
+        cmocka_unit_test(test_bad_records),
+        cmocka_unit_test(test_a_stop),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
 }
