@@ -13,6 +13,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* `figure` is what the sweep is judged by; the test sets it. */
 static struct cli_sweep_point points[] = {
@@ -58,10 +59,101 @@ static void without_memory_nothing_stays(void **state)
     }
 }
 
+/* The words of a text, one blank between them. */
+static void collapse(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at; at++) {
+        const bool blank = *at == ' ';
+        if (blank && (to == text || to[-1] == ' ' || to[-1] == '\n')) continue;
+        if (*at == '\n' && to > text && to[-1] == ' ') to--;
+        *to++ = *at;
+    }
+    *to = '\0';
+}
+
+/* Of 1, 2 and 6 the mean is 3, and the deviation of a sample the root of 14 / 2. What failed has no part in
+   it, and the better mean comes first. */
+static void seeds_have_means(void **state)
+{
+    static char one[] = "1", two[] = "2,3", path[] = "a.b";
+    static struct cli_sweep_point seeds[] = {
+        {.wanted = true, .value = {one}, .seed = 1, .state = CLI_SWEEP_DONE, .loss = 1, .accuracy = 0.5},
+        {.wanted = true, .value = {one}, .seed = 2, .state = CLI_SWEEP_DONE, .loss = 2, .accuracy = 0.75},
+        {.wanted = true, .value = {one}, .seed = 3, .state = CLI_SWEEP_DONE, .loss = 6, .accuracy = 1},
+        {.wanted = true, .value = {two}, .seed = 1, .state = CLI_SWEEP_DONE, .loss = 2, .accuracy = 0.5},
+        {.wanted = true, .value = {two}, .seed = 2, .state = CLI_SWEEP_FAILED, .loss = 100, .accuracy = 1},
+        {.wanted = true, .value = {two}, .seed = 3, .state = CLI_SWEEP_DONE, .loss = 3, .accuracy = 0.5},
+        {.wanted = false, .value = {two}, .seed = 4, .state = CLI_SWEEP_DONE, .loss = 50, .accuracy = 1},
+    };
+    const struct cli_sweep_plan several = {
+        .axis = {{.path = path}}, .axes = 1, .points = seeds, .count = 7, .seeds = 3};
+    const struct cli_sweep_orders orders = {.by = "loss"};
+    int *order, count;
+    char *text;
+    (void)state;
+    for (int i = 0; i < several.count; i++) seeds[i].figure = seeds[i].loss;
+    assert_int_equal(cli_sweep_rank(&orders, &several, &order, &count), TR_OK);
+    assert_int_equal(cli_sweep_table(&orders, &several, order, count, &text), TR_OK);
+    collapse(text);
+    const char *means = strstr(text, "means over seeds, with the deviation:\n");
+    assert_non_null(means);
+    assert_string_equal(means, "means over seeds, with the deviation:\n"
+                               "a.b seeds loss accuracy\n"
+                               "2,3 2 2.5 +- 0.71 0.5000 +- 0.0000\n"
+                               "1 3 3 +- 2.6 0.7500 +- 0.2500\n");
+    tr_free(text);
+    tr_free(order);
+}
+
+/* A line for each point, in their order, with quotes where a value has a comma. */
+static void points_have_lines(void **state)
+{
+    static char two[] = "2,3", path[] = "a.b";
+    static struct cli_sweep_point some[] = {{.wanted = true,
+                                             .value = {two},
+                                             .seed = 4,
+                                             .fold = 2,
+                                             .state = CLI_SWEEP_DONE,
+                                             .directory = "point-0001",
+                                             .loss = 0.5,
+                                             .accuracy = 0.75,
+                                             .figure = 0.625,
+                                             .seconds = 1.5,
+                                             .step = 30,
+                                             .set = "test",
+                                             .hash = "abc"},
+                                            {.wanted = true,
+                                             .value = {two},
+                                             .seed = -1,
+                                             .fold = 1,
+                                             .state = CLI_SWEEP_FAILED,
+                                             .directory = "point-0002",
+                                             .loss = NAN,
+                                             .accuracy = NAN,
+                                             .figure = NAN,
+                                             .seconds = NAN,
+                                             .failure = "it is \"so\""}};
+    const struct cli_sweep_plan few = {
+        .axis = {{.path = path}}, .axes = 1, .points = some, .count = 2, .seeds = 1, .folds = 2};
+    const struct cli_sweep_orders orders = {.by = "macro_f1"};
+    const int order[] = {0, 1};
+    char *text;
+    (void)state;
+    assert_int_equal(cli_sweep_csv(&orders, &few, order, 2, &text), TR_OK);
+    assert_string_equal(text,
+                        "point,a.b,seed,fold,loss,accuracy,macro_f1,set,seconds,step,hash,state,failure\n"
+                        "point-0001,\"2,3\",4,2,0.5,0.75,0.625,test,1.5,30,abc,done,\n"
+                        "point-0002,\"2,3\",,1,,,,,,0,,failed,\"it is \"\"so\"\"\"\n");
+    tr_free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_comes_first),
+        cmocka_unit_test(seeds_have_means),
+        cmocka_unit_test(points_have_lines),
         cmocka_unit_test(without_memory_nothing_stays),
     };
     return cmocka_run_group_tests_name("cli.sweep_order", tests, NULL, NULL);
