@@ -258,6 +258,48 @@ static void a_single_process_has_no_strategy(void **state)
     tr_text_free(html);
 }
 
+#define SPAN(rank, thread, category, name, begin, length)                                                    \
+    "{\"ph\":\"X\",\"pid\":" rank ",\"tid\":" thread ",\"ts\":" begin ",\"dur\":" length                     \
+    ",\"cat\":\"" category "\",\"name\":\"" name "\",\"args\":{\"step\":1}}"
+
+/* The last two steps of the trace, of 5 ms: spans by proportion between 96 and 960, cut off where they begin
+   before; and a lane for each thread. */
+static void timelines_show_the_last_steps(void **state)
+{
+    (void)state;
+    put("traced", "journal.jsonl",
+        "{\"event\":\"start\",\"name\":\"n\"}\n{\"event\":\"step\",\"step\":1,\"loss\":4}\n");
+    put("traced", "trace.json",
+        "{\"traceEvents\":[" SPAN("0", "0", "forward", "gone", "200", "300") "," SPAN("0", "0", "step", "step", "0", "1000") "," SPAN(
+            "0", "0", "backward", "cut", "500",
+            "1500") "," SPAN("0", "0", "step", "step", "1000",
+                             "2000") "," SPAN("0", "0", "forward", "conv", "3000",
+                                              "1000") "," SPAN("0", "1", "input", "rows", "4000",
+                                                               "500") "," SPAN("1", "0", "waiting", "for all",
+                                                                               "5000",
+                                                                               "1000") "," SPAN("0", "0",
+                                                                                                "step",
+                                                                                                "step",
+                                                                                                "3000",
+                                                                                                "3000") "]}");
+    char *html = page_of("traced", NULL);
+    static const char *const parts[] = {"Timeline: 5.0 ms at the end of the trace",
+                                        "<rect class=\"bar s2\" x=\"96.0\" y=\"4\" width=\"172.8\" "
+                                        "height=\"26\"><title>cut, backward: 1.500 ms<",
+                                        "<rect class=\"bar s1\" x=\"441.6\" y=\"4\" width=\"172.8\" "
+                                        "height=\"26\"><title>conv, forward: 1.000 ms<",
+                                        "<rect class=\"bar s6\" x=\"614.4\" y=\"38\" width=\"86.4\" "
+                                        "height=\"26\"><title>rows, input: 0.500 ms<",
+                                        "<rect class=\"bar s5\" x=\"787.2\" y=\"82\" width=\"172.8\" "
+                                        "height=\"16\"><title>for all, waiting: 1.000 ms<",
+                                        ">rank 0, reader<",
+                                        ">rank 1<"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!strstr(html, parts[i])) fail_msg("no %s in\n%s", parts[i], strstr(html, "Timeline"));
+    assert_null(strstr(html, "gone, forward"));
+    tr_text_free(html);
+}
+
 /* What each process did, below its heads. */
 static void processes_have_a_row(void **state)
 {
@@ -439,6 +481,7 @@ int main(void)
         cmocka_unit_test(what_is_no_run_is_refused),
         cmocka_unit_test(jobs_have_curves_of_their_own),
         cmocka_unit_test(a_single_process_has_no_strategy),
+        cmocka_unit_test(timelines_show_the_last_steps),
         cmocka_unit_test(processes_have_a_row),
         cmocka_unit_test(the_lead_tells_what_there_is),
         cmocka_unit_test(the_facts_to_repeat_a_run_are_told),

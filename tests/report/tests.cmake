@@ -1,4 +1,7 @@
 trireme_test(report page SOURCES support/training.c support/families.c)
+trireme_test(report chart)
+trireme_test(report html)
+trireme_test(report examples SOURCES support/training.c)
 trireme_test(report run)
 trireme_test(report diff)
 trireme_test(report damage)
