@@ -47,6 +47,7 @@ trireme_cli_test(tools)
 trireme_cli_test(train)
 trireme_cli_test(usage)
 trireme_cli_test(widths)
+trireme_cli_test(workers)
 # The program with OpenCL devices that fail.
 add_executable(trireme_failing ${PROJECT_SOURCE_DIR}/cli/program/main.c support/failing_table.c)
 target_link_libraries(trireme_failing PRIVATE trireme_commands)

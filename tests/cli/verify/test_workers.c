@@ -1,0 +1,107 @@
+/* verify --workers: several processes share the segments of a receipt, and come to one conclusion. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/files/file.h"
+#include "cli/session.h"
+
+#define RECEIPT "run/run.receipt"
+
+static char hash[65];
+
+/* A run of 40 steps in four segments, each with a checkpoint at its beginning. */
+static int make_run(void **state)
+{
+    struct session session;
+    if (place_make(state) != 0) return -1;
+    int code =
+        run(&session, "train", "tiny.yaml", "--receipt", "--out", "run", "--set", "train.receipt_every=10",
+            "--set", "train.checkpoint_every=10", "--set", "train.keep=100", NULL);
+    if (code != 0) session_show(&session);
+    snprintf(hash, sizeof hash, "%s", hash_in(session.text[0]));
+    session_release(&session);
+    return code;
+}
+
+static void expect(int wanted, const char *line)
+{
+    struct session session;
+    int code = run(&session, "verify", "run", "--workers", "2", "--json", NULL);
+    if (code != wanted || strcmp(session.text[0], line) != 0) {
+        session_show(&session);
+        fail_msg("not %s", line);
+    }
+    session_release(&session);
+}
+
+static void all_segments_are_checked_once(void **state)
+{
+    char line[512];
+    (void)state;
+    snprintf(line, sizeof line,
+             "{\"outcome\":\"verified\",\"segments\":4,\"checked\":4,\"steps\":40,\"hash\":\"%s\",\"text\":"
+             "\"4 of 4 segments came out as the receipt says, by 2 processes\"}\n",
+             hash);
+    expect(0, line);
+    struct session session;
+    int code = run(&session, "verify", "run", "--workers", "2", "--share", "1/2", NULL);
+    expect_error(2, "--workers or --share, not both", &session, code);
+    session_release(&session);
+}
+
+/* Reverses the chain of a boundary in the receipt. */
+static void damage(const char *step)
+{
+    struct tr_file_content content;
+    char key[32];
+    assert_int_equal(tr_file_read(RECEIPT, 1 << 20, &content), TR_OK);
+    snprintf(key, sizeof key, "\"%s\":", step);
+    char *at = strstr(content.data, "\"boundaries\"");
+    assert_non_null(at);
+    at = strstr(at, key);
+    assert_non_null(at);
+    at = strchr(at + strlen(key), ','); /* behind the root */
+    assert_non_null(at);
+    at = strchr(at, '"') + 1;
+    assert_int_equal(strspn(at, "0123456789abcdef"), 64);
+    for (int i = 0; i < 32; i++) {
+        const char digit = at[i];
+        at[i] = at[63 - i];
+        at[63 - i] = digit;
+    }
+    write_text(RECEIPT, content.data);
+    tr_file_content_free(&content);
+}
+
+/* The second process, whose segment ends at step 20, finds the difference; the first, whose next one begins
+   there, only its consequence. */
+static void the_first_difference_counts(void **state)
+{
+    struct session session;
+    (void)state;
+    damage("20");
+    int code = run(&session, "verify", "run", "--workers", "2", "--json", NULL);
+    if (code != 6) session_show(&session);
+    assert_int_equal(code, 6);
+    static const char begun[] =
+        "{\"outcome\":\"differs\",\"step\":20,\"segments\":4,\"checked\":1,\"steps\":10,";
+    assert_memory_equal(session.text[0], begun, sizeof begun - 1);
+    session_release(&session);
+    damage("20"); /* there and back */
+    all_segments_are_checked_once(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_segments_are_checked_once),
+        cmocka_unit_test(the_first_difference_counts),
+    };
+    return cmocka_run_group_tests(tests, make_run, place_remove);
+}
