@@ -29,8 +29,8 @@ struct work {
     float *values;     /* or */
     const char **text; /* [room] examples, by the kind */
     int64_t room;
-    const char **word; /* of an example's tokens, in its text */
-    tr_status status;  /* of the error that ended it */
+    const char **word;         /* of an example's tokens, in its text */
+    struct tr_failure failure; /* the error that ended it */
 };
 
 static void release(struct work *work)
@@ -167,9 +167,13 @@ static tr_status add(struct work *work, const struct tr_prediction *prediction, 
 static int hear(void *user, const struct tr_prediction *prediction)
 {
     struct work *work = user;
-    for (int64_t i = 0; i < prediction->count && work->status == TR_OK; i++)
-        work->status = add(work, prediction, i);
-    return work->status != TR_OK || !cli_predictions_show(&work->predict->predictions);
+    for (int64_t i = 0; i < prediction->count; i++) {
+        const tr_status status = add(work, prediction, i);
+        if (status == TR_OK) continue;
+        tr_failure_keep(&work->failure, status); /* the predictor says that it was ended */
+        return 1;
+    }
+    return !cli_predictions_show(&work->predict->predictions);
 }
 
 /* A network that makes one text of another. */
@@ -202,8 +206,9 @@ static tr_status predict(struct work *work, bool *unread)
     examples.floats = work->values;
     examples.texts = work->text;
     tr_status status = tr_predictor_batch(work->predict->predictor, &examples, hear, work);
-    *unread = status == TR_EINTERRUPTED && work->status == TR_OK;
-    return status == TR_EINTERRUPTED ? work->status : status;
+    *unread = status == TR_EINTERRUPTED && work->failure.status == TR_OK;
+    if (*unread) return TR_OK;
+    return status == TR_EINTERRUPTED ? tr_failure_restore(&work->failure) : status;
 }
 
 /* ---- where examples come from ---- */

@@ -19,7 +19,7 @@ struct work {
     const char *name;
     const char **word; /* [room] of an example's tokens */
     int64_t room;
-    tr_status status; /* of the error that ended it */
+    struct tr_failure failure; /* the error that ended it */
 };
 
 static tr_status show(const struct work *work, int64_t index)
@@ -83,9 +83,13 @@ static tr_status add(struct work *work, const struct tr_prediction *prediction, 
 static int hear(void *user, const struct tr_prediction *prediction)
 {
     struct work *work = user;
-    for (int64_t i = 0; i < prediction->count && work->status == TR_OK; i++)
-        work->status = add(work, prediction, i);
-    return work->status != TR_OK || !cli_predictions_show(&work->predict->predictions);
+    for (int64_t i = 0; i < prediction->count; i++) {
+        const tr_status status = add(work, prediction, i);
+        if (status == TR_OK) continue;
+        tr_failure_keep(&work->failure, status); /* the predictor says that it was ended */
+        return 1;
+    }
+    return !cli_predictions_show(&work->predict->predictions);
 }
 
 /* A network that makes one text of another. */
@@ -120,7 +124,8 @@ static tr_status run(struct cli_predict *predict, const tr_source *source, const
         status = translate(&work, &ranges[i]);
     if (status == TR_OK && !predict->info.two_texts)
         status = tr_predictor_run(predict->predictor, source, ranges, count, hear, &work);
-    if (status == TR_EINTERRUPTED) status = work.status;
+    if (status == TR_EINTERRUPTED)
+        status = work.failure.status == TR_OK ? TR_OK : tr_failure_restore(&work.failure);
     tr_free(ranges);
     tr_free(work.word);
     return status;

@@ -174,5 +174,6 @@ void cli_predictions_abandon(struct cli_predictions *predictions)
         cli_screen_end(&predictions->screen);
     }
     predictions->open = false;
+    cli_masks_release(predictions);
     tr_text_release(&predictions->text);
 }

@@ -28,6 +28,12 @@ struct cli_prediction {
                                     NULL; there is nothing else then */
 };
 
+/* The masks of named inputs by their paths: a hash table, which is at most half full. */
+struct cli_masks_written {
+    char **path; /* [room], a power of two; NULL: free */
+    int64_t count, room;
+};
+
 struct cli_prediction_format;
 #define CLI_PREDICTION_HEADS 64
 
@@ -41,6 +47,7 @@ struct cli_predictions {
     const struct cli_prediction_format *format;
     const char *path;  /* of the file; NULL: standard output */
     const char *masks; /* folder for a PNG of the classes of each example's pixels; NULL: none */
+    struct cli_masks_written written; /* owned */
     struct tr_file_replacement file;
     bool open;              /* the file is */
     bool keep;              /* set by a format: all of the text is kept until the end */
@@ -60,9 +67,11 @@ struct cli_prediction_format {
     tr_status (*add)(struct cli_predictions *predictions, const struct cli_prediction *prediction);
     tr_status (*end)(struct cli_predictions *predictions);
 };
-/* predictions_masks.c: makes the folder, and adds the mask of an example. */
+/* predictions_masks.c: makes the folder, and adds the mask of an example. TR_EINVAL where another input of
+   the same name has its mask there. */
 tr_status cli_masks_begin(const struct cli_predictions *predictions);
-tr_status cli_masks_add(const struct cli_predictions *predictions, const struct cli_prediction *prediction);
+tr_status cli_masks_add(struct cli_predictions *predictions, const struct cli_prediction *prediction);
+void cli_masks_release(struct cli_predictions *predictions);
 
 extern const struct cli_prediction_format cli_predictions_csv, cli_predictions_npy, cli_predictions_jsonl,
     cli_predictions_conll, cli_predictions_text, cli_predictions_json;

@@ -27,6 +27,58 @@ tr_status cli_masks_begin(const struct cli_predictions *predictions)
                                                     : tr_file_make_directory(NULL, predictions->masks);
 }
 
+/* ---- names: none is that of two masks ---- */
+
+/* Where a path is, or belongs. The hash is FNV-1a. */
+static char **slot_of(const struct cli_masks_written *written, const char *path)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (const char *at = path; *at; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+    int64_t slot = (int64_t)(hash & (uint64_t)(written->room - 1));
+    while (written->path[slot] && strcmp(written->path[slot], path) != 0)
+        slot = (slot + 1) & (written->room - 1);
+    return &written->path[slot];
+}
+
+static tr_status widen(struct cli_masks_written *written)
+{
+    struct cli_masks_written wide = {.count = written->count,
+                                     .room = written->room > 0 ? 2 * written->room : 64};
+    wide.path = tr_alloc_zero((size_t)wide.room, sizeof *wide.path);
+    if (!wide.path) return TR_ENOMEM;
+    for (int64_t i = 0; i < written->room; i++)
+        if (written->path[i]) *slot_of(&wide, written->path[i]) = written->path[i];
+    tr_free(written->path);
+    *written = wide;
+    return TR_OK;
+}
+
+static tr_status take_name(struct cli_predictions *predictions, const char *path, const char *input)
+{
+    struct cli_masks_written *written = &predictions->written;
+    if (2 * written->count >= written->room) TR_TRY(widen(written));
+    char **slot = slot_of(written, path);
+    if (*slot)
+        return tr_fail(TR_EINVAL,
+                       "--masks: \"%s\" has the name of an earlier image, whose mask is \"%s\"; write the "
+                       "masks of each folder to a folder of their own",
+                       input, path);
+    *slot = tr_strdup(path);
+    if (!*slot) return TR_ENOMEM;
+    written->count++;
+    return TR_OK;
+}
+
+void cli_masks_release(struct cli_predictions *predictions)
+{
+    struct cli_masks_written *written = &predictions->written;
+    for (int64_t i = 0; i < written->room; i++) tr_free(written->path[i]);
+    tr_free(written->path);
+    *written = (struct cli_masks_written){0};
+}
+
+/* ---- files ---- */
+
 /* The mask of an image file has its name, any other one the number of its example. */
 static char *path_of(const struct cli_predictions *predictions, const struct cli_prediction *prediction)
 {
@@ -49,12 +101,13 @@ static tr_status write(const struct cli_predictions *predictions, const char *pa
     return status;
 }
 
-tr_status cli_masks_add(const struct cli_predictions *predictions, const struct cli_prediction *prediction)
+tr_status cli_masks_add(struct cli_predictions *predictions, const struct cli_prediction *prediction)
 {
     const int32_t classes = predictions->info->outputs;
     char *path = path_of(predictions, prediction);
     uint8_t *numbers = tr_alloc((size_t)prediction->rows, 1);
     tr_status status = path && numbers ? TR_OK : TR_ENOMEM;
+    if (status == TR_OK && predictions->named) status = take_name(predictions, path, prediction->input);
     for (int64_t p = 0; status == TR_OK && p < prediction->rows; p++)
         numbers[p] = (uint8_t)cli_predictions_best(prediction->output + p * classes, classes);
     if (status == TR_OK) status = write(predictions, path, numbers);

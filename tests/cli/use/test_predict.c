@@ -14,7 +14,10 @@
 #include <sys/stat.h>
 
 #include "cli/use/animals.h"
+#include "base/alloc.h"
+#include "base/fail.h"
 #include "base/text/json.h"
+#include "data/images/image.h"
 #include "io/npy.h"
 #include "support/png.h"
 
@@ -286,6 +289,106 @@ static void test_pictures_of_16_bits(void **state)
     expect_refusal("takes numbers", (const char *[]){"predict", "runs/cells", "--text", "dim.png", NULL});
 }
 
+/* ---- masks ---- */
+
+enum { SIDE = 4, SCENES = 8 };
+
+/* Pixels of a scene: bright ones are of class 1. */
+static bool is_bright(int scene, int pixel)
+{
+    return (scene * 7 + pixel * 5) % 11 < 5 + scene % 2;
+}
+
+static void write_scene(const char *name, int scene, bool mask)
+{
+    uint16_t values[SIDE * SIDE];
+    size_t size;
+    for (int i = 0; i < SIDE * SIDE; i++)
+        values[i] = mask                  ? is_bright(scene, i)
+                    : is_bright(scene, i) ? (uint16_t)(200 + i)
+                                          : (uint16_t)(10 + i);
+    uint8_t *file = png_of(PNG_GREY, 8, SIDE, SIDE, values, &size);
+    assert_int_equal(tr_file_write_atomic(NULL, name, file, size), TR_OK);
+    free(file);
+}
+
+static void expect_mask(const char *path, int scene)
+{
+    struct tr_image_size size;
+    uint8_t *numbers;
+    if (tr_image_read_numbers(path, &size, &numbers) != TR_OK) fail_msg("%s", tr_error_message());
+    assert_int_equal(size.height, SIDE);
+    assert_int_equal(size.width, SIDE);
+    for (int i = 0; i < SIDE * SIDE; i++)
+        if (numbers[i] != is_bright(scene, i)) fail_msg("%s: pixel %d has class %d", path, i, numbers[i]);
+    tr_free(numbers);
+}
+
+/* A PNG for each image, of its name, or with the number of its example; and no image's mask in another one's
+   place. */
+static void test_masks(void **state)
+{
+    static const char *const folders[] = {"bright", "bright-masks", "east", "west", "east/up.north"};
+    struct session session;
+    char name[64];
+    (void)state;
+    for (int i = 0; i < 5; i++) assert_int_equal(mkdir(folders[i], 0700), 0);
+    for (int i = 0; i < SCENES; i++) {
+        snprintf(name, sizeof name, "bright/%d.png", i);
+        write_scene(name, i, false);
+        snprintf(name, sizeof name, "bright-masks/%d.png", i);
+        write_scene(name, i, true);
+    }
+    write_text("bright.yaml",
+               "name: bright\ndata: {train: {folder: {path: bright, masks: bright-masks, classes: 2}}}\n"
+               "input: {scale: 1/255}\nlayers: [{conv: {filters: 2, kernel: 1}}]\nloss: {per: pixel}\n"
+               "optimizer: {rule: adam, rate: 0.3}\ntrain: {batch: 8, steps: 60}\n");
+    expect_exit(0, "train", "bright.yaml");
+    write_scene("east/a.b.png", 1, false);
+    write_scene("west/c.png", 2, false);
+    write_scene("east/up.north/plain", 3, false);
+    expect_exit(0, "predict", "runs/bright", "--image", "east/a.b.png", "--image", "west/c.png", "--image",
+                "east/up.north/plain", "--masks", "named");
+    expect_mask("named/a.b.png", 1);
+    expect_mask("named/c.png", 2);
+    expect_mask("named/plain.png", 3);
+    expect_exit(0, "predict", "runs/bright", "--set-name", "train", "-n", "3-4", "--masks", "numbered");
+    expect_mask("numbered/000003.png", 3);
+    expect_mask("numbered/000004.png", 4);
+    assert_false(tr_file_exists("numbered/000000.png"));
+    int code = run(&session, "predict", "runs/bright", "--set-name", "train", "-n", "1", "--json", NULL);
+    int bright = 0;
+    for (int i = 0; i < SIDE * SIDE; i++) bright += is_bright(1, i);
+    snprintf(name, sizeof name, "\"pixels\":[%d,%d],\"accuracy\":1}", SIDE * SIDE - bright, bright);
+    expect_output(&session, code, name);
+    /* Another run may write them again; one does not write the same mask for two images. */
+    write_scene("west/a.b.jpg.png", 4, false);
+    write_scene("west/a.b.png", 5, false);
+    code = run(&session, "predict", "runs/bright", "--image", "east/a.b.png", "--image", "west/c.png",
+               "--image", "west/a.b.png", "--masks", "named", NULL);
+    assert_int_equal(code, 2);
+    if (!strstr(session.text[1], "\"west/a.b.png\"")) session_show(&session);
+    assert_non_null(strstr(session.text[1], "\"west/a.b.png\""));
+    assert_non_null(strstr(session.text[1], "\"named/a.b.png\""));
+    session_release(&session);
+    expect_mask("named/a.b.png", 1);
+    struct setup lines = {.input = "west/c.png\nwest/a.b.jpg.png\nwest/c.png\n"};
+    code = run_with(&session, lines, "predict", "runs/bright", "--masks", "named", NULL);
+    assert_int_equal(code, 2);
+    session_release(&session);
+    expect_mask("named/a.b.jpg.png", 4);
+    /* An error on the way is told, not that it ended there. */
+    assert_int_equal(mkdir("taken", 0700) | mkdir("taken/000001.png", 0700), 0);
+    code = run(&session, "predict", "runs/bright", "--set-name", "train", "--masks", "taken", NULL);
+    assert_int_not_equal(code, 0);
+    assert_non_null(strstr(session.text[1], "taken/000001.png"));
+    assert_null(strstr(session.text[1], "were ended"));
+    session_release(&session);
+    expect_mask("taken/000000.png", 0);
+    expect_refusal("answers for whole examples",
+                   (const char *[]){"predict", "runs/cells", "--image", "dim.png", "--masks", "none", NULL});
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -320,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_several_losses),
         cmocka_unit_test(test_tags),
         cmocka_unit_test(test_pictures_of_16_bits),
+        cmocka_unit_test(test_masks),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, make, place_remove);
