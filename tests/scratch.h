@@ -35,4 +35,21 @@ static inline const char *scratch_join(char out[SCRATCH_PATH], const char *path,
     return out;
 }
 
+/* One directory for all tests of a file, and setup and teardown of their group. */
+static char scratch_place[SCRATCH_PATH] __attribute__((unused));
+
+static inline int scratch_place_make(void **state)
+{
+    (void)state;
+    scratch_make(scratch_place);
+    return 0;
+}
+
+static inline int scratch_place_remove(void **state)
+{
+    (void)state;
+    scratch_remove(scratch_place);
+    return 0;
+}
+
 #endif

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
+#include "base/text/counted.h"
 #include "strategy/updates/file.h"
 #include "strategy/updates/text.h"
 
@@ -34,22 +35,18 @@ static const struct tr_option table[] = {
 };
 #undef AT
 
-static const char *plural(int64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 /* Lines that a reader of the text skips. */
 static void add_summary(const struct tr_update_log *log, int64_t torn, struct tr_text *text)
 {
     struct tr_update_figures figures;
     tr_update_log_count(log, &figures);
     double applied = figures.applied > 0 ? (double)figures.applied : 1;
-    tr_text_addf(text, "# %" PRId64 " update%s by %" PRId64 " gradient%s in %" PRId64 " session%s\n",
-                 figures.updates, plural(figures.updates), figures.applied, plural(figures.applied),
-                 log->sessions, plural(log->sessions));
-    tr_text_addf(text, "# staleness: mean %.2f, at most %" PRId64 "; %" PRId64 " gradient%s came too late\n",
-                 figures.missed / applied, figures.most, figures.dropped, plural(figures.dropped));
+    char updates[TR_COUNTED_SIZE], gradients[TR_COUNTED_SIZE], sessions[TR_COUNTED_SIZE];
+    tr_text_addf(text, "# %s by %s in %s\n", tr_counted(figures.updates, "update", updates),
+                 tr_counted(figures.applied, "gradient", gradients),
+                 tr_counted(log->sessions, "session", sessions));
+    tr_text_addf(text, "# staleness: mean %.2f, at most %" PRId64 "; %s came too late\n",
+                 figures.missed / applied, figures.most, tr_counted(figures.dropped, "gradient", gradients));
     if (figures.lost > 0) tr_text_addf(text, "# workers that were lost: %" PRId64 "\n", figures.lost);
     if (torn > 0)
         tr_text_addf(text, "# %" PRId64 " bytes at the end are of a block that is not whole\n", torn);

@@ -103,6 +103,25 @@ static const struct tr_option table[] = {
 };
 #undef AT
 
+int cli_predict_take(void *user, const struct tr_prediction *prediction)
+{
+    struct cli_predict_taker *taker = user;
+    for (int64_t i = 0; i < prediction->count; i++) {
+        const tr_status status = taker->add(taker->user, prediction, i);
+        if (status == TR_OK) continue;
+        tr_failure_keep(&taker->failure, status); /* the predictor says that it was ended */
+        return 1;
+    }
+    return !cli_predictions_show(&taker->predict->predictions);
+}
+
+tr_status cli_predict_taken(const struct cli_predict_taker *taker, tr_status status, bool *unread)
+{
+    *unread = status == TR_EINTERRUPTED && taker->failure.status == TR_OK;
+    if (*unread) return TR_OK;
+    return status == TR_EINTERRUPTED ? tr_failure_restore(&taker->failure) : status;
+}
+
 tr_status cli_predict_begin(struct cli_predict *work, enum tr_label_kind labels, bool named, int64_t expected)
 {
     const struct cli_predict_options *options = work->options;

@@ -7,6 +7,8 @@
 #include "cli/use/input_lines.h"
 #include "cli/use/predictions.h"
 
+#include "base/fail.h"
+
 struct cli_predict_options {
     struct cli_common common;
     char *checkpoint, *set_name, *data, *idx, *index, *output, *masks;
@@ -31,6 +33,19 @@ struct cli_predict {
    names other than their number in a data set; `expected`: their count, or -1. */
 tr_status cli_predict_begin(struct cli_predict *work, enum tr_label_kind labels, bool named,
                             int64_t expected);
+
+/* Takes the predictions of a call, an example at a time. */
+struct cli_predict_taker {
+    struct cli_predict *predict;
+    tr_status (*add)(void *user, const struct tr_prediction *prediction, int64_t i);
+    void *user;
+    struct tr_failure failure; /* of add(), which ended the call */
+};
+/* The function that a predictor calls; `taker` is a struct cli_predict_taker. */
+int cli_predict_take(void *taker, const struct tr_prediction *prediction);
+/* The status of such a call, which ended with `status`: TR_OK where the reader of the answers has gone, and
+ *unread then. */
+tr_status cli_predict_taken(const struct cli_predict_taker *taker, tr_status status, bool *unread);
 
 /* ---- predict_set.c: data sets ---- */
 

@@ -29,8 +29,7 @@ struct work {
     float *values;     /* or */
     const char **text; /* [room] examples, by the kind */
     int64_t room;
-    const char **word;         /* of an example's tokens, in its text */
-    struct tr_failure failure; /* the error that ended it */
+    const char **word; /* of an example's tokens, in its text */
 };
 
 static void release(struct work *work)
@@ -119,7 +118,7 @@ static tr_status read_examples(struct work *work)
 /* ---- answers ---- */
 
 /* The words of a text, cut out of a copy. */
-static tr_status add_tagged(struct work *work, struct cli_prediction *one)
+static tr_status add_tagged(const struct work *work, struct cli_prediction *one)
 {
     tr_predictor *predictor = work->predict->predictor;
     int64_t count, again;
@@ -146,8 +145,9 @@ static tr_status add_tagged(struct work *work, struct cli_prediction *one)
     return status;
 }
 
-static tr_status add(struct work *work, const struct tr_prediction *prediction, int64_t i)
+static tr_status add(void *user, const struct tr_prediction *prediction, int64_t i)
 {
+    const struct work *work = user;
     struct cli_predict *predict = work->predict;
     const int64_t pixels = cli_prediction_pixels(&predict->info);
     int64_t row = prediction->offset ? prediction->offset[i] : i * pixels;
@@ -162,18 +162,6 @@ static tr_status add(struct work *work, const struct tr_prediction *prediction, 
         TR_TRY(cli_predict_show_image(predict,
                                       work->pixels + elements(predict) * (size_t)(prediction->first + i)));
     return prediction->offset ? add_tagged(work, &one) : cli_predictions_add(&predict->predictions, &one);
-}
-
-static int hear(void *user, const struct tr_prediction *prediction)
-{
-    struct work *work = user;
-    for (int64_t i = 0; i < prediction->count; i++) {
-        const tr_status status = add(work, prediction, i);
-        if (status == TR_OK) continue;
-        tr_failure_keep(&work->failure, status); /* the predictor says that it was ended */
-        return 1;
-    }
-    return !cli_predictions_show(&work->predict->predictions);
 }
 
 /* A network that makes one text of another. */
@@ -205,10 +193,9 @@ static tr_status predict(struct work *work, bool *unread)
     examples.images = work->pixels;
     examples.floats = work->values;
     examples.texts = work->text;
-    tr_status status = tr_predictor_batch(work->predict->predictor, &examples, hear, work);
-    *unread = status == TR_EINTERRUPTED && work->failure.status == TR_OK;
-    if (*unread) return TR_OK;
-    return status == TR_EINTERRUPTED ? tr_failure_restore(&work->failure) : status;
+    struct cli_predict_taker taker = {.predict = work->predict, .add = add, .user = work};
+    tr_status status = tr_predictor_batch(work->predict->predictor, &examples, cli_predict_take, &taker);
+    return cli_predict_taken(&taker, status, unread);
 }
 
 /* ---- where examples come from ---- */

@@ -19,7 +19,6 @@ struct work {
     const char *name;
     const char **word; /* [room] of an example's tokens */
     int64_t room;
-    struct tr_failure failure; /* the error that ended it */
 };
 
 static tr_status show(const struct work *work, int64_t index)
@@ -55,8 +54,9 @@ static tr_status read_words(struct work *work, const int32_t *tokens, int64_t co
     return TR_OK;
 }
 
-static tr_status add(struct work *work, const struct tr_prediction *prediction, int64_t i)
+static tr_status add(void *user, const struct tr_prediction *prediction, int64_t i)
 {
+    struct work *work = user;
     struct cli_predict *predict = work->predict;
     const int64_t pixels = cli_prediction_pixels(&predict->info);
     int64_t row = prediction->offset ? prediction->offset[i] : i * pixels;
@@ -78,18 +78,6 @@ static tr_status add(struct work *work, const struct tr_prediction *prediction, 
     tr_status status = cli_predictions_add(&predict->predictions, &one);
     free_words(work, one.rows);
     return status;
-}
-
-static int hear(void *user, const struct tr_prediction *prediction)
-{
-    struct work *work = user;
-    for (int64_t i = 0; i < prediction->count; i++) {
-        const tr_status status = add(work, prediction, i);
-        if (status == TR_OK) continue;
-        tr_failure_keep(&work->failure, status); /* the predictor says that it was ended */
-        return 1;
-    }
-    return !cli_predictions_show(&work->predict->predictions);
 }
 
 /* A network that makes one text of another. */
@@ -114,18 +102,19 @@ static tr_status translate(struct work *work, const struct tr_example_range *ran
 static tr_status run(struct cli_predict *predict, const tr_source *source, const char *name)
 {
     struct work work = {.predict = predict, .source = source, .name = name};
+    struct cli_predict_taker taker = {.predict = predict, .add = add, .user = &work};
     const struct tr_source_info *facts = tr_source_info(source);
     struct tr_example_range *ranges;
     int64_t count, expected = 0;
+    bool unread;
     TR_TRY(cli_ranges_read(predict->options->index, facts->count, name, &ranges, &count));
     for (int64_t i = 0; i < count; i++) expected += ranges[i].end - ranges[i].first;
     tr_status status = cli_predict_begin(predict, facts->labels, false, expected);
     for (int64_t i = 0; i < count && status == TR_OK && predict->info.two_texts; i++)
         status = translate(&work, &ranges[i]);
     if (status == TR_OK && !predict->info.two_texts)
-        status = tr_predictor_run(predict->predictor, source, ranges, count, hear, &work);
-    if (status == TR_EINTERRUPTED)
-        status = work.failure.status == TR_OK ? TR_OK : tr_failure_restore(&work.failure);
+        status = tr_predictor_run(predict->predictor, source, ranges, count, cli_predict_take, &taker);
+    status = cli_predict_taken(&taker, status, &unread);
     tr_free(ranges);
     tr_free(work.word);
     return status;

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/files/file.h"
 #include "base/files/ops.h"
+#include "base/numbers/hash.h"
 #include "data/images/image.h"
 
 #include <inttypes.h>
@@ -29,12 +30,10 @@ tr_status cli_masks_begin(const struct cli_predictions *predictions)
 
 /* ---- names: none is that of two masks ---- */
 
-/* Where a path is, or belongs. The hash is FNV-1a. */
+/* Where a path is, or belongs. */
 static char **slot_of(const struct cli_masks_written *written, const char *path)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const char *at = path; *at; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
-    int64_t slot = (int64_t)(hash & (uint64_t)(written->room - 1));
+    int64_t slot = tr_hash_name(path, strlen(path)) & (written->room - 1);
     while (written->path[slot] && strcmp(written->path[slot], path) != 0)
         slot = (slot + 1) & (written->room - 1);
     return &written->path[slot];

@@ -12,27 +12,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 static tr_status read_text(const char *text, struct tr_cluster *out)
 {
     char path[SCRATCH_PATH];
     struct tr_cluster_options options;
-    scratch_join(path, place, "cluster.yaml");
+    scratch_join(path, scratch_place, "cluster.yaml");
     assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
     TR_TRY(tr_options_defaults(tr_cluster_option_table, tr_cluster_option_count, &options));
     TR_TRY(tr_cluster_read(path, &options));
@@ -117,5 +101,5 @@ int main(void)
         cmocka_unit_test(what_is_not_given_stays),
         cmocka_unit_test(other_descriptions_are_refused),
     };
-    return cmocka_run_group_tests_name("plan.cluster", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("plan.cluster", tests, scratch_place_make, scratch_place_remove);
 }

@@ -15,31 +15,15 @@
 
 enum { RANKS = 5, TAGS = 100 };
 
-static char place[SCRATCH_PATH];
-
 static const struct tr_cluster cluster = {.hosts = 2,
                                           .per_host = 2,
                                           .remote = {.latency = 5e-5, .rate = 1.25e7},
                                           .local = {.latency = 2e-6, .rate = 2e9}};
 
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 static struct tr_traces *begin(void)
 {
     struct tr_traces *traces;
-    assert_int_equal(tr_traces_create(place, "local-sgd,every=2", RANKS, &cluster, &traces), TR_OK);
+    assert_int_equal(tr_traces_create(scratch_place, "local-sgd,every=2", RANKS, &cluster, &traces), TR_OK);
     return traces;
 }
 
@@ -48,7 +32,7 @@ static struct tr_file_content read_file(const char *name)
 {
     char path[SCRATCH_PATH], folder[SCRATCH_PATH];
     struct tr_file_content content;
-    scratch_join(path, scratch_join(folder, place, "local-sgd-every-2-5"), name);
+    scratch_join(path, scratch_join(folder, scratch_place, "local-sgd-every-2-5"), name);
     if (tr_file_read(path, 1 << 20, &content) != TR_OK) fail_msg("%s", tr_error_message());
     return content;
 }
@@ -156,7 +140,7 @@ static void the_cluster_is_described(void **state)
     expect_file("seconds.txt", "1.500000000\n");
     for (int rank = 0; rank < RANKS; rank++)
         snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted),
-                 "%s/local-sgd-every-2-5/rank-%d.txt\n", place, rank);
+                 "%s/local-sgd-every-2-5/rank-%d.txt\n", scratch_place, rank);
     expect_file("traces.txt", wanted);
     struct tr_file_content content = read_file("platform.xml");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
@@ -171,5 +155,5 @@ int main(void)
         cmocka_unit_test(messages_have_numbers),
         cmocka_unit_test(the_cluster_is_described),
     };
-    return cmocka_run_group_tests_name("plan.traces", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("plan.traces", tests, scratch_place_make, scratch_place_remove);
 }

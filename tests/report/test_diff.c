@@ -14,35 +14,19 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 static void put(const char *run, const char *name, const char *text)
 {
     char path[SCRATCH_PATH + 64];
-    snprintf(path, sizeof path, "%s/%s", place, run);
+    snprintf(path, sizeof path, "%s/%s", scratch_place, run);
     mkdir(path, 0777);
-    snprintf(path, sizeof path, "%s/%s/%s", place, run, name);
+    snprintf(path, sizeof path, "%s/%s/%s", scratch_place, run, name);
     assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
 }
 
 static void remove_file(const char *run, const char *name)
 {
     char path[SCRATCH_PATH + 64];
-    snprintf(path, sizeof path, "%s/%s/%s", place, run, name);
+    snprintf(path, sizeof path, "%s/%s/%s", scratch_place, run, name);
     assert_int_equal(tr_file_remove(NULL, path), TR_OK);
 }
 
@@ -61,8 +45,8 @@ static void expect(bool equal, const char *what)
 {
     char a[SCRATCH_PATH + 8], b[SCRATCH_PATH + 8], *text;
     bool found;
-    snprintf(a, sizeof a, "%s/a", place);
-    snprintf(b, sizeof b, "%s/b", place);
+    snprintf(a, sizeof a, "%s/a", scratch_place);
+    snprintf(b, sizeof b, "%s/b", scratch_place);
     assert_int_equal(tr_diff(a, b, &found, &text), TR_OK);
     if (found != equal || !strstr(text, what)) fail_msg("expected \"%s\" in:\n%s", what, text);
     assert_ptr_equal(strstr(text, equal ? "the runs are equal" : "the runs are not equal"), text);
@@ -123,8 +107,8 @@ static void without_digests_reports_tell(void **state)
     put("d", "journal.jsonl", JOURNAL("2", "i", "0.25"));
     char a[SCRATCH_PATH + 8], b[SCRATCH_PATH + 8], *text;
     bool equal;
-    snprintf(a, sizeof a, "%s/c", place);
-    snprintf(b, sizeof b, "%s/d", place);
+    snprintf(a, sizeof a, "%s/c", scratch_place);
+    snprintf(b, sizeof b, "%s/d", scratch_place);
     assert_int_equal(tr_diff(a, b, &equal, &text), TR_OK);
     assert_false(equal);
     assert_non_null(strstr(text, "seed 1 and 2"));
@@ -161,8 +145,8 @@ static void losses_and_settings_that_differ_are_told(void **state)
         bool equal;
         put("e", "journal.jsonl", cases[i].a);
         put("f", "journal.jsonl", cases[i].b);
-        snprintf(a, sizeof a, "%s/e", place);
-        snprintf(b, sizeof b, "%s/f", place);
+        snprintf(a, sizeof a, "%s/e", scratch_place);
+        snprintf(b, sizeof b, "%s/f", scratch_place);
         assert_int_equal(tr_diff(a, b, &equal, &text), TR_OK);
         if (equal || !strstr(text, cases[i].told) || strstr(text, cases[i].untold))
             fail_msg("expected \"%s\" without \"%s\" in:\n%s", cases[i].told, cases[i].untold, text);
@@ -175,8 +159,8 @@ static void expect_verdict(const char *verdict, const char *what)
 {
     char a[SCRATCH_PATH + 8], b[SCRATCH_PATH + 8], *text;
     bool equal;
-    snprintf(a, sizeof a, "%s/e", place);
-    snprintf(b, sizeof b, "%s/f", place);
+    snprintf(a, sizeof a, "%s/e", scratch_place);
+    snprintf(b, sizeof b, "%s/f", scratch_place);
     assert_int_equal(tr_diff(a, b, &equal, &text), TR_OK);
     if (equal || strncmp(text, verdict, strlen(verdict)) != 0 || !strstr(text, what))
         fail_msg("expected \"%s\" and \"%s\" in:\n%s", verdict, what, text);
@@ -252,5 +236,5 @@ int main(void)
         cmocka_unit_test(runs_that_did_not_end_may_not_be_equal),
         cmocka_unit_test(losses_and_settings_that_differ_are_told),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

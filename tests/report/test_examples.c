@@ -15,26 +15,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 static void write_file(const char *name, const char *text)
 {
     char path[SCRATCH_PATH];
-    must_train(tr_file_write_atomic(NULL, scratch_join(path, place, name), text, strlen(text)));
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, scratch_place, name), text, strlen(text)));
 }
 
 /* The page of a run of a model that is trained for it. */
@@ -47,9 +31,9 @@ static char *page_of(const char *model)
     struct outcome outcome;
     struct job job;
     write_file("model.yaml", model);
-    job_begin(&job, scratch_join(path, place, "model.yaml"));
+    job_begin(&job, scratch_join(path, scratch_place, "model.yaml"));
     snprintf(name, sizeof name, "run%d", runs_made++);
-    job.settings.out = scratch_join(out, place, name);
+    job.settings.out = scratch_join(out, scratch_place, name);
     job_outcome(&job, &outcome);
     if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
     must_train(tr_report(runs, 1, &settings, &html));
@@ -127,5 +111,5 @@ int main(void)
         cmocka_unit_test(classes_are_counted),
         cmocka_unit_test(values_are_compared),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

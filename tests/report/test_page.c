@@ -16,29 +16,13 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 /* Writes a file of a run directory, which is made if need be. */
 static void put(const char *run, const char *name, const char *text)
 {
     char path[SCRATCH_PATH + 64];
-    snprintf(path, sizeof path, "%s/%s", place, run);
+    snprintf(path, sizeof path, "%s/%s", scratch_place, run);
     mkdir(path, 0777);
-    snprintf(path, sizeof path, "%s/%s/%s", place, run, name);
+    snprintf(path, sizeof path, "%s/%s/%s", scratch_place, run, name);
     must_train(tr_file_write_atomic(NULL, path, text, strlen(text)));
 }
 
@@ -48,8 +32,8 @@ static char *page_of(const char *first, const char *second)
     const char *runs[2] = {path[0], path[1]};
     struct tr_report_settings settings = TR_REPORT_SETTINGS_INIT;
     char *html;
-    snprintf(path[0], sizeof path[0], "%s/%s", place, first);
-    if (second) snprintf(path[1], sizeof path[1], "%s/%s/", place, second);
+    snprintf(path[0], sizeof path[0], "%s/%s", scratch_place, first);
+    if (second) snprintf(path[1], sizeof path[1], "%s/%s/", scratch_place, second);
     must_train(tr_report(runs, second ? 2 : 1, &settings, &html));
     return html;
 }
@@ -460,13 +444,13 @@ static void what_is_no_run_is_refused(void **state)
     assert_int_equal(tr_report(runs, 0, &settings, &html), TR_EINVAL);
     put("e", "journal.jsonl", "{\"event\":\"start\",\"name\":\"e\"}\n");
     char path[SCRATCH_PATH + 8];
-    snprintf(path, sizeof path, "%s/e", place);
+    snprintf(path, sizeof path, "%s/e", scratch_place);
     runs[0] = path;
     settings.trace = "/nowhere/trace.json";
     assert_int_equal(tr_report(runs, 1, &settings, &html), TR_ENOTFOUND);
     put("e", "bad.json", "{\"traceEvents\":7}");
     char bad[SCRATCH_PATH + 16];
-    snprintf(bad, sizeof bad, "%s/e/bad.json", place);
+    snprintf(bad, sizeof bad, "%s/e/bad.json", scratch_place);
     settings.trace = bad;
     assert_int_equal(tr_report(runs, 1, &settings, &html), TR_EFORMAT);
 }
@@ -489,5 +473,5 @@ int main(void)
         cmocka_unit_test(figures_have_names_and_even_digits),
         cmocka_unit_test(charts_answer_a_pointer),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

@@ -23,14 +23,12 @@
 #define STEP(step, loss)                                                                                     \
     "{\"event\":\"step\",\"step\":" step ",\"loss\":" loss ",\"accuracy\":0.5,\"seconds\":1.5}\n"
 
-static char place[SCRATCH_PATH];
-
 static tr_status read_text(const char *text, struct tr_run **run)
 {
     char path[SCRATCH_PATH + 32];
-    snprintf(path, sizeof path, "%s/%s", place, TR_JOURNAL_FILE);
+    snprintf(path, sizeof path, "%s/%s", scratch_place, TR_JOURNAL_FILE);
     assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
-    return tr_run_read(place, run);
+    return tr_run_read(scratch_place, run);
 }
 
 static void what_was_done_again_counts_once(void **state)
@@ -153,20 +151,6 @@ static void strange_journals_are_refused_or_survived(void **state)
     tr_run_destroy(&run);
 }
 
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 /* Of a run that never said how it ended, the log knows. */
 static void the_log_tells_of_staleness(void **state)
 {
@@ -178,7 +162,7 @@ static void the_log_tells_of_staleness(void **state)
     struct tr_run *run;
     char path[SCRATCH_PATH];
     bool found;
-    scratch_join(path, place, TR_UPDATE_FILE);
+    scratch_join(path, scratch_place, TR_UPDATE_FILE);
     assert_int_equal(tr_update_text_read("log", updates, sizeof updates - 1, &log), TR_OK);
     assert_int_equal(tr_update_writer_begin(NULL, path, NULL, 0, &writer, &found), TR_OK);
     assert_int_equal(tr_update_writer_add(NULL, &writer, &log), TR_OK);
@@ -202,17 +186,17 @@ static void a_directory_of_runs_names_one(void **state)
     (void)state;
     char run[SCRATCH_PATH], empty[SCRATCH_PATH], journal[SCRATCH_PATH + 32], said[2 * SCRATCH_PATH];
     struct tr_run *read;
-    scratch_join(run, place, "second");
-    scratch_join(empty, place, "first");
-    snprintf(journal, sizeof journal, "%s/%s", place, TR_JOURNAL_FILE);
+    scratch_join(run, scratch_place, "second");
+    scratch_join(empty, scratch_place, "first");
+    snprintf(journal, sizeof journal, "%s/%s", scratch_place, TR_JOURNAL_FILE);
     assert_int_equal(tr_file_remove(NULL, journal), TR_OK);
     assert_int_equal(tr_file_make_directory(NULL, run), TR_OK);
     assert_int_equal(tr_file_make_directory(NULL, empty), TR_OK);
-    assert_int_equal(tr_run_read(place, &read), TR_ENOTFOUND);
+    assert_int_equal(tr_run_read(scratch_place, &read), TR_ENOTFOUND);
     assert_non_null(strstr(tr_error_message(), "has no " TR_JOURNAL_FILE));
     snprintf(journal, sizeof journal, "%s/%s", run, TR_JOURNAL_FILE);
     assert_int_equal(tr_file_write_atomic(NULL, journal, START("0"), strlen(START("0"))), TR_OK);
-    assert_int_equal(tr_run_read(place, &read), TR_ENOTFOUND);
+    assert_int_equal(tr_run_read(scratch_place, &read), TR_ENOTFOUND);
     snprintf(said, sizeof said, "contains some, such as \"%s\"", run);
     assert_non_null(strstr(tr_error_message(), said));
     assert_int_equal(tr_file_remove(NULL, run), TR_OK);
@@ -230,5 +214,5 @@ int main(void)
         cmocka_unit_test(the_log_tells_of_staleness),
         cmocka_unit_test(a_directory_of_runs_names_one),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

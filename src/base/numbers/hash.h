@@ -1,4 +1,5 @@
-/* Checksums: CRC-32C against accidents, CRC-32 for other programs' formats, SHA-256 for identity. */
+/* Checksums: CRC-32C against accidents, CRC-32 for other programs' formats, SHA-256 for identity. A hash for
+ * tables of names. */
 #ifndef TR_BASE_HASH_H
 #define TR_BASE_HASH_H
 
@@ -19,6 +20,14 @@ uint32_t tr_crc32(uint32_t crc, const void *data, size_t size);
 static inline uint32_t tr_crc32c_mask(uint32_t crc)
 {
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+/* For tables of names in memory: FNV-1a of 64 bits (Fowler, Noll, Vo), folded to 32. Any thread. */
+static inline uint32_t tr_hash_name(const char *name, size_t length)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < length; i++) h = (h ^ (uint8_t)name[i]) * 0x100000001b3u;
+    return (uint32_t)(h ^ h >> 32);
 }
 
 /* Room for 64 hexadecimal digits and a NUL. */

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/numbers/hash.h"
 #include "data/bpe/unicode.h"
 
 #include <inttypes.h>
@@ -121,18 +122,11 @@ tr_status bpe_set_added(tr_bpe *bpe, int32_t id, const char *bytes, size_t lengt
     return TR_OK;
 }
 
-static uint32_t hash_of(const char *bytes, size_t length)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < length; i++) h = (h ^ (uint8_t)bytes[i]) * 0x100000001b3u;
-    return (uint32_t)(h ^ h >> 32);
-}
-
 /* The slot of the token with these bytes, or the free slot for it. */
 static uint32_t slot_of(const tr_bpe *bpe, const char *bytes, size_t length)
 {
     const uint32_t mask = bpe->slots - 1;
-    for (uint32_t at = hash_of(bytes, length) & mask;; at = (at + 1) & mask) {
+    for (uint32_t at = tr_hash_name(bytes, length) & mask;; at = (at + 1) & mask) {
         if (bpe->slot[at] < 0) return at;
         const struct bpe_token *token = &bpe->token[bpe->slot[at]];
         if (token->length == length && memcmp(bpe->bytes + token->start, bytes, length) == 0) return at;

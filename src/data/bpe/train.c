@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/numbers/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -145,9 +146,7 @@ static tr_status append_piece(tr_bpe_trainer *trainer, const char *piece, size_t
 
 static tr_status count_piece(tr_bpe_trainer *trainer, const char *piece, size_t length)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < length; i++) h = (h ^ (uint8_t)piece[i]) * 0x100000001b3u;
-    const uint32_t hash = (uint32_t)(h ^ h >> 32);
+    const uint32_t hash = tr_hash_name(piece, length);
     if (2 * (uint32_t)trainer->pieces >= trainer->slots) {
         trainer->slots = trainer->slots ? 2 * trainer->slots : 4096;
         TR_TRY(make_free(trainer->slots, &trainer->slot));

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/numbers/hash.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -54,16 +55,9 @@ void tr_vocabulary_destroy(tr_vocabulary **handle)
 
 /* ---- hash table ---- */
 
-static uint32_t hash(const char *word, size_t length)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < length; i++) h = (h ^ (uint8_t)word[i]) * 0x100000001b3u;
-    return (uint32_t)(h ^ h >> 32);
-}
-
 uint32_t vocabulary_find_slot(const tr_vocabulary *vocabulary, const char *word, size_t length)
 {
-    uint32_t mask = vocabulary->slots - 1, at = hash(word, length) & mask;
+    uint32_t mask = vocabulary->slots - 1, at = tr_hash_name(word, length) & mask;
     for (;; at = (at + 1) & mask) {
         int32_t index = vocabulary->slot[at];
         if (index < 0) return at;
