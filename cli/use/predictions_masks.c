@@ -59,8 +59,8 @@ static tr_status take_name(struct cli_predictions *predictions, const char *path
     char **slot = slot_of(written, path);
     if (*slot)
         return tr_fail(TR_EINVAL,
-                       "--masks: \"%s\" has the name of an earlier image, whose mask is \"%s\"; write the "
-                       "masks of each folder to a folder of their own",
+                       "--masks: \"%s\" has the name of an earlier image, whose mask is \"%s\"; run "
+                       "predict for each folder of images, with another folder for the masks",
                        input, path);
     *slot = tr_strdup(path);
     if (!*slot) return TR_ENOMEM;
