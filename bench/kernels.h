@@ -8,13 +8,14 @@
 /* The three passes of a layer. */
 enum pass { PASS_FORWARD, PASS_DATA, PASS_WEIGHTS, PASSES };
 
-/* A layer to be measured. Dense: rows x in x out. Convolution: square images and kernels, stride 1. */
+/* A layer to be measured. Dense: rows x in x out. Convolution: square images and kernels; the stride of 0
+ * is 1. */
 struct dense_shape {
     int rows, in, out, microbatches;
 };
 
 struct conv_shape {
-    int rows, in_c, out_c, in, out, kernel, pad, microbatches;
+    int rows, in_c, out_c, in, out, kernel, pad, microbatches, stride;
 };
 
 /* Monotonic time in seconds. */

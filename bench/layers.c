@@ -64,8 +64,9 @@ void layer_open_dense(struct layer *layer, tr_device *device, const struct dense
 
 void layer_open_conv(struct layer *layer, tr_device *device, const struct conv_shape *s, bool winograd)
 {
-    const struct tr_sliding_window window = {s->in, s->in, s->out, s->out, s->kernel, s->kernel,
-                                             1,     1,     1,      1,      s->pad,    s->pad};
+    const int stride = s->stride > 0 ? s->stride : 1;
+    const struct tr_sliding_window window = {s->in,  s->in,  s->out, s->out, s->kernel, s->kernel,
+                                             stride, stride, 1,      1,      s->pad,    s->pad};
     const int64_t inputs = (int64_t)s->rows * s->in * s->in * s->in_c;
     const int64_t outputs = (int64_t)s->rows * s->out * s->out * s->out_c;
     const int64_t weights = (int64_t)s->kernel * s->kernel * s->in_c * s->out_c;
@@ -73,7 +74,8 @@ void layer_open_conv(struct layer *layer, tr_device *device, const struct conv_s
     float *dx = numbers(inputs), *dw = numbers(weights), *db = numbers(s->out_c);
     double taps = 0.0; /* along one axis */
     for (int o = 0; o < s->out; o++)
-        for (int k = 0; k < s->kernel; k++) taps += o + k - s->pad >= 0 && o + k - s->pad < s->in;
+        for (int k = 0; k < s->kernel; k++)
+            taps += o * stride + k - s->pad >= 0 && o * stride + k - s->pad < s->in;
     *layer =
         (struct layer){.device = device,
                        .flops = 2.0 * s->rows * taps * taps * s->in_c * s->out_c,
@@ -85,8 +87,9 @@ void layer_open_conv(struct layer *layer, tr_device *device, const struct conv_s
     layer->conv_weights = (struct tr_op_conv_backward_weights){
         s->in_c, s->out_c, window, x,
         y,       dw,       db,     layer_cut(s->rows, s->microbatches, layer->row, layer->bound)};
-    snprintf(layer->name, sizeof layer->name, "%s %dx%d %d->%d on %d, batch %d",
-             winograd ? "winograd" : "conv", s->kernel, s->kernel, s->in_c, s->out_c, s->in, s->rows);
+    snprintf(layer->name, sizeof layer->name, "%s %dx%d%s %d->%d on %d, batch %d",
+             winograd ? "winograd" : "conv", s->kernel, s->kernel, stride > 1 ? " by 2" : "", s->in_c,
+             s->out_c, s->in, s->rows);
 }
 
 void layer_close(struct layer *layer)

@@ -25,6 +25,7 @@ set_tests_properties(device.oclgrind PROPERTIES SKIP_REGULAR_EXPRESSION "^skippe
 trireme_opencl_test(device gpu)
 trireme_opencl_test(device gpu_lists SOURCES support/gpu_counting.c)
 trireme_test(device conv_plan)
+trireme_test(device conv_grid)
 # The layer for CUDA, on the stand-in: operations of each kind of argument in the quick suite, all in the long one.
 trireme_cuda_test(device cuda SOURCES support/cuda/control.c)
 trireme_cuda_test(device cuda_equality LABELS long SOURCES ${TR_CASES} device/equal.c)

@@ -1,5 +1,9 @@
 #include "device/cpu/conv_call.h"
 
+#include "device/cpu/sizes.h"
+
+#include <math.h>
+
 struct conv_call cpu_conv_forward(tr_device *device, const struct tr_op_conv_forward *a)
 {
     return (struct conv_call){.cpu = cpu_device_of(device),
@@ -34,6 +38,37 @@ struct conv_call cpu_conv_backward(tr_device *device, const struct tr_op_conv_ba
                               .source = a->dy,
                               .target = a->dx,
                               .weights = a->w};
+}
+
+struct conv_grid cpu_conv_grid(int threads, int64_t lines, int64_t image_lines, int64_t again, int64_t panels,
+                               double packing)
+{
+    struct conv_grid best = {1};
+    double least = INFINITY;
+    for (int parts = 1; parts <= threads; parts++) {
+        if (threads % parts) continue;
+        const struct conv_grid grid = {parts};
+        double slowest = 0.0;
+        for (int member = 0; member < threads; member++) {
+            const struct conv_part part = cpu_conv_part(&grid, lines, panels, member, threads);
+            const double own = (double)(part.line_end - part.line + smaller(again, part.line % image_lines));
+            slowest = fmax(slowest, own * ((double)(part.panel_end - part.panel) + packing));
+        }
+        if (slowest >= least) continue;
+        least = slowest;
+        best = grid;
+    }
+    return best;
+}
+
+struct conv_part cpu_conv_part(const struct conv_grid *grid, int64_t lines, int64_t panels, int member,
+                               int size)
+{
+    const int parts = size == 1 ? 1 : grid->panel_parts;
+    struct conv_part part;
+    tr_team_chunk(lines, 1, member / parts, size / parts, &part.line, &part.line_end);
+    tr_team_chunk(panels, 1, member % parts, parts, &part.panel, &part.panel_end);
+    return part;
 }
 
 void cpu_conv_bias(const struct conv_call *call, int64_t columns, float *to)

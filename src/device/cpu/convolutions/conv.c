@@ -20,6 +20,9 @@
 /* With fewer images than this, the tile kernel would wait for the latency of its own sums. */
 #define IMAGES_LEAST (TILE_ROWS < 4 ? 2 : 4)
 
+/* Panels that take as long as packing the images. */
+#define PACKING_PANELS 0.3
+
 /* Packs a member's chunk of the weights. */
 static void pack_weights(void *arguments, int member, int size)
 {
@@ -65,7 +68,7 @@ static void walk_images(const struct conv *c, int64_t height, int32_t h_begin, i
                         const struct conv_memory *memory, int32_t first, float *to, int64_t to_step)
 {
     const int64_t row = (int64_t)c->call.target_w * c->call.target_c;
-    for (int64_t column = 0; column < c->call.target_c; column += TILE_COLUMNS) {
+    for (int64_t column = memory->column; column < memory->column_end; column += TILE_COLUMNS) {
         struct run_tile run = {.tile = conv_panel(c, column, memory->segments), .to_step = c->call.target_c};
         run.tile.a_step = run.tile.a_unit = height;
         run.tile.to_step = to_step;
@@ -138,23 +141,35 @@ static void convolve_images(const struct conv *c, int64_t image, int64_t height,
     }
 }
 
+/* Whether the rows of a tile are pixels of one image. */
+static bool is_by_pixel(const struct conv *c)
+{
+    return c->call.rows < IMAGES_LEAST && !c->unpool;
+}
+
+/* Tiles of images. The team divides the target rows of all of them, or their rows of windows. */
+static int64_t work_tiles(const struct conv *c)
+{
+    return is_by_pixel(c) ? c->call.rows : tile_count(c->call.rows);
+}
+
 static void convolve(void *arguments, int member, int size)
 {
     const struct conv *c = arguments;
     char *scratch = cpu_scratch(c->call.cpu, member);
-    const struct conv_memory memory = {(float *)scratch,
-                                       (struct tile_segment *)(scratch + c->member_segments),
-                                       (float *)(scratch + c->member_lines)};
-    const bool by_pixel = c->call.rows < IMAGES_LEAST && !c->unpool;
-    /* Units of work are target rows of a tile, or rows of windows. */
-    const int64_t tiles = by_pixel ? c->call.rows : tile_count(c->call.rows),
-                  units = c->call.target_h / c->unit;
-    int64_t unit, end;
-    tr_team_chunk(tiles * units, 1, member, size, &unit, &end);
-    while (unit < end) {
-        const int64_t tile = unit / units, h = unit % units, stop = smaller(units, h + end - unit);
+    const int64_t tiles = work_tiles(c), units = c->call.target_h / c->unit;
+    const struct conv_part part =
+        cpu_conv_part(&c->grid, tiles * units, divide_up(c->call.target_c, TILE_COLUMNS), member, size);
+    const struct conv_memory memory = {.a = (float *)scratch,
+                                       .segments = (struct tile_segment *)(scratch + c->member_segments),
+                                       .lines = (float *)(scratch + c->member_lines),
+                                       .column = part.panel * TILE_COLUMNS,
+                                       .column_end =
+                                           smaller(c->call.target_c, part.panel_end * TILE_COLUMNS)};
+    for (int64_t unit = part.line; unit < part.line_end && part.panel < part.panel_end;) {
+        const int64_t tile = unit / units, h = unit % units, stop = smaller(units, h + part.line_end - unit);
         const int32_t first = (int32_t)h * c->unit, last = (int32_t)stop * c->unit;
-        if (by_pixel) {
+        if (is_by_pixel(c)) {
             conv_image(c, tile, first, last, &memory);
         } else {
             const int64_t image = tile_first(c->call.rows, tiles, tile);
@@ -254,6 +269,11 @@ static tr_status run(struct conv *c)
     if (c->unpool) lines = row;
     TR_TRY(cpu_reserve(c->call.cpu, (size_t)c->member_lines + (size_t)lines * sizeof(float), 0));
 
+    /* A pool needs all columns of a row. */
+    const int64_t units = c->call.target_h / c->unit;
+    c->grid = c->pool ? (struct conv_grid){1}
+                      : cpu_conv_grid(c->call.cpu->base.threads, work_tiles(c) * units, units, 0, panels,
+                                      PACKING_PANELS);
     const double outputs = (double)c->call.rows * c->call.target_h * c->call.target_w * c->call.target_c;
     cpu_run(c->call.cpu, (double)taps * c->call.source_c * c->call.target_c, pack_weights, c);
     cpu_run(c->call.cpu, outputs * (double)taps * c->call.source_c / (8.0 * VW), convolve, c);

@@ -22,6 +22,7 @@ struct conv {
     const struct tr_op_pool_forward *pool;    /* forward: the pool after it, or NULL */
     const struct tr_op_pool_backward *unpool; /* backward: the pool that gives the source, or NULL */
     int32_t unit;                             /* target rows that are computed together */
+    struct conv_grid grid;
     struct conv_axis h, w;
     /* Parts of the shared scratch. */
     float *packed;      /* [panel][kernel_h][kernel_w][source_c][TILE_COLUMNS], taps in the walk's order */
@@ -32,11 +33,12 @@ struct conv {
     int64_t member_segments, member_lines;
 };
 
-/* A member's scratch. */
+/* A member's scratch, and the target columns that it computes. */
 struct conv_memory {
     float *a;
     struct tile_segment *segments;
     float *lines;
+    int64_t column, column_end;
 };
 
 /* The part of a tile that all tiles of a panel share. */

@@ -29,7 +29,7 @@ static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, cons
                     .length = depth};
                 steps += depth;
             }
-        for (int64_t column = 0; column < c->call.target_c; column += TILE_COLUMNS) {
+        for (int64_t column = memory->column; column < memory->column_end; column += TILE_COLUMNS) {
             struct tile tile = conv_panel(c, column, segments);
             tile.count = count;
             tile.a = a;

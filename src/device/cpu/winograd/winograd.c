@@ -5,8 +5,9 @@
  * interleaved to [line][pixel][channel][image], as for direct convolutions, with zeros where a tile
  * reaches beyond the image; so a transform is the same for all lanes, and the transformed numbers of a
  * tile have the layout of the tile kernel. A member takes image tiles, or lines of Winograd tiles of them,
- * in bands whose transformed numbers stay in the cache. A band meets one panel of transformed weights
- * after the other, and the product with each panel is transformed back at once.
+ * or some panels of the filters where there are few lines, in bands whose transformed numbers stay in the
+ * cache. A band meets one panel of transformed weights after the other, and the product with each panel is
+ * transformed back at once.
  *
  * Backward, neighbouring tiles overlap by taps - 1 pixels, to which they add in order. A member that begins
  * inside of an image also computes the lines of tiles before its own that share lines of pixels with them:
@@ -26,11 +27,15 @@
 #define POINTS    TR_WINOGRAD_POINTS
 #define POSITIONS TR_WINOGRAD_POSITIONS
 
+/* Panels whose products take as long as the transform of a line of tiles. */
+#define TRANSFORM_PANELS 0.2
+
 /* A member's part of an image tile: lines of tiles [tile_h, tile_h_end) and tiles of them. */
 struct band {
     int64_t image, height; /* images */
     int32_t tile_h, tile_h_end, tile_w, tile_w_end;
     int32_t line, line_end; /* lines of the target that the member writes */
+    int64_t panel, panel_end;
     float *packed, *v, *sums;
     int64_t v_tile, v_position; /* floats between tiles, between positions */
 };
@@ -201,7 +206,7 @@ static void convolve_band(const struct walk *c, struct band *band)
     band->v_tile = c->call.source_c * band->height + PACK_SLACK;
     band->v_position = tiles * band->v_tile;
     transform_band(c, band);
-    for (int64_t panel = 0; panel < c->panels; panel++) {
+    for (int64_t panel = band->panel; panel < band->panel_end; panel++) {
         const int64_t column = (c->panel_begin + panel) * TILE_COLUMNS;
         multiply_band(c, band, c->u + panel * POSITIONS * c->u_position, c->call.target_c - column);
         finish_band(c, band, column);
@@ -236,11 +241,12 @@ static void convolve(void *arguments, int member, int size)
     struct band band = {.packed = cpu_scratch(c->call.cpu, member)};
     band.v = band.packed + c->v_at;
     band.sums = band.packed + c->sums_at;
-    int64_t unit, end;
-    tr_team_chunk(tiles * c->tiles_h, 1, member, size, &unit, &end);
-    while (unit < end) {
+    const struct conv_part part = cpu_conv_part(&c->grid, tiles * c->tiles_h, c->panels, member, size);
+    band.panel = part.panel;
+    band.panel_end = part.panel_end;
+    for (int64_t unit = part.line; unit < part.line_end && part.panel < part.panel_end;) {
         const int64_t tile = unit / c->tiles_h, line = unit % c->tiles_h;
-        const int64_t stop = smaller(c->tiles_h, line + end - unit);
+        const int64_t stop = smaller(c->tiles_h, line + part.line_end - unit);
         band.image = tile_first(c->call.rows, tiles, tile);
         band.height = tile_first(c->call.rows, tiles, tile + 1) - band.image;
         convolve_lines(c, &band, (int32_t)line, (int32_t)stop);
@@ -298,6 +304,8 @@ static tr_status run(struct walk *c)
                              ((double)POSITIONS / (c->outputs * c->outputs)) * c->call.source_c;
     for (int64_t begin = 0; begin < panels; begin += most) {
         winograd_walk_weights(c, begin, smaller(most, panels - begin));
+        c->grid = cpu_conv_grid(c->call.cpu->base.threads, tile_count(c->call.rows) * c->tiles_h, c->tiles_h,
+                                c->call.backward ? walk_lines_above(c) : 0, c->panels, TRANSFORM_PANELS);
         cpu_run(c->call.cpu, positions * (double)(c->panels * TILE_COLUMNS + 8) / (8.0 * VW),
                 few ? winograd_few : convolve, c);
     }
