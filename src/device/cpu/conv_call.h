@@ -32,13 +32,6 @@ struct conv_call {
     float slope;
 };
 
-/* Whether each output reads the pixel in its place, and no other. */
-static inline bool cpu_conv_is_pointwise(const struct tr_sliding_window *w)
-{
-    return w->kernel_h == 1 && w->kernel_w == 1 && w->out_h == w->in_h && w->out_w == w->in_w &&
-           w->pad_top == 0 && w->pad_left == 0;
-}
-
 /* Forward: from inputs to outputs. Backward: from gradients of outputs to those of inputs. */
 struct conv_call cpu_conv_forward(tr_device *device, const struct tr_op_conv_forward *a);
 struct conv_call cpu_conv_backward(tr_device *device, const struct tr_op_conv_backward_data *a);

@@ -6,7 +6,7 @@
  * neighbours in both packed operands and form one segment. With fewer images than fill a tile, its rows
  * are neighbouring pixels of one image instead, gathered tap by tap.
  *
- * A kernel of one tap without stride is a product of matrices, pixels by channels (products/).
+ * Most kernels of one tap are products of matrices (conv_pointwise.h).
  *
  * With a fused pool after it, the target rows under a row of windows stay in the member's scratch, and
  * only the pool's results are written. Backward, with a pool, the source rows are computed where they are
@@ -14,7 +14,7 @@
  */
 #include "base/fail.h"
 #include "device/cpu/convolutions/conv.h"
-#include "device/cpu/products/product.h"
+#include "device/cpu/convolutions/conv_pointwise.h"
 #include "device/cpu/products/run_tile.h"
 
 /* With fewer images than this, the tile kernel would wait for the latency of its own sums. */
@@ -209,28 +209,14 @@ static void thin_out(struct conv *c, struct conv_extent *h, struct conv_extent *
     h->stride = w->stride = 1;
 }
 
-/* A convolution whose pixels meet one tap each. */
-static tr_status multiply_pixels(const struct conv_call *call)
-{
-    const struct product product = {.rows = call->rows * call->target_h * call->target_w,
-                                    .depth = call->source_c,
-                                    .columns = call->target_c,
-                                    .a = call->source,
-                                    .b = call->weights,
-                                    .transposed = call->backward,
-                                    .c = call->target,
-                                    .bias = call->bias,
-                                    .activation = call->activation,
-                                    .slope = call->slope};
-    return product_compute(call->cpu, &product);
-}
-
 /* Lays out the scratch, builds the tables and runs the walk. */
 static tr_status run(struct conv *c)
 {
     const struct tr_sliding_window *window = c->call.window;
     if (c->call.rows == 0) return TR_OK;
-    if (cpu_conv_is_pointwise(window) && !c->pool && !c->unpool) return multiply_pixels(&c->call);
+    if (!c->pool && !c->unpool &&
+        conv_pointwise_suits(c->call.cpu, window, c->call.backward ? c->call.target_c : c->call.source_c))
+        return conv_pointwise(&c->call);
     c->unit = c->pool ? c->pool->window.kernel_h : 1;
     struct conv_extent h = {window->in_h,     window->out_h,      window->kernel_h,
                             window->stride_h, window->dilation_h, window->pad_top};

@@ -14,9 +14,8 @@
 #include "device/cpu/convolutions/conv_gradient.h"
 
 #include "base/fail.h"
-#include "device/cpu/conv_call.h"
+#include "device/cpu/convolutions/conv_pointwise.h"
 #include "device/cpu/convolutions/pool.h"
-#include "device/cpu/products/gradient.h"
 #include "device/cpu/products/pack.h"
 #include "device/cpu/products/piece_sums.h"
 #include "device/cpu/reduction.h"
@@ -217,20 +216,6 @@ static void reduce(void *arguments, int member, int size)
         reduce_chunk(&own, &block, image, unit, smaller(end, unit + g->chunk));
 }
 
-/* A kernel of one tap without stride: the gradient of a product of matrices, pixels by channels. */
-static tr_status reduce_pixels(tr_device *device, const struct tr_op_conv_backward_weights *a)
-{
-    const struct gradient gradient = {.height = a->in_c,
-                                      .width = a->out_c,
-                                      .a = a->x,
-                                      .b = a->dy,
-                                      .cut = &a->cut,
-                                      .repeat = (int64_t)a->window.out_h * a->window.out_w,
-                                      .to = a->dw,
-                                      .bias = a->db};
-    return gradient_compute(cpu_device_of(device), &gradient);
-}
-
 static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights *a,
                      const struct tr_op_pool_backward *unpool)
 {
@@ -280,7 +265,10 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
 
 tr_status CPU_KERNEL(conv_backward_weights)(tr_device *device, const struct tr_op_conv_backward_weights *a)
 {
-    return cpu_conv_is_pointwise(&a->window) ? reduce_pixels(device, a) : run(device, a, NULL);
+    struct cpu_device *cpu = cpu_device_of(device);
+    if (conv_pointwise_suits(cpu, &a->window, a->in_c) && a->in_c > cpu->blocks.conv_in_place)
+        return conv_pointwise_gradient(cpu, a);
+    return run(device, a, NULL);
 }
 
 tr_status CPU_KERNEL(conv_pool_backward_weights)(tr_device *device,
