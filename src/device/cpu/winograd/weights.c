@@ -7,6 +7,8 @@
 #define CACHE_LINE 16 /* floats */
 /* Steps of a panel whose weights are transformed together. */
 #define WEIGHT_STEPS 16
+/* Of a transformed weight, written to lines that all members have read. */
+#define WEIGHT_NANOSECONDS 1.0
 
 /* Transforms a member's chunk of the weights; its scratch holds the taps of some steps of a panel. */
 static void transform_weights(void *arguments, int member, int size)
@@ -63,5 +65,6 @@ void winograd_walk_weights(struct walk *c, int64_t begin, int64_t panels)
 {
     c->panel_begin = begin;
     c->panels = panels;
-    cpu_run(c->call.cpu, (double)(panels * POSITIONS * c->u_position) / VW, transform_weights, c);
+    cpu_run(c->call.cpu, WEIGHT_NANOSECONDS * (double)(panels * POSITIONS * c->u_position), transform_weights,
+            c);
 }
