@@ -81,17 +81,13 @@ static const char *when(int64_t seconds, char text[32])
 static void list_json(struct listing *listing, const struct tr_data_cache_entry *entry)
 {
     struct tr_json_writer json;
-    char *line;
     tr_json_begin(&json, false);
     tr_json_text(&json, "path", entry->path);
     tr_json_integer(&json, "bytes", entry->bytes);
     tr_json_integer(&json, "used", entry->used);
     tr_json_text(&json, "examples", entry->examples);
     tr_json_bool(&json, "good", entry->good);
-    listing->failed |= tr_json_finish(&json, &line) != TR_OK;
-    if (listing->failed) return;
-    cli_print(line);
-    cli_printf("\n");
+    listing->failed |= cli_print_json(&json) != TR_OK;
 }
 
 static void list_entry(void *user, const struct tr_data_cache_entry *entry)

@@ -125,7 +125,6 @@ static tr_status list_json(const char *directory)
     for (int i = 0; (set = tr_data_set_at(i)) != NULL; i++) {
         struct tally tally;
         struct tr_json_writer json;
-        char *line;
         TR_TRY(tally_set(set->name, directory, false, &tally));
         tr_json_begin(&json, false);
         tr_json_text(&json, "name", set->name);
@@ -136,9 +135,7 @@ static tr_status list_json(const char *directory)
         tr_json_open_array(&json, "parts");
         for (int k = 0; set->parts[k]; k++) tr_json_text(&json, NULL, set->parts[k]);
         tr_json_close_array(&json);
-        TR_TRY(tr_json_finish(&json, &line));
-        cli_print(line);
-        cli_printf("\n");
+        TR_TRY(cli_print_json(&json));
     }
     return TR_OK;
 }

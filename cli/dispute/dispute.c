@@ -143,7 +143,6 @@ static const struct {
 static tr_status print_json(const struct tr_dispute_result *result)
 {
     struct tr_json_writer json;
-    char *line;
     tr_json_begin(&json, false);
     tr_json_text(&json, "outcome", outcomes[result->outcome].word);
     if (result->step > 0) tr_json_integer(&json, "step", result->step);
@@ -152,10 +151,7 @@ static tr_status print_json(const struct tr_dispute_result *result)
     tr_json_integer(&json, "opened", result->opened);
     tr_json_integer(&json, "bytes", result->bytes);
     tr_json_text(&json, "text", result->text);
-    TR_TRY(tr_json_finish(&json, &line));
-    cli_print(line);
-    cli_printf("\n");
-    return TR_OK;
+    return cli_print_json(&json);
 }
 
 static tr_status write_file(const char *directory, const char *name, const char *text)

@@ -48,7 +48,7 @@ static tr_status read_about(const char *path, char **out)
 /* Adds a model to the table, or prints it as a line of JSON. */
 static tr_status tell(const char *directory, const char *name, bool json, struct tr_table *lines)
 {
-    char *about = NULL, *line, *path = tr_format("%s/%s.yaml", directory, name);
+    char *about = NULL, *path = tr_format("%s/%s.yaml", directory, name);
     tr_status status = path ? read_about(path, &about) : TR_ENOMEM;
     if (status == TR_OK && json) {
         struct tr_json_writer writer;
@@ -56,11 +56,7 @@ static tr_status tell(const char *directory, const char *name, bool json, struct
         tr_json_text(&writer, "name", name);
         tr_json_text(&writer, "path", path);
         tr_json_text(&writer, "about", about);
-        status = tr_json_finish(&writer, &line);
-        if (status == TR_OK) {
-            cli_printf("%s\n", line);
-            tr_free(line);
-        }
+        status = cli_print_json(&writer);
     } else if (status == TR_OK) {
         tr_table_cell(lines, "%s", name);
         tr_table_cell(lines, "%s", about);

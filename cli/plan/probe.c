@@ -296,18 +296,13 @@ tr_status cli_plan_answer(const char *launched)
                                                : tr_fail(TR_EINVAL, "--probe is for two processes that "
                                                                     "`trireme plan --hosts` starts");
     if (status == TR_OK && tr_comm_rank(comm) == 0) {
-        char *text;
         struct tr_json_writer json;
         tr_json_begin(&json, false);
         tr_json_double(&json, "latency", found.latency);
         tr_json_double(&json, "rate", found.rate);
         tr_json_double(&json, "overhead", found.overhead);
         tr_json_double(&json, "copying", found.copying);
-        status = tr_json_finish(&json, &text);
-        if (status == TR_OK) {
-            cli_print(text);
-            cli_printf("\n");
-        }
+        status = cli_print_json(&json);
     }
     tr_comm_destroy(&comm);
     return status;

@@ -163,6 +163,15 @@ void cli_print_lines(char *text)
     tr_free(text);
 }
 
+tr_status cli_print_json(struct tr_json_writer *json)
+{
+    char *line;
+    TR_TRY(tr_json_finish(json, &line));
+    cli_printf("%s\n", line);
+    tr_free(line);
+    return TR_OK;
+}
+
 tr_status cli_output_file(const char *path, char *text)
 {
     tr_status status = tr_file_write_atomic(NULL, path, text, strlen(text));

@@ -4,6 +4,7 @@
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
+#include "base/text/json.h"
 #include "trireme/status.h"
 
 #include <stdbool.h>
@@ -37,6 +38,8 @@ void cli_fprintf(FILE *stream, const char *format, ...) __attribute__((format(pr
 void cli_print(char *text);
 /* The same with lines for people: on a terminal they are folded to its width (wrap.h). */
 void cli_print_lines(char *text);
+/* Ends an object of JSON and prints it as a line. Without memory, TR_ENOMEM, there is none. */
+tr_status cli_print_json(struct tr_json_writer *json);
 /* Writes a text of the library to a file, whole or not at all, and frees it with tr_free(). TR_EIO. */
 tr_status cli_output_file(const char *path, char *text);
 /* Called before anything is written to stderr, so that a progress line is removed; NULL for none. */

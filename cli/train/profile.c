@@ -2,7 +2,6 @@
 
 #include "cli/terminal/output.h"
 
-#include "base/alloc.h"
 #include "base/text/json.h"
 #include "base/text/table.h"
 
@@ -146,13 +145,10 @@ static void json_ranks(struct tr_json_writer *json, const struct tr_train_profil
 void cli_profile_json(const struct tr_train_profile *profile)
 {
     struct tr_json_writer json;
-    char *line;
     tr_json_begin(&json, false);
     tr_json_text(&json, "event", "profile");
     tr_json_double(&json, "peak", profile->peak);
     json_layers(&json, profile);
     json_ranks(&json, profile);
-    if (tr_json_finish(&json, &line) != TR_OK) return; /* left out, as all lines without memory */
-    cli_printf("%s\n", line);
-    tr_free(line);
+    cli_print_json(&json);
 }

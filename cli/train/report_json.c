@@ -1,33 +1,23 @@
 #include "cli/train/report_json.h"
 
-#include "base/alloc.h"
 #include "cli/program/exit_codes.h"
 #include "cli/terminal/output.h"
 #include "train/observe/journal.h"
 
 #include "trireme/trireme.h"
 
-/* Prints the object as a line. One that does not fit into memory is left out. */
-static void print(struct tr_json_writer *json)
-{
-    char *line;
-    if (tr_json_finish(json, &line) != TR_OK) return;
-    cli_printf("%s\n", line);
-    tr_free(line);
-}
-
 void cli_json_start(const struct cli_facts *facts, const char *command)
 {
     struct tr_json_writer json;
     tr_json_begin(&json, false);
     tr_journal_add_start(&json, &facts->info, facts->out, command);
-    print(&json);
+    cli_print_json(&json);
 }
 
 void cli_json_event(const struct cli_facts *facts, const struct tr_train_event *event)
 {
     struct tr_json_writer json;
-    if (tr_journal_add_event(&json, facts->info.classification, event)) print(&json);
+    if (tr_journal_add_event(&json, facts->info.classification, event)) cli_print_json(&json);
 }
 
 void cli_json_end(const struct cli_facts *facts, const tr_trainer *trainer, tr_status status,
@@ -50,5 +40,5 @@ void cli_json_end(const struct cli_facts *facts, const tr_trainer *trainer, tr_s
     };
     tr_json_begin(&json, false);
     tr_journal_add_end(&json, &end);
-    print(&json);
+    cli_print_json(&json);
 }

@@ -151,7 +151,6 @@ static void print_text(const struct result *result)
 static tr_status print_json(const struct result *result)
 {
     struct tr_json_writer json;
-    char *line;
     tr_json_begin(&json, false);
     tr_json_text(&json, "checkpoint", result->info.checkpoint);
     tr_json_text(&json, "name", result->info.name);
@@ -175,10 +174,7 @@ static tr_status print_json(const struct result *result)
         }
         tr_json_close_array(&json);
     }
-    TR_TRY(tr_json_finish(&json, &line));
-    cli_print(line);
-    cli_printf("\n");
-    return TR_OK;
+    return cli_print_json(&json);
 }
 
 static tr_status make_confusion(const struct options *options, struct result *result)

@@ -17,7 +17,6 @@ static tr_status print_json(const struct cli_verify_conclusion *conclusion)
 {
     const struct tr_verify_result *result = &conclusion->result;
     struct tr_json_writer json;
-    char *line;
     tr_json_begin(&json, false);
     tr_json_text(&json, "outcome", cli_verify_word(result->outcome));
     if (result->outcome == TR_DIFFERS) tr_json_integer(&json, "step", result->step);
@@ -26,10 +25,7 @@ static tr_status print_json(const struct cli_verify_conclusion *conclusion)
     tr_json_integer(&json, "steps", result->steps);
     tr_json_text(&json, "hash", result->hash);
     tr_json_text(&json, "text", conclusion->text);
-    TR_TRY(tr_json_finish(&json, &line));
-    cli_print(line);
-    cli_printf("\n");
-    return TR_OK;
+    return cli_print_json(&json);
 }
 
 /* The probability that forged segments would have been among the drawn ones. */
