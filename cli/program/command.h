@@ -72,6 +72,31 @@ struct cli_command {
                 "option of the preceding strategy",                                                          \
         .value_name = "LIST"                                                                                 \
     }
+/* For commands that repeat a run from its receipt: a model file in its place, the checkpoint that the run
+   began with, and overrides. */
+#define CLI_OPTIONS_REPEATED_RUN(object)                                                                     \
+    {.key = "model",                                                                                         \
+     .type = TR_OPTION_STRING,                                                                               \
+     .offset = offsetof(object, model),                                                                      \
+     .fallback = "",                                                                                         \
+     .help = "model file to use instead of the receipt's; its settings must be the same",                    \
+     .letter = 'm',                                                                                          \
+     .value_name = "FILE"},                                                                                  \
+        CLI_OPTION_SET(object),                                                                              \
+    {                                                                                                        \
+        .key = "from", .type = TR_OPTION_STRING, .offset = offsetof(object, from), .fallback = "",           \
+        .help = "the checkpoint that the run started from (train --from), if there was one",                 \
+        .value_name = "DIR"                                                                                  \
+    }
+/* A bool. */
+#define CLI_OPTION_MEMORY_CHECK(object)                                                                      \
+    {                                                                                                        \
+        .key = "memory_check", .type = TR_OPTION_BOOL, .offset = offsetof(object, memory_check),             \
+        .fallback = "true",                                                                                  \
+        .help = "refuse a run that needs more memory than the machine or its control group has free; "       \
+                "variable TRIREME_MEMORY_CHECK",                                                             \
+        .flags = TR_OPTION_ENVIRONMENT                                                                       \
+    }
 /* An int64_t; -1 without one. */
 #define CLI_OPTION_SEED(object)                                                                              \
     {                                                                                                        \

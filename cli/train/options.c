@@ -111,13 +111,7 @@ static const struct tr_option table[] = {
      .help = "bind each process of a host to its own processors, unless there are too few (`trireme launch` "
              "sets it); variable TRIREME_BIND",
      .flags = TR_OPTION_ENVIRONMENT},
-    {.key = "memory_check",
-     .type = TR_OPTION_BOOL,
-     .offset = AT(memory_check),
-     .fallback = "true",
-     .help = "refuse a run that needs more memory than the machine or its control group has free; variable "
-             "TRIREME_MEMORY_CHECK",
-     .flags = TR_OPTION_ENVIRONMENT},
+    CLI_OPTION_MEMORY_CHECK(struct cli_train_options),
     {.key = "timeout",
      .type = TR_OPTION_INT64,
      .offset = AT(timeout),
