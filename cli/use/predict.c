@@ -103,6 +103,18 @@ static const struct tr_option table[] = {
 };
 #undef AT
 
+tr_status cli_predict_add_text(struct cli_predict *work, int64_t example, const char *input, char *written,
+                               char *truth, bool *unread)
+{
+    const struct cli_prediction one = {
+        .example = example, .input = input, .rows = 1, .written = written, .truth = truth};
+    tr_status status = cli_predictions_add(&work->predictions, &one);
+    tr_text_free(written);
+    tr_text_free(truth);
+    *unread = status == TR_OK && !cli_predictions_show(&work->predictions);
+    return status;
+}
+
 int cli_predict_take(void *user, const struct tr_prediction *prediction)
 {
     struct cli_predict_taker *taker = user;

@@ -34,6 +34,12 @@ struct cli_predict {
 tr_status cli_predict_begin(struct cli_predict *work, enum tr_label_kind labels, bool named,
                             int64_t expected);
 
+/* Adds an example of a network that makes one text of another, and shows it. `written` and `truth`, which may
+   be NULL, are texts of the library, freed with tr_text_free() whatever the status. *unread: the reader of
+   the answers has gone. */
+tr_status cli_predict_add_text(struct cli_predict *work, int64_t example, const char *input, char *written,
+                               char *truth, bool *unread);
+
 /* Takes the predictions of a call, an example at a time. */
 struct cli_predict_taker {
     struct cli_predict *predict;

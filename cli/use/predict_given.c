@@ -171,13 +171,9 @@ static tr_status translate(struct work *work, bool *unread)
     char *written;
     *unread = false;
     for (int64_t i = 0; i < work->count && !*unread; i++) {
-        TR_TRY(tr_predictor_translate(predict->predictor, work->line[i].text, &written));
-        const struct cli_prediction one = {
-            .example = work->line[i].number, .input = work->line[i].text, .rows = 1, .written = written};
-        tr_status status = cli_predictions_add(&predict->predictions, &one);
-        tr_text_free(written);
-        TR_TRY(status);
-        *unread = !cli_predictions_show(&predict->predictions);
+        const struct cli_input_line *line = &work->line[i];
+        TR_TRY(tr_predictor_translate(predict->predictor, line->text, &written));
+        TR_TRY(cli_predict_add_text(predict, line->number, line->text, written, NULL, unread));
     }
     return TR_OK;
 }

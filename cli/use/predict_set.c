@@ -81,20 +81,14 @@ static tr_status add(void *user, const struct tr_prediction *prediction, int64_t
 }
 
 /* A network that makes one text of another. */
-static tr_status translate(struct work *work, const struct tr_example_range *range)
+static tr_status translate(const struct work *work, const struct tr_example_range *range, bool *unread)
 {
     struct cli_predict *predict = work->predict;
     char input[512], *written, *truth;
-    for (int64_t i = range->first; i < range->end; i++) {
+    for (int64_t i = range->first; i < range->end && !*unread; i++) {
         TR_TRY(tr_predictor_translate_example(predict->predictor, work->source, i, &written, &truth));
         snprintf(input, sizeof input, "%s[%" PRId64 "]", work->name, i);
-        const struct cli_prediction one = {
-            .example = i, .input = input, .rows = 1, .written = written, .truth = truth};
-        tr_status status = cli_predictions_add(&predict->predictions, &one);
-        tr_text_free(written);
-        tr_text_free(truth);
-        TR_TRY(status);
-        if (!cli_predictions_show(&predict->predictions)) return TR_EINTERRUPTED;
+        TR_TRY(cli_predict_add_text(predict, i, input, written, truth, unread));
     }
     return TR_OK;
 }
@@ -106,15 +100,16 @@ static tr_status run(struct cli_predict *predict, const tr_source *source, const
     const struct tr_source_info *facts = tr_source_info(source);
     struct tr_example_range *ranges;
     int64_t count, expected = 0;
-    bool unread;
+    bool unread = false;
     TR_TRY(cli_ranges_read(predict->options->index, facts->count, name, &ranges, &count));
     for (int64_t i = 0; i < count; i++) expected += ranges[i].end - ranges[i].first;
     tr_status status = cli_predict_begin(predict, facts->labels, false, expected);
-    for (int64_t i = 0; i < count && status == TR_OK && predict->info.two_texts; i++)
-        status = translate(&work, &ranges[i]);
-    if (status == TR_OK && !predict->info.two_texts)
+    for (int64_t i = 0; i < count && status == TR_OK && predict->info.two_texts && !unread; i++)
+        status = translate(&work, &ranges[i], &unread);
+    if (status == TR_OK && !predict->info.two_texts) {
         status = tr_predictor_run(predict->predictor, source, ranges, count, cli_predict_take, &taker);
-    status = cli_predict_taken(&taker, status, &unread);
+        status = cli_predict_taken(&taker, status, &unread);
+    }
     tr_free(ranges);
     tr_free(work.word);
     return status;
