@@ -113,12 +113,12 @@ tr_status gpu_gather_rows(tr_device *device, const struct tr_op_gather_rows *a)
     return gpu_run_lines(&call, shift, a->rows, groups << shift);
 }
 
-tr_status gpu_dropout(tr_device *device, const struct tr_op_dropout *a)
+/* Dropout by the kernel `name`, whose threads share the `units` of an example's row. */
+static tr_status drop(tr_device *device, const char *name, const struct tr_op_dropout *a, int64_t units)
 {
-    int64_t blocks = gpu_groups(a->width, 4);
-    int shift = gpu_shift(device, a->offset ? INT32_MAX : blocks);
+    int shift = gpu_shift(device, a->offset ? INT32_MAX : units);
     struct gpu_call call;
-    gpu_begin(&call, device, "input", "", "dropout");
+    gpu_begin(&call, device, "input", "", name);
     gpu_long(&call, a->examples);
     gpu_long(&call, a->width);
     gpu_int(&call, shift);
@@ -131,29 +131,28 @@ tr_status gpu_dropout(tr_device *device, const struct tr_op_dropout *a)
     gpu_array(&call, a->x);
     gpu_array(&call, a->y);
     gpu_memory(&call, a->scalars, sizeof(uint32_t));
-    return gpu_run_lines(&call, shift, a->examples,
-                         (a->offset ? SHARERS : gpu_walkers(gpu_groups(blocks, (int64_t)1 << shift)))
-                             << shift);
+    int64_t groups = a->offset ? SHARERS : gpu_walkers(gpu_groups(units, (int64_t)1 << shift));
+    return gpu_run_lines(&call, shift, a->examples, groups << shift);
+}
+
+tr_status gpu_dropout(tr_device *device, const struct tr_op_dropout *a)
+{
+    return drop(device, "dropout", a, gpu_groups(a->width, 4));
 }
 
 tr_status gpu_drop_examples(tr_device *device, const struct tr_op_drop_examples *a)
 {
-    int shift = gpu_shift(device, a->offset ? INT32_MAX : a->width);
-    struct gpu_call call;
-    gpu_begin(&call, device, "input", "", "drop_examples");
-    gpu_long(&call, a->examples);
-    gpu_long(&call, a->width);
-    gpu_int(&call, shift);
-    gpu_float(&call, a->rate);
-    gpu_uint(&call, a->key[0]);
-    gpu_uint(&call, a->key[1]);
-    gpu_uint(&call, a->layer);
-    gpu_uint(&call, a->first_example);
-    gpu_array(&call, a->offset);
-    gpu_array(&call, a->x);
-    gpu_array(&call, a->y);
-    gpu_memory(&call, a->scalars, sizeof(uint32_t));
-    return gpu_run_lines(&call, shift, a->examples,
-                         (a->offset ? SHARERS : gpu_walkers(gpu_groups(a->width, (int64_t)1 << shift)))
-                             << shift);
+    const struct tr_op_dropout same = {
+        .examples = a->examples,
+        .width = a->width,
+        .offset = a->offset,
+        .x = a->x,
+        .y = a->y,
+        .rate = a->rate,
+        .key = {a->key[0], a->key[1]},
+        .layer = a->layer,
+        .first_example = a->first_example,
+        .scalars = a->scalars,
+    };
+    return drop(device, "drop_examples", &same, a->width);
 }
