@@ -143,14 +143,19 @@ static tr_status check_hash(const struct tr_job *job, const struct tr_teacher *t
         job->distill.teacher_hash, tr_checkpoint_path(teacher->checkpoint), teacher->hash);
 }
 
-tr_status tr_teacher_open(const struct tr_job *job, struct tr_teacher *out)
+tr_status tr_teacher_describe(const struct tr_job *job, struct tr_teacher *out)
 {
     static const struct tr_job_settings plain = {0};
     *out = (struct tr_teacher){0};
     TR_TRY(open_run(job, &out->checkpoint));
     TR_TRY(tr_job_restore(out->checkpoint, &plain, &out->job));
     TR_TRY(check_network(job, out));
-    TR_TRY(check_state(job, out));
+    return check_state(job, out);
+}
+
+tr_status tr_teacher_open(const struct tr_job *job, struct tr_teacher *out)
+{
+    TR_TRY(tr_teacher_describe(job, out));
     out->values = tr_alloc_aligned((size_t)out->job->model->arena_floats + 1, sizeof(float));
     if (!out->values) return TR_ENOMEM;
     memset(out->values, 0, (size_t)out->job->model->arena_floats * sizeof(float));

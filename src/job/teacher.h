@@ -13,13 +13,15 @@
 struct tr_teacher {
     struct tr_job *job;        /* without data */
     float *values;             /* [arena_floats] its parameters, or their averages where it keeps these */
-    char hash[TR_SHA256_TEXT]; /* of these */
+    char hash[TR_SHA256_TEXT]; /* of these, "" where they were not read */
     tr_checkpoint *checkpoint;
 };
 
-/* Opens the teacher, and checks that it has the network's input and a score for each of its classes.
-   TR_EINVAL or TR_EMISMATCH for one that does not, or for another teacher than that of the run; errors of
-   reading. Release with tr_teacher_release(), also after a failure. */
+/* Opens the teacher without its values and their hash, and checks that it has the network's input and a score
+   for each of its classes. TR_EINVAL or TR_EMISMATCH for one that does not; errors of reading. Release with
+   tr_teacher_release(), also after a failure. */
+tr_status tr_teacher_describe(const struct tr_job *job, struct tr_teacher *out);
+/* The same with its values. TR_EMISMATCH also for another teacher than that of the run. */
 tr_status tr_teacher_open(const struct tr_job *job, struct tr_teacher *out);
 void tr_teacher_release(struct tr_teacher *teacher);
 

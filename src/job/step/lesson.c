@@ -89,7 +89,7 @@ tr_status tr_lesson_expect(const struct tr_job *job, const struct tr_pass_limits
     size_t pass = 0;
     *bytes = 0;
     if (!tr_job_is_taught(job)) return TR_OK;
-    tr_status status = tr_teacher_open(job, &teacher);
+    tr_status status = tr_teacher_describe(job, &teacher);
     if (status == TR_OK) {
         const struct tr_pass_limits own = limits_of(limits, teacher.job);
         status = tr_pass_memory(NULL, teacher.job->model, &own, &pass);
