@@ -386,8 +386,7 @@ tr_status tr_trace_create(const struct tr_model *model, const float *parameters,
                            "yet; use the checkpoint, or export parameters as numbers",
                            model->second_text[0] ? "another text" : "numbers", model->text_part);
     for (int i = 0; i < model->layer_count; i++)
-        if (model->layers[i].class->two_lengths &&
-            model->layers[i].tokens_memory != model->layers[i].tokens_in)
+        if (tr_layer_is_apart(&model->layers[i]))
             return tr_fail(
                 TR_EUNSUPPORTED,
                 "layer \"%s\" attends to sequences of another length, which no format but ours can say "

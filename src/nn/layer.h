@@ -306,6 +306,12 @@ static inline const struct tr_layer_class *tr_layer_class_of(const struct tr_ent
     return (const struct tr_layer_class *)entry;
 }
 
+/* Whether the layer's second input is of sequences of other lengths than the first. */
+static inline bool tr_layer_is_apart(const struct tr_layer *layer)
+{
+    return layer->class->two_lengths && layer->tokens_memory != layer->tokens_in;
+}
+
 /* For exports of a network to other programs. */
 
 /* Where a layer stores an option of its class, of the option's type; NULL if the class has no such option.

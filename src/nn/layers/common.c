@@ -90,20 +90,6 @@ tr_status tr_layer_wants_sequence(const struct tr_layer *layer)
                    tr_shape_text(&layer->in[0], text));
 }
 
-tr_status tr_layer_check_heads(int64_t width, int64_t heads, int64_t kv_heads)
-{
-    if (width % heads)
-        return tr_fail(TR_EINVAL, "a width of %lld does not divide into %lld heads; choose a multiple",
-                       (long long)width, (long long)heads);
-    if (heads % kv_heads)
-        return tr_fail(
-            TR_EINVAL,
-            "%lld heads of queries cannot share %lld heads of keys and values evenly; make `kv_heads` a "
-            "divisor of `heads`",
-            (long long)heads, (long long)kv_heads);
-    return TR_OK;
-}
-
 tr_status tr_layer_group_norm_forward(const struct tr_layer_call *call, int64_t groups, float epsilon)
 {
     const int64_t channels = tr_layer_channels(call->layer);

@@ -94,10 +94,6 @@ tr_status tr_layer_scale(struct tr_layer *layer, struct tr_builder *builder, int
 /* TR_EINVAL unless the layer's input is a sequence. */
 tr_status tr_layer_wants_sequence(const struct tr_layer *layer);
 
-/* TR_EINVAL unless the width is divisible by the heads of queries, and their number by that of heads of
-   keys and values. */
-tr_status tr_layer_check_heads(int64_t width, int64_t heads, int64_t kv_heads);
-
 /* Microbatch `m` of a call, as a single node; `row` [2] and `bound` [2] are memory that the result
    borrows. */
 struct tr_cut tr_cut_single(const struct tr_cut *cut, int32_t m, int64_t row[2], int32_t bound[2]);

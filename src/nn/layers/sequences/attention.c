@@ -3,9 +3,8 @@
  */
 #include "nn/layers/product.h"
 #include "nn/layers/common.h"
+#include "nn/layers/sequences/heads.h"
 #include "nn/layers/table.h"
-
-#include <math.h>
 
 struct options {
     int64_t heads, width, kv_heads, window, context;
@@ -100,21 +99,14 @@ static bool has_output_bias(const struct options *options)
 static tr_status declare_parameters(struct tr_layer *layer, struct tr_builder *builder, int64_t in)
 {
     const struct options *options = layer->options;
-    const int64_t width = options->width;
-    struct tr_initializer weights, output, zero;
-    TR_TRY(tr_initializer_read(options->weights, "glorot_uniform", &weights));
-    TR_TRY(tr_initializer_read(options->output_weights, "glorot_uniform", &output));
-    TR_TRY(tr_initializer_read(NULL, "0", &zero));
-    const int64_t projected = projected_width(options);
-    const struct tr_shape w = {2, {in, projected}, false}, o = {2, {width, in}, false};
-    const struct tr_shape b = {1, {projected}, false}, c = {1, {in}, false};
-    TR_TRY(tr_builder_parameter(builder, layer, "weights", TR_PARAMETER_WEIGHT, w, &weights, in, width));
-    TR_TRY(
-        tr_builder_parameter(builder, layer, "output_weights", TR_PARAMETER_WEIGHT, o, &output, width, in));
+    const int64_t width = options->width, projected = projected_width(options);
+    TR_TRY(tr_heads_weights(layer, builder, options->weights, "weights", in, projected, width));
+    TR_TRY(tr_heads_weights(layer, builder, options->output_weights, "output_weights", width, in, in));
     if (!options->use_bias) return TR_OK;
-    TR_TRY(tr_builder_parameter(builder, layer, "bias", TR_PARAMETER_BIAS, b, &zero, in, width));
-    if (!has_output_bias(options)) return TR_OK;
-    return tr_builder_parameter(builder, layer, "output_bias", TR_PARAMETER_BIAS, c, &zero, width, in);
+    TR_TRY(tr_layer_vector(layer, builder, "bias", TR_PARAMETER_BIAS, "0", projected));
+    return has_output_bias(options)
+               ? tr_layer_vector(layer, builder, "output_bias", TR_PARAMETER_BIAS, "0", in)
+               : TR_OK;
 }
 
 static tr_status check_rotary(const struct options *options)
@@ -142,7 +134,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     const int64_t in = tr_shape_count(&layer->in[0]);
     if (options->width == 0) options->width = in;
     if (options->kv_heads == 0) options->kv_heads = options->heads;
-    TR_TRY(tr_layer_check_heads(options->width, options->heads, options->kv_heads));
+    TR_TRY(tr_heads_check(options->width, options->heads, options->kv_heads));
     TR_TRY(check_rotary(options));
     const int64_t size = options->width * (int64_t)sizeof(float);
     const int64_t projected = projected_width(options) * (int64_t)sizeof(float);
@@ -173,32 +165,16 @@ static int projections(const struct tr_layer *layer, struct tr_projection out[TR
 static struct tr_attention describe(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
-    const int64_t size = options->width / options->heads;
     const float *projected = call->buffer[PROJECTED];
-    float *statistics = call->buffer[STATISTICS];
-    return (struct tr_attention){
-        .examples = call->examples,
-        .heads = options->heads,
-        .size = size,
-        .kv_heads = options->kv_heads,
-        .window = options->window,
-        .causal = options->causal,
-        .scale = 1 / sqrtf((float)size),
-        .offset = call->offset,
-        .key_offset = call->offset,
-        .q = projected,
-        .k = projected + options->width,
-        .v = projected + options->width + kv_width(options),
-        .q_step = projected_width(options),
-        .kv_step = projected_width(options),
-        .shift = statistics,
-        .inv = statistics + call->rows * options->heads,
-        .rate = call->training ? options->dropout : 0,
-        .key = {call->dropout_key[0], call->dropout_key[1]},
-        .layer = call->layer_number,
-        .first_example = call->first_example,
-        .scalars = call->scalars,
-    };
+    struct tr_attention at = tr_heads_attention(call, options->width, options->heads, options->kv_heads,
+                                                options->dropout, call->buffer[STATISTICS]);
+    at.window = options->window;
+    at.causal = options->causal;
+    at.q = projected;
+    at.k = projected + options->width;
+    at.v = at.k + kv_width(options);
+    at.q_step = at.kv_step = projected_width(options);
+    return at;
 }
 
 /* Rotates the queries and keys in `x`; or rotates their gradients back. */

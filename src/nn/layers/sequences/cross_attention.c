@@ -6,9 +6,8 @@
  */
 #include "nn/layers/common.h"
 #include "nn/layers/product.h"
+#include "nn/layers/sequences/heads.h"
 #include "nn/layers/table.h"
-
-#include <math.h>
 
 struct options {
     struct tr_string_list with;
@@ -66,22 +65,14 @@ static struct sizes sizes_of(const struct tr_layer *layer)
     };
 }
 
-static tr_status declare(struct tr_layer *layer, struct tr_builder *builder, const tr_config *node,
-                         const char *name, int64_t in, int64_t out, int64_t fan_out)
-{
-    struct tr_initializer weights;
-    TR_TRY(tr_initializer_read(node, "glorot_uniform", &weights));
-    const struct tr_shape shape = {2, {in, out}, false};
-    return tr_builder_parameter(builder, layer, name, TR_PARAMETER_WEIGHT, shape, &weights, in, fan_out);
-}
-
 static tr_status declare_parameters(struct tr_layer *layer, struct tr_builder *builder, const struct sizes *n)
 {
     const struct options *options = layer->options;
-    TR_TRY(declare(layer, builder, options->weights, "weights", n->in, n->query, n->query));
+    TR_TRY(tr_heads_weights(layer, builder, options->weights, "weights", n->in, n->query, n->query));
+    TR_TRY(tr_heads_weights(layer, builder, options->memory_weights, "memory_weights", n->memory, 2 * n->key,
+                            n->query));
     TR_TRY(
-        declare(layer, builder, options->memory_weights, "memory_weights", n->memory, 2 * n->key, n->query));
-    TR_TRY(declare(layer, builder, options->output_weights, "output_weights", n->query, n->in, n->in));
+        tr_heads_weights(layer, builder, options->output_weights, "output_weights", n->query, n->in, n->in));
     if (!options->use_bias) return TR_OK;
     TR_TRY(tr_layer_vector(layer, builder, "bias", TR_PARAMETER_BIAS, "0", n->query));
     TR_TRY(tr_layer_vector(layer, builder, "memory_bias", TR_PARAMETER_BIAS, "0", 2 * n->key));
@@ -100,13 +91,7 @@ static tr_status check(const struct tr_layer *layer, const struct tr_builder *bu
             return tr_fail(TR_EINVAL,
                            "needs sequences of vectors, \"%s\" gives %s; use it after layers over tokens",
                            tr_builder_input(builder, layer, k), tr_shape_text(&layer->in[k], text));
-    return tr_layer_check_heads(options->width, options->heads, options->kv_heads);
-}
-
-/* Whether the memory is of another text. */
-static bool is_apart(const struct tr_layer *layer)
-{
-    return layer->tokens_memory != layer->tokens_in;
+    return tr_heads_check(options->width, options->heads, options->kv_heads);
 }
 
 /* The numbers from one row to the next of the gradients that attention leaves, where they are apart. */
@@ -136,7 +121,7 @@ static void add_buffers(struct tr_layer *layer, const struct sizes *n)
 {
     const int64_t heads = ((const struct options *)layer->options)->heads, keys = 2 * n->key;
     const int64_t projected = n->query + keys, step = gradient_step(n);
-    const bool apart = is_apart(layer);
+    const bool apart = tr_layer_is_apart(layer);
     add_buffer(layer, n->query, !apart, false);                                        /* QUERIES */
     add_buffer_of(layer, apart ? TR_PER_MEMORY_ROW : TR_PER_ROW, keys, !apart, false); /* KEYS */
     if (apart)
@@ -203,30 +188,14 @@ static struct tr_layer_call of_memory(const struct tr_layer_call *call)
 static struct tr_attention describe(const struct tr_layer_call *call, const struct sizes *n)
 {
     const struct options *options = call->layer->options;
-    const int64_t size = options->width / options->heads, step = n->query + 2 * n->key;
     const float *projected = call->buffer[PROJECTED];
-    float *statistics = call->buffer[STATISTICS];
-    return (struct tr_attention){
-        .examples = call->examples,
-        .heads = options->heads,
-        .size = size,
-        .kv_heads = options->kv_heads,
-        .scale = 1 / sqrtf((float)size),
-        .offset = call->offset,
-        .key_offset = call->offset,
-        .q = projected,
-        .k = projected + n->query,
-        .v = projected + n->query + n->key,
-        .q_step = step,
-        .kv_step = step,
-        .shift = statistics,
-        .inv = statistics + call->rows * options->heads,
-        .rate = call->training ? options->dropout : 0,
-        .key = {call->dropout_key[0], call->dropout_key[1]},
-        .layer = call->layer_number,
-        .first_example = call->first_example,
-        .scalars = call->scalars,
-    };
+    struct tr_attention at = tr_heads_attention(call, options->width, options->heads, options->kv_heads,
+                                                options->dropout, call->buffer[STATISTICS]);
+    at.q = projected;
+    at.k = projected + n->query;
+    at.v = at.k + n->key;
+    at.q_step = at.kv_step = n->query + 2 * n->key;
+    return at;
 }
 
 /* The same where the memory is apart. */
@@ -309,7 +278,7 @@ static int64_t memory_of(const struct tr_layer *layer, int64_t tokens)
 static tr_status forward(const struct tr_layer_call *call)
 {
     const struct sizes n = sizes_of(call->layer);
-    if (is_apart(call->layer)) return forward_apart(call, &n, call->buffer[KEYS]);
+    if (tr_layer_is_apart(call->layer)) return forward_apart(call, &n, call->buffer[KEYS]);
     const struct products with = products_of(call->layer, &n);
     const int64_t step = n.query + 2 * n.key;
     float *projected = call->buffer[PROJECTED];
@@ -325,7 +294,7 @@ static tr_status forward(const struct tr_layer_call *call)
 static tr_status backward(const struct tr_layer_call *call)
 {
     const struct sizes n = sizes_of(call->layer);
-    if (is_apart(call->layer)) return backward_apart(call, &n);
+    if (tr_layer_is_apart(call->layer)) return backward_apart(call, &n);
     const struct products with = products_of(call->layer, &n);
     const int64_t step = n.query + 2 * n.key;
     float *projected = call->buffer[GRADIENTS], *attended = projected + call->rows * step;
