@@ -5,10 +5,6 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* Tiles of few rows use b quickly; they prefetch it so many steps ahead. */
-#define AHEAD_STEPS 24
-#define AHEAD_ROWS  (TILE_ROWS / 2)
-
 /* Rows left to fetch, and the steps until the next one. */
 struct fetching {
     struct row_fetch now;
@@ -18,7 +14,7 @@ struct fetching {
 
 V_INLINE void fetch_row(const int vectors, int64_t every, struct fetching *f)
 {
-    V_UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS) __builtin_prefetch(f->now.from + v * VW);
+    tile_prefetch(vectors, f->now.from);
     f->now.from += f->now.step;
     f->wait = every;
     if (--f->now.rows > 0) return;
@@ -26,18 +22,6 @@ V_INLINE void fetch_row(const int vectors, int64_t every, struct fetching *f)
         f->now = *f->then++;
     else
         f->wait = INT64_MAX;
-}
-
-V_INLINE void compute_step(const int rows, const int vectors, const float *a, const float *b,
-                           vf sum[TILE_ROWS][TILE_VECTORS])
-{
-    vf right[TILE_VECTORS];
-    V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
-    V_UNROLL for (int r = 0; r < rows; r++)
-    {
-        vf left = v_set1(a[r]);
-        V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
-    }
 }
 
 /* The initial sums of a piece: its slot, or NULL for +0. */
@@ -83,11 +67,9 @@ V_INLINE void compute(const int rows, const int vectors, const struct piece_tile
         else
             begin_piece(rows, vectors, NULL, sum);
         for (int64_t i = p->rows; i > 0; i--, a += PIECE_STEP, b += TILE_COLUMNS) {
-            if (rows <= AHEAD_ROWS)
-                V_UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS)
-                    __builtin_prefetch(b + AHEAD_STEPS * TILE_COLUMNS + v * VW);
+            if (rows <= AHEAD_ROWS) tile_prefetch(vectors, b + AHEAD_STEPS * TILE_COLUMNS);
             if (--f.wait == 0) fetch_row(vectors, tile->every, &f);
-            compute_step(rows, vectors, a, b, sum);
+            tile_step(rows, vectors, a, b, sum);
         }
         for (int i = 0; i < p->lefts; i++) {
             fresh -= tile->slot_step;
@@ -101,27 +83,10 @@ V_INLINE void compute(const int rows, const int vectors, const struct piece_tile
     }
 }
 
-#define DEFINE(rows)                                                                                         \
-    static void whole_##rows(const struct piece_tile *tile)                                                  \
-    {                                                                                                        \
-        compute(rows, TILE_VECTORS, tile);                                                                   \
-    }                                                                                                        \
-    static void half_##rows(const struct piece_tile *tile)                                                   \
-    {                                                                                                        \
-        compute(rows, TILE_VECTORS / 2, tile);                                                               \
-    }
-TILE_EACH_ROWS(DEFINE)
-
-/* By rows; half or all of the columns. */
-#define ENTRY(rows) {half_##rows, whole_##rows},
-static void (*const kernel[][2])(const struct piece_tile *tile) = {TILE_EACH_ROWS(ENTRY)};
+#define TILE_ARGUMENT const struct piece_tile *
+TILE_KERNELS
 
 void piece_tile_compute(int64_t rows, const struct piece_tile *tile)
 {
-    assert(rows >= 1 && rows <= TILE_ROWS && tile->columns >= 1 && tile->columns <= TILE_COLUMNS);
-    const bool whole = tile->columns > TILE_COLUMNS / 2;
-    if (V_SHAPES)
-        kernel[rows - 1][whole](tile);
-    else
-        compute((int)rows, whole ? TILE_VECTORS : TILE_VECTORS / 2, tile);
+    run_kernel(rows, tile->columns, tile);
 }

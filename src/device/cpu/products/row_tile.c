@@ -50,8 +50,7 @@ V_INLINE void compute(const int rows, const int vectors, const struct row_tile *
         int64_t i = run;
         for (; !falling && next.rows > 0 && i >= STEPS; i -= STEPS) {
             V_UNROLL for (int s = 0; s < STEPS; s++, next.from += next.step)
-                V_UNROLL for (int v = 0; v < TILE_VECTORS; v += AHEAD_VECTORS)
-                    __builtin_prefetch(next.from + v * VW);
+                tile_prefetch(TILE_VECTORS, next.from);
             next.rows -= STEPS;
             if (next.rows <= 0 && fetch < row_tile->fetches) next = row_tile->fetch[fetch++];
             V_UNROLL for (int g = 0; g * GROUP < rows; g++) KEEP(group[g]);
@@ -80,32 +79,15 @@ V_INLINE void compute(const int rows, const int vectors, const struct row_tile *
     tile_end(rows, vectors, tile, sum);
 }
 
-#define DEFINE(rows)                                                                                         \
-    static void whole_##rows(const struct row_tile *tile)                                                    \
-    {                                                                                                        \
-        compute(rows, TILE_VECTORS, tile);                                                                   \
-    }                                                                                                        \
-    static void half_##rows(const struct row_tile *tile)                                                     \
-    {                                                                                                        \
-        compute(rows, TILE_VECTORS / 2, tile);                                                               \
-    }
-TILE_EACH_ROWS(DEFINE)
-
-/* By rows; half or all of the columns. */
-#define ENTRY(rows) {half_##rows, whole_##rows},
-static void (*const kernel[][2])(const struct row_tile *tile) = {TILE_EACH_ROWS(ENTRY)};
+#define TILE_ARGUMENT const struct row_tile *
+TILE_KERNELS
 
 void row_tile_compute(int64_t rows, const struct row_tile *row_tile)
 {
     const struct tile *tile = &row_tile->tile;
-    assert(rows >= 1 && rows <= TILE_ROWS && tile->columns >= 1 && tile->columns <= TILE_COLUMNS);
     assert(tile->count == 1 && tile->b_step == TILE_COLUMNS && !tile->next.from && row_tile->run > 0);
     assert(tile->corner == TILE_NO_CORNER ||
            (tile->corner == TILE_FALLING && row_tile->run >= tile->segments->length));
-    const bool whole = tile->columns > TILE_COLUMNS / 2;
-    if (V_SHAPES)
-        kernel[rows - 1][whole](row_tile);
-    else
-        compute((int)rows, whole ? TILE_VECTORS : TILE_VECTORS / 2, row_tile);
+    run_kernel(rows, tile->columns, row_tile);
     tile_activate(rows, tile);
 }

@@ -5,11 +5,6 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* Tiles of few rows use b quickly, and the hardware prefetches less where its steps are not packed; they
-   prefetch it so many steps ahead. */
-#define AHEAD_STEPS 24
-#define AHEAD_ROWS  (TILE_ROWS / 2)
-
 /* One step for the rows whose bit is set in `taking`: a number of a for each, and the same numbers of b
    for all. */
 #define ALL_ROWS ~0u
@@ -24,11 +19,6 @@ V_INLINE void compute_step(const int rows, const int vectors, const unsigned tak
         vf left = v_set1(a[r]);
         V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
     }
-}
-
-V_INLINE void prefetch_columns(const int vectors, const float *from)
-{
-    V_UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS) __builtin_prefetch(from + v * VW);
 }
 
 /* The steps of a corner: in step s the rows [falling ? s + 1 : 0, falling ? rows : s + 1). */
@@ -50,7 +40,7 @@ V_INLINE void compute_fetching(const int rows, const int vectors, const struct t
     int64_t run = next->first, wait = 1;
     for (int64_t i = tile->segments->length; i > 0; i--, a += a_step, b += b_step) {
         if (--wait == 0) {
-            prefetch_columns(vectors, from);
+            tile_prefetch(vectors, from);
             from += next->step;
             if (--run == 0) {
                 from += next->jump;
@@ -73,7 +63,8 @@ V_INLINE void compute_segment(const int rows, const int vectors, const struct ti
         return;
     }
     for (int64_t i = s->length; i > 0; i--, a += a_step, b += b_step) {
-        if (rows <= AHEAD_ROWS || b_step != TILE_COLUMNS) prefetch_columns(vectors, b + AHEAD_STEPS * b_step);
+        /* The hardware prefetches less where steps are not packed. */
+        if (rows <= AHEAD_ROWS || b_step != TILE_COLUMNS) tile_prefetch(vectors, b + AHEAD_STEPS * b_step);
         compute_step(rows, vectors, ALL_ROWS, a, b, sum);
     }
 }
@@ -94,28 +85,11 @@ V_INLINE void compute(const int rows, const int vectors, const struct tile *tile
     tile_end(rows, vectors, tile, sum);
 }
 
-#define DEFINE(rows)                                                                                         \
-    static void whole_##rows(const struct tile *tile)                                                        \
-    {                                                                                                        \
-        compute(rows, TILE_VECTORS, tile);                                                                   \
-    }                                                                                                        \
-    static void half_##rows(const struct tile *tile)                                                         \
-    {                                                                                                        \
-        compute(rows, TILE_VECTORS / 2, tile);                                                               \
-    }
-TILE_EACH_ROWS(DEFINE)
-
-/* By rows; half or all of the columns. */
-#define ENTRY(rows) {half_##rows, whole_##rows},
-static void (*const kernel[][2])(const struct tile *tile) = {TILE_EACH_ROWS(ENTRY)};
+#define TILE_ARGUMENT const struct tile *
+TILE_KERNELS
 
 void tile_compute(int64_t rows, const struct tile *tile)
 {
-    assert(rows >= 1 && rows <= TILE_ROWS && tile->columns >= 1 && tile->columns <= TILE_COLUMNS);
-    const bool whole = tile->columns > TILE_COLUMNS / 2;
-    if (V_SHAPES)
-        kernel[rows - 1][whole](tile);
-    else
-        compute((int)rows, whole ? TILE_VECTORS : TILE_VECTORS / 2, tile);
+    run_kernel(rows, tile->columns, tile);
     tile_activate(rows, tile);
 }

@@ -1,4 +1,4 @@
-/* The beginning and end of a tile's sums, shared by the tile kernels. Rows and vectors
+/* The beginning, a step and the end of a tile's sums, shared by the tile kernels. Rows and vectors
  * are constants where this is inlined, so that the sums are registers.
  */
 #ifndef TR_DEVICE_CPU_TILE_SUMS_H
@@ -7,9 +7,18 @@
 #include "device/cpu/products/tile.h"
 #include "device/cpu/vectors/math.h"
 
+#include <assert.h>
 #include <stdbool.h>
 
 #define AHEAD_VECTORS (64 / (VW * (int)sizeof(float))) /* vectors in a cache line */
+/* Tiles of few rows use b quickly; they prefetch it so many steps ahead. */
+#define AHEAD_STEPS 24
+#define AHEAD_ROWS  (TILE_ROWS / 2)
+
+V_INLINE void tile_prefetch(const int vectors, const float *from)
+{
+    V_UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS) __builtin_prefetch(from + v * VW);
+}
 
 /* Columns of vector v that are valid. */
 V_INLINE int64_t tile_part(int64_t columns, int v)
@@ -31,6 +40,19 @@ V_INLINE void tile_begin(const int rows, const int vectors, const struct tile *t
     } else {
         V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
             v_load_part(tile->from + r * tile->from_step + v * VW, tile_part(tile->columns, v));
+    }
+}
+
+/* One step: a number of a for each row, and the same numbers of b for all. */
+V_INLINE void tile_step(const int rows, const int vectors, const float *a, const float *b,
+                        vf sum[TILE_ROWS][TILE_VECTORS])
+{
+    vf right[TILE_VECTORS];
+    V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
+    V_UNROLL for (int r = 0; r < rows; r++)
+    {
+        vf left = v_set1(a[r]);
+        V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
     }
 }
 
@@ -100,5 +122,30 @@ static inline void tile_activate(int64_t rows, const struct tile *tile)
 #else
 #define TILE_EACH_ROWS(X) X(1) X(2) X(3) X(4)
 #endif
+
+/* From a function compute(rows, vectors, argument) of a file, one for each number of rows and for half or all
+   of the columns; and run_kernel(), which calls the right one. TILE_ARGUMENT is the type of the argument. */
+#define TILE_KERNEL(rows)                                                                                    \
+    static void whole_##rows(TILE_ARGUMENT argument)                                                         \
+    {                                                                                                        \
+        compute(rows, TILE_VECTORS, argument);                                                               \
+    }                                                                                                        \
+    static void half_##rows(TILE_ARGUMENT argument)                                                          \
+    {                                                                                                        \
+        compute(rows, TILE_VECTORS / 2, argument);                                                           \
+    }
+#define TILE_KERNEL_ENTRY(rows) {half_##rows, whole_##rows},
+#define TILE_KERNELS                                                                                         \
+    TILE_EACH_ROWS(TILE_KERNEL)                                                                              \
+    static void (*const kernel[][2])(TILE_ARGUMENT argument) = {TILE_EACH_ROWS(TILE_KERNEL_ENTRY)};          \
+    V_INLINE void run_kernel(int64_t rows, int64_t columns, TILE_ARGUMENT argument)                          \
+    {                                                                                                        \
+        assert(rows >= 1 && rows <= TILE_ROWS && columns >= 1 && columns <= TILE_COLUMNS);                   \
+        const bool whole = columns > TILE_COLUMNS / 2;                                                       \
+        if (V_SHAPES)                                                                                        \
+            kernel[rows - 1][whole](argument);                                                               \
+        else                                                                                                 \
+            compute((int)rows, whole ? TILE_VECTORS : TILE_VECTORS / 2, argument);                           \
+    }
 
 #endif
