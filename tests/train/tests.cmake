@@ -23,6 +23,8 @@ trireme_test(train memory SOURCES support/ranks.c support/training.c support/fam
 trireme_test(train share SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train digests SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train recording SOURCES support/ranks.c support/training.c support/families.c)
+trireme_test(train trace SOURCES comm/ranks.c)
+target_link_options(test_train_trace PRIVATE LINKER:--wrap=tr_timeline_clock)
 trireme_test(train best SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train predictor SOURCES support/training.c)
 trireme_test(train generate SOURCES support/training.c support/families.c)
