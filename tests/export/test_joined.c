@@ -1,6 +1,7 @@
 /* Jobs with joined data and several losses: what is exported takes each source as its data set has it, and
  * gives what the predictor gives. */
 #include "base/text/text.h"
+#include "export/onnx_rules.h"
 #include "export/program.h"
 #include "io/proto/onnx.pb-c.h"
 #include "support/training.h"
@@ -203,6 +204,7 @@ static void graphs_have_an_input_for_each_source(void **state)
     tr_file_content_free(&content);
     assert_non_null(read);
     const Onnx__GraphProto *graph = read->graph;
+    onnx_expect_sound(graph);
     assert_int_equal(graph->n_input, 3);
     expect_port(graph->input[0], "left", 3, left);
     expect_port(graph->input[1], "right", 3, right);

@@ -6,6 +6,7 @@
 #include "base/files/file.h"
 #include "base/numbers/hash.h"
 #include "base/text/text.h"
+#include "export/onnx_rules.h"
 #include "io/proto/onnx.pb-c.h"
 #include "refuse.h"
 #include "scratch.h"
@@ -119,116 +120,6 @@ static Onnx__ModelProto *export_network(const struct network *network, const str
 
 /* ---- what every file keeps to ---- */
 
-static bool is_known(const Onnx__GraphProto *graph, size_t nodes, const char *name)
-{
-    for (size_t i = 0; i < graph->n_input; i++)
-        if (strcmp(graph->input[i]->name, name) == 0) return true;
-    for (size_t i = 0; i < graph->n_initializer; i++)
-        if (strcmp(graph->initializer[i]->name, name) == 0) return true;
-    for (size_t i = 0; i < nodes; i++)
-        for (size_t k = 0; k < graph->node[i]->n_output; k++)
-            if (strcmp(graph->node[i]->output[k], name) == 0) return true;
-    return false;
-}
-
-/* Nodes read what is there and write what is new; the operations are of the set that is announced. */
-static void check_nodes(const Onnx__GraphProto *graph)
-{
-    static const char *const set_13[] = {
-        "Add",
-        "And",
-        "AveragePool",
-        "BatchNormalization",
-        "Cast",
-        "Clip",
-        "Concat",
-        "Conv",
-        "ConvTranspose",
-        "Cos",
-        "Div",
-        "Erf",
-        "Flatten",
-        "GRU",
-        "Gather",
-        "GlobalAveragePool",
-        "GlobalMaxPool",
-        "GatherND",
-        "Gemm",
-        "HardSigmoid",
-        "Identity",
-        "LSTM",
-        "LeakyRelu",
-        "Less",
-        "LessOrEqual",
-        "MatMul",
-        "MaxPool",
-        "Min",
-        "Mul",
-        "Not",
-        "Or",
-        "Pad",
-        "Range",
-        "ReduceMax",
-        "ReduceMean",
-        "ReduceSum",
-        "Relu",
-        "ReverseSequence",
-        "Shape",
-        "Sigmoid",
-        "Sin",
-        "Slice",
-        "Reshape",
-        "Resize",
-        "Softmax",
-        "Sqrt",
-        "Squeeze",
-        "Sub",
-        "Tanh",
-        "Transpose",
-        "Unsqueeze",
-        "Where",
-    };
-    for (size_t i = 0; i < graph->n_node; i++) {
-        const Onnx__NodeProto *node = graph->node[i];
-        bool found = false;
-        for (size_t k = 0; k < sizeof set_13 / sizeof set_13[0]; k++)
-            found |= strcmp(node->op_type, set_13[k]) == 0;
-        if (!found) fail_msg("operation %s", node->op_type);
-        for (size_t k = 0; k < node->n_input; k++)
-            if (*node->input[k] && !is_known(graph, i, node->input[k]))
-                fail_msg("%s reads %s, which nothing has made", node->name, node->input[k]);
-        for (size_t k = 0; k < node->n_output; k++)
-            if (*node->output[k] && is_known(graph, i, node->output[k]))
-                fail_msg("%s makes %s once more", node->name, node->output[k]);
-        for (size_t k = 0; k < node->n_attribute; k++) {
-            const Onnx__AttributeProto *attribute = node->attribute[k];
-            assert_int_equal(attribute->type, attribute->has_f ? 1 : attribute->has_i ? 2 : 7);
-            assert_int_equal(attribute->has_f + attribute->has_i + (attribute->n_ints > 0), 1);
-        }
-    }
-}
-
-static void check_tensors(const Onnx__GraphProto *graph)
-{
-    for (size_t i = 0; i < graph->n_initializer; i++) {
-        const Onnx__TensorProto *tensor = graph->initializer[i];
-        size_t bytes = tensor->data_type == TR_ONNX_FLOAT ? 4 : 8;
-        for (size_t k = 0; k < tensor->n_dims; k++) bytes *= (size_t)tensor->dims[k];
-        assert_int_equal(tensor->raw_data.len, bytes);
-        for (size_t k = 0; k < i; k++) assert_string_not_equal(tensor->name, graph->initializer[k]->name);
-    }
-}
-
-static void check_value(const Onnx__ValueInfoProto *value)
-{
-    assert_non_null(value->type->tensor_type->shape);
-    assert_true(value->type->tensor_type->has_elem_type);
-    for (size_t i = 0; i < value->type->tensor_type->shape->n_dim; i++) {
-        const Onnx__TensorShapeProto__Dimension *size = value->type->tensor_type->shape->dim[i];
-        assert_int_equal(size->has_dim_value + (size->dim_param != NULL), 1);
-    }
-}
-
 static void check_model(const Onnx__ModelProto *model)
 {
     const Onnx__GraphProto *graph = model->graph;
@@ -238,17 +129,7 @@ static void check_model(const Onnx__ModelProto *model)
     assert_string_equal(model->producer_name, "trireme");
     assert_string_equal(model->doc_string, settings.origin);
     assert_string_equal(graph->name, settings.name);
-    check_nodes(graph);
-    check_tensors(graph);
-    for (size_t i = 0; i < graph->n_input; i++) check_value(graph->input[i]);
-    for (size_t i = 0; i < graph->n_output; i++) {
-        check_value(graph->output[i]);
-        assert_true(is_known(graph, graph->n_node, graph->output[i]->name));
-    }
-    for (size_t i = 0; i < graph->n_value_info; i++) {
-        check_value(graph->value_info[i]);
-        assert_true(is_known(graph, graph->n_node, graph->value_info[i]->name));
-    }
+    onnx_expect_sound(graph);
 }
 
 /* A new kind of layer fails here until it has a network; one with a new operation may be refused by name. */

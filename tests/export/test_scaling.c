@@ -1,5 +1,6 @@
 /* Jobs that standardize their columns: whoever predicts gives the numbers of the data set as they are, to the
  * predictor and to what is exported alike. */
+#include "export/onnx_rules.h"
 #include "export/program.h"
 #include "io/proto/onnx.pb-c.h"
 #include "trireme/arrays.h"
@@ -192,6 +193,7 @@ static void graphs_take_rows_as_they_are(void **state)
     tr_file_content_free(&content);
     assert_non_null(model);
     const Onnx__GraphProto *graph = model->graph;
+    onnx_expect_sound(graph);
     for (size_t i = 0; i < 4; i++) assert_string_equal(graph->node[i]->op_type, operations[i]);
     assert_string_equal(graph->node[0]->input[0], "input");
     assert_string_equal(graph->node[3]->input[0], graph->node[2]->output[0]);
@@ -237,6 +239,7 @@ static void nothing_is_scaled_that_was_not(void **state)
     tr_file_content_free(&content);
     assert_non_null(model);
     assert_string_equal(model->graph->node[0]->op_type, "Gemm");
+    onnx_expect_sound(model->graph);
     onnx__model_proto__free_unpacked(model, NULL);
 }
 
@@ -342,6 +345,7 @@ static void names_and_gaps_enter_everywhere(void **state)
     assert_non_null(model);
     for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
         assert_string_equal(model->graph->node[i]->op_type, operations[i]);
+    onnx_expect_sound(model->graph);
     onnx__model_proto__free_unpacked(model, NULL);
 }
 

@@ -1,0 +1,153 @@
+/* The operations that exports use, as https://onnx.ai/onnx/operators/ gives them for set 13: least and most
+ * inputs, most outputs. */
+#include "export/onnx_rules.h"
+
+#include "export/onnx/graph.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+struct operation {
+    const char *name;
+    size_t least, most, outputs;
+};
+
+static const struct operation *operation_of(const char *name)
+{
+    static const struct operation set_13[] = {
+        {"Add", 2, 2, 1},
+        {"And", 2, 2, 1},
+        {"AveragePool", 1, 1, 1},
+        {"BatchNormalization", 5, 5, 1},
+        {"Cast", 1, 1, 1},
+        {"Clip", 1, 3, 1},
+        {"Concat", 1, 8, 1},
+        {"Conv", 2, 3, 1},
+        {"ConvTranspose", 2, 3, 1},
+        {"Cos", 1, 1, 1},
+        {"Div", 2, 2, 1},
+        {"Equal", 2, 2, 1},
+        {"Erf", 1, 1, 1},
+        {"Flatten", 1, 1, 1},
+        {"GRU", 3, 6, 2},
+        {"Gather", 2, 2, 1},
+        {"GatherND", 2, 2, 1},
+        {"Gemm", 2, 3, 1},
+        {"GlobalAveragePool", 1, 1, 1},
+        {"GlobalMaxPool", 1, 1, 1},
+        {"HardSigmoid", 1, 1, 1},
+        {"Identity", 1, 1, 1},
+        {"IsNaN", 1, 1, 1},
+        {"LSTM", 3, 8, 3},
+        {"LeakyRelu", 1, 1, 1},
+        {"Less", 2, 2, 1},
+        {"LessOrEqual", 2, 2, 1},
+        {"MatMul", 2, 2, 1},
+        {"MaxPool", 1, 1, 2},
+        {"Min", 1, 8, 1},
+        {"Mul", 2, 2, 1},
+        {"Not", 1, 1, 1},
+        {"Or", 2, 2, 1},
+        {"Pad", 2, 3, 1},
+        {"Range", 3, 3, 1},
+        {"ReduceMax", 1, 1, 1},
+        {"ReduceMean", 1, 1, 1},
+        {"ReduceSum", 1, 2, 1},
+        {"Relu", 1, 1, 1},
+        {"Reshape", 2, 2, 1},
+        {"Resize", 1, 4, 1},
+        {"ReverseSequence", 2, 2, 1},
+        {"Shape", 1, 1, 1},
+        {"Sigmoid", 1, 1, 1},
+        {"Sin", 1, 1, 1},
+        {"Slice", 3, 5, 1},
+        {"Softmax", 1, 1, 1},
+        {"Sqrt", 1, 1, 1},
+        {"Squeeze", 1, 2, 1},
+        {"Sub", 2, 2, 1},
+        {"Tanh", 1, 1, 1},
+        {"Transpose", 1, 1, 1},
+        {"Unsqueeze", 2, 2, 1},
+        {"Where", 3, 3, 1},
+    };
+    for (size_t i = 0; i < sizeof set_13 / sizeof set_13[0]; i++)
+        if (strcmp(name, set_13[i].name) == 0) return &set_13[i];
+    fail_msg("operation %s", name);
+    return NULL;
+}
+
+static bool is_known(const Onnx__GraphProto *graph, size_t nodes, const char *name)
+{
+    for (size_t i = 0; i < graph->n_input; i++)
+        if (strcmp(graph->input[i]->name, name) == 0) return true;
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        if (strcmp(graph->initializer[i]->name, name) == 0) return true;
+    for (size_t i = 0; i < nodes; i++)
+        for (size_t k = 0; k < graph->node[i]->n_output; k++)
+            if (strcmp(graph->node[i]->output[k], name) == 0) return true;
+    return false;
+}
+
+static void check_node(const Onnx__GraphProto *graph, size_t i)
+{
+    const Onnx__NodeProto *node = graph->node[i];
+    const struct operation *operation = operation_of(node->op_type);
+    if (node->n_input < operation->least || node->n_input > operation->most || node->n_output < 1 ||
+        node->n_output > operation->outputs)
+        fail_msg("%s: %s has %zu inputs and %zu outputs", node->name, node->op_type, node->n_input,
+                 node->n_output);
+    for (size_t k = 0; k < node->n_input; k++) {
+        if (k < operation->least && !*node->input[k]) fail_msg("%s lacks input %zu", node->name, k);
+        if (*node->input[k] && !is_known(graph, i, node->input[k]))
+            fail_msg("%s reads %s, which nothing has made", node->name, node->input[k]);
+    }
+    for (size_t k = 0; k < node->n_output; k++)
+        if (*node->output[k] && is_known(graph, i, node->output[k]))
+            fail_msg("%s makes %s once more", node->name, node->output[k]);
+    for (size_t k = 0; k < node->n_attribute; k++) {
+        const Onnx__AttributeProto *attribute = node->attribute[k];
+        assert_int_equal(attribute->type, attribute->has_f ? 1 : attribute->has_i ? 2 : 7);
+        assert_int_equal(attribute->has_f + attribute->has_i + (attribute->n_ints > 0), 1);
+    }
+}
+
+static void check_tensors(const Onnx__GraphProto *graph)
+{
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const Onnx__TensorProto *tensor = graph->initializer[i];
+        size_t bytes = tensor->data_type == TR_ONNX_FLOAT ? 4 : 8;
+        for (size_t k = 0; k < tensor->n_dims; k++) bytes *= (size_t)tensor->dims[k];
+        assert_int_equal(tensor->raw_data.len, bytes);
+        for (size_t k = 0; k < i; k++) assert_string_not_equal(tensor->name, graph->initializer[k]->name);
+    }
+}
+
+static void check_value(const Onnx__ValueInfoProto *value)
+{
+    assert_non_null(value->type->tensor_type->shape);
+    assert_true(value->type->tensor_type->has_elem_type);
+    for (size_t i = 0; i < value->type->tensor_type->shape->n_dim; i++) {
+        const Onnx__TensorShapeProto__Dimension *size = value->type->tensor_type->shape->dim[i];
+        assert_int_equal(size->has_dim_value + (size->dim_param != NULL), 1);
+    }
+}
+
+void onnx_expect_sound(const Onnx__GraphProto *graph)
+{
+    for (size_t i = 0; i < graph->n_node; i++) check_node(graph, i);
+    check_tensors(graph);
+    for (size_t i = 0; i < graph->n_input; i++) check_value(graph->input[i]);
+    for (size_t i = 0; i < graph->n_output; i++) {
+        check_value(graph->output[i]);
+        assert_true(is_known(graph, graph->n_node, graph->output[i]->name));
+    }
+    for (size_t i = 0; i < graph->n_value_info; i++) {
+        check_value(graph->value_info[i]);
+        assert_true(is_known(graph, graph->n_node, graph->value_info[i]->name));
+    }
+}
