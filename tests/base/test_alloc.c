@@ -169,6 +169,22 @@ static void test_discarding(void **state)
     tr_free(block);
 }
 
+/* Of shared memory the pages go for all that map it, those beside them for nobody. */
+static void test_discarding_shared_memory(void **state)
+{
+    (void)state;
+    enum { PAGES = 12, FROM = 3, COUNT = 4 };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *block =
+        mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(block != MAP_FAILED);
+    memset(block, 7, PAGES * page);
+    tr_discard(block + FROM * page - 1, COUNT * page + 2); /* a byte of the page before, and of that behind */
+    for (size_t i = 0; i < PAGES * page; i++)
+        assert_int_equal(block[i], i / page >= FROM && i / page < FROM + COUNT ? 0 : 7);
+    munmap(block, PAGES * page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_sizes_that_overflow),
         cmocka_unit_test(test_hook_fails_one),
         cmocka_unit_test(test_discarding),
+        cmocka_unit_test(test_discarding_shared_memory),
     };
     return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
 }

@@ -577,6 +577,33 @@ static void test_initialization_does_not_depend_on_shares(void **state)
     tr_model_destroy(&model);
 }
 
+/* Ranges as strategies cut arenas: within parameters, over several of them, over gaps, of nothing. */
+static void test_initialization_of_a_range(void **state)
+{
+    (void)state;
+    struct tr_model *model = build(WITH_MANY_INITIALIZERS, "6x5x2", 0);
+    const int64_t floats = model->arena_floats;
+    float *whole = tr_alloc((size_t)floats, sizeof *whole), *part = tr_alloc((size_t)floats, sizeof *part);
+    assert_true(whole && part);
+    tr_model_initialize(model, 5, 0, 1, whole);
+    for (int64_t begin = 0; begin <= floats; begin += TR_MODEL_GRAIN)
+        for (int64_t end = begin; end <= floats; end += 5 * TR_MODEL_GRAIN) {
+            memset(part, 0xff, (size_t)floats * sizeof *part);
+            for (int share = 0; share < 3; share++)
+                tr_model_initialize_range(model, 5, begin, end, share, 3, part);
+            for (int64_t k = 0; k < floats; k++) {
+                uint32_t bits, untouched = UINT32_MAX;
+                memcpy(&bits, &part[k], sizeof bits);
+                if (k < begin || k >= end ? bits != untouched
+                                          : memcmp(&whole[k], &part[k], sizeof *part) != 0)
+                    fail_msg("float %d of %d to %d is %a", (int)k, (int)begin, (int)end, (double)part[k]);
+            }
+        }
+    tr_free(whole);
+    tr_free(part);
+    tr_model_destroy(&model);
+}
+
 static void test_initialization_depends_on_seed_and_parameter(void **state)
 {
     (void)state;
@@ -1062,6 +1089,7 @@ int main(void)
         cmocka_unit_test(test_arena),
         cmocka_unit_test(test_fans),
         cmocka_unit_test(test_initialization_does_not_depend_on_shares),
+        cmocka_unit_test(test_initialization_of_a_range),
         cmocka_unit_test(test_initialization_depends_on_seed_and_parameter),
         cmocka_unit_test(test_hash),
         cmocka_unit_test(test_mistakes),

@@ -236,6 +236,35 @@ static void test_sets_share(void **state)
     tr_trainer_destroy(&trainer);
 }
 
+/* The classes are those of the training data: a test set may have fewer of them, not others. */
+static void test_sets_have_the_classes_of_the_training_data(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "data: {train: {memory: {name: train}}, test: {memory: {name: held out}}}\n" IMAGES;
+    static int32_t few[COUNT], more[COUNT];
+    static const struct {
+        const int32_t *classes;
+        tr_status status;
+    } tests[] = {{class, TR_OK}, {few, TR_OK}, {more, TR_EMISMATCH}};
+    for (int i = 0; i < COUNT; i++) {
+        few[i] = i % 2;
+        more[i] = i % 5;
+    }
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+        struct tr_arrays arrays = image_arrays(), held_out = image_arrays();
+        held_out.labels.data = tests[i].classes;
+        tr_source *train = must_source(&arrays), *test = must_source(&held_out);
+        const struct tr_named_source data[] = {{"train", train}, {"held out", test}};
+        struct outcome outcome = run(text, data, 2);
+        tr_source_close(&train);
+        tr_source_close(&test);
+        if (outcome.status != tests[i].status) fail_msg("case %zu: %s", i, outcome.message);
+        if (outcome.status != TR_OK)
+            assert_non_null(strstr(outcome.message, "\"held out\" have 5 classes, the training data 3"));
+    }
+}
+
 /* Digest of the table's view that takes its scaling from `state` (NULL: measures it). */
 static void digest_of_view(const struct tr_named_source *data, const char *state, char hex[TR_SHA256_TEXT],
                            char **measured)
@@ -652,6 +681,7 @@ int main(void)
         cmocka_unit_test(test_images_as_from_files),
         cmocka_unit_test(test_tables_as_from_files),
         cmocka_unit_test(test_sets_share),
+        cmocka_unit_test(test_sets_have_the_classes_of_the_training_data),
         cmocka_unit_test(test_digest_is_of_the_scaling),
         cmocka_unit_test(test_memory_may_fail),
         cmocka_unit_test(test_functions_as_arrays),

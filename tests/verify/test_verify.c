@@ -217,7 +217,7 @@ static void an_expected_hash_counts(void **state)
 {
     (void)state;
     struct tr_verify_settings settings = settings_of(run);
-    char prefix[32], *text;
+    char prefix[32];
     settings.expect = honest_hash;
     expect(&settings, TR_VERIFIED, 0, "");
     snprintf(prefix, sizeof prefix, "%.20s", honest_hash);
@@ -227,9 +227,36 @@ static void an_expected_hash_counts(void **state)
     assert_string_equal(result.hash, honest_hash);
     prefix[19] = prefix[19] == '0' ? '1' : '0';
     expect(&settings, TR_DIFFERS, 2 * SEGMENTS, "expected");
-    settings.expect = "0123456789abcde";
-    result = (struct tr_verify_result)TR_VERIFY_RESULT_INIT;
-    assert_int_equal(tr_verify(&settings, NULL, NULL, &result, &text), TR_EINVAL);
+}
+
+/* As many digits as a hash has, or at least 16 of them. */
+static void an_expected_hash_is_one(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "",
+        "0123456789abcde",
+        "0123456789abcdeg",
+        "0123456789ABCDEF",
+        " 123456789abcdef",
+        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0",
+    };
+    struct tr_verify_settings settings = settings_of(run);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char *text, named[TR_SHA256_TEXT + 2];
+        settings.expect = wrong[i];
+        result = (struct tr_verify_result)TR_VERIFY_RESULT_INIT;
+        if (tr_verify(&settings, NULL, NULL, &result, &text) != TR_EINVAL)
+            fail_msg("\"%s\" is a hash", wrong[i]);
+        snprintf(named, sizeof named, "\"%s\" is", wrong[i]);
+        assert_non_null(strstr(tr_error_message(), named));
+        assert_null(text);
+    }
+    char least[17];
+    snprintf(least, sizeof least, "%.16s", honest_hash);
+    settings.expect = least;
+    settings.segments = 1;
+    expect(&settings, TR_VERIFIED, 0, "");
 }
 
 /* ---- forged ones ---- */
@@ -504,6 +531,7 @@ int main(void)
         cmocka_unit_test(shares_are_all_together),
         cmocka_unit_test(a_listener_ends_it),
         cmocka_unit_test(an_expected_hash_counts),
+        cmocka_unit_test(an_expected_hash_is_one),
         cmocka_unit_test(a_forged_root_or_chain_is_seen),
         cmocka_unit_test(forged_parameters_are_seen),
         cmocka_unit_test(the_receipt_of_another_run_is_seen),

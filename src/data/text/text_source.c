@@ -377,7 +377,6 @@ static tr_status fill(struct reading *reading, const char *state, struct text_so
     info->skipped = bad.bad;
     info->features = TR_FEATURE_TOKENS;
     info->vocabulary = tr_vocabulary_size(source->words.vocabulary);
-    info->labels = TR_LABEL_NONE;
     if (options->form.labels) {
         info->labels = options->tags ? TR_LABEL_TOKENS : TR_LABEL_CLASS;
         info->classes = labels->classes > 0 ? labels->classes : labels->largest + 1;

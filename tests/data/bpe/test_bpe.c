@@ -53,6 +53,24 @@ static void test_pieces(void **unused)
     }
 }
 
+/* Each character of ASCII after one of each class: a piece of GPT-2 that ends with a letter takes letters,
+ * one that ends with a digit digits, and the rest is of neither class. */
+static void test_classes_of_ascii(void **unused)
+{
+    static const char *const before[] = {"b", "1", "#"};
+    (void)unused;
+    for (int c = 1; c < 128; c++) {
+        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), digit = c >= '0' && c <= '9',
+                   space = c == ' ' || (c >= '\t' && c <= '\r');
+        const int class = letter ? 0 : digit ? 1 : space ? -1 : 2;
+        for (int k = 0; k < LENGTH(before); k++) {
+            const char text[] = {before[k][0], (char)c, '\0'};
+            const char *behind = tr_bpe_split(TR_BPE_GPT2, text, text + 2);
+            if (behind - text != (class == k ? 2 : 1)) fail_msg("character %d after \"%s\"", c, before[k]);
+        }
+    }
+}
+
 /* Of the Unicode Standard, Annex 15: figures 3 to 6, and a long row of marks. */
 static void test_composition(void **unused)
 {
@@ -398,13 +416,10 @@ static void test_corpus(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_composition),
-        cmocka_unit_test(test_training),
-        cmocka_unit_test(test_merging),
-        cmocka_unit_test(test_merges_and_wholes),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_pair_of_files),
+        cmocka_unit_test(test_pieces),      cmocka_unit_test(test_classes_of_ascii),
+        cmocka_unit_test(test_composition), cmocka_unit_test(test_training),
+        cmocka_unit_test(test_merging),     cmocka_unit_test(test_merges_and_wholes),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_pair_of_files),
         cmocka_unit_test(test_corpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
