@@ -63,8 +63,6 @@ static const struct {
     {NULL, "parameters_on", DEVICES},
     {NULL, "isa", ISAS},
     {"train", "transport", TRANSPORTS},
-    {"data show", "data", DATA_SETS},
-    {"data convert", "data", DATA_SETS},
     {"data fetch", "set", DATA_SETS},
     {"data verify", "set", DATA_SETS},
     {NULL, "set", SETTINGS},
@@ -88,7 +86,7 @@ static enum kind kind_of(const struct cli_command *command, const struct tr_opti
     }
     if (strcmp(value, "FILE") == 0) return FILES;
     if (strcmp(value, "DIR") == 0) return DIRECTORIES;
-    if (strcmp(value, "SET") == 0 || strcmp(value, "SET|TEXT") == 0) return DATA_SETS;
+    if (strcmp(value, "SET|TEXT") == 0) return DATA_SETS;
     return NOTHING;
 }
 

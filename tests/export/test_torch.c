@@ -173,6 +173,25 @@ static void expect_closed(const char *text, const char *network)
     if (depth > 0) fail_msg("%s: %c is left open", network, open[depth - 1]);
 }
 
+/* Fails if an argument or an assignment lacks its value, or if a member is made and not used. */
+static void expect_complete(const char *text, const char *network)
+{
+    static const char *const holes[] = {"=,", "=)", "= \n", "=\n", "(,", ", ,", ", )"};
+    for (size_t i = 0; i < sizeof holes / sizeof holes[0]; i++)
+        if (strstr(text, holes[i])) fail_msg("%s: \"%s\" in\n%s", network, holes[i], text);
+    for (const char *at = text; (at = strstr(at, "        self.")); at++) {
+        char member[128];
+        const char *name = at + strlen("        ");
+        size_t length = strlen("self."), uses = 0;
+        length += strspn(name + length, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+        if (strncmp(name + length, " = ", 3) != 0) continue;
+        snprintf(member, sizeof member, "%.*s", (int)length, name);
+        for (const char *use = text; (use = strstr(use, member)); use++)
+            uses += !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", use[length]);
+        if (uses < 2) fail_msg("%s: %s is not used in\n%s", network, member, text);
+    }
+}
+
 /* The module of a network without data; release with tr_file_content_free(). */
 static tr_status write_module(const struct network *network, struct tr_file_content *out)
 {
@@ -199,6 +218,7 @@ static void every_module_is_closed(void **state)
         if (status == TR_EUNSUPPORTED) continue;
         must_train(status);
         expect_closed(module.data, networks[i].name);
+        expect_complete(module.data, networks[i].name);
         tr_file_content_free(&module);
         written++;
     }
@@ -238,6 +258,59 @@ static void layers_are_called_as_pytorch_has_them(void **state)
     tr_file_content_free(&module);
 }
 
+/* Members with every option that PyTorch's differ in, and how margins that they do not have are made. */
+static void options_are_passed_to_pytorch(void **state)
+{
+    (void)state;
+    static const struct {
+        struct network network;
+        const char *lines[2];
+    } cases[] = {
+        {{"stride", "9x10x2", 0,
+          "layers: [{conv: {filters: 4, kernel: [3, 1], stride: [2, 3], use_bias: false}}]"},
+         {".conv1 = nn.Conv2d(2, 4, (3, 1), stride=(2, 3), bias=False)\n", "self.conv1(x)"}},
+        {{"same", "9x9x2", 0, "layers: [{conv: {filters: 4, kernel: 3, stride: 2, padding: same}}]"},
+         {".conv1 = nn.Conv2d(2, 4, (3, 3), stride=(2, 2), padding=(1, 1))\n", "self.conv1(x)"}},
+        {{"uneven", "9x10x2", 0, "layers: [{conv: {filters: 4, kernel: 3, stride: 2, padding: same}}]"},
+         {".conv1 = nn.Conv2d(2, 4, (3, 3), stride=(2, 2))\n", "self.conv1(F.pad(x, (0, 1, 1, 1)))"}},
+        {{"dilation", "9x10x2", 0,
+          "layers: [{conv: {filters: 2, kernel: [3, 2], dilation: [2, 3], groups: 2}}]"},
+         {".conv1 = nn.Conv2d(2, 2, (3, 2), dilation=(2, 3), groups=2)\n", "self.conv1(x)"}},
+        {{"transpose", "4x5x9", 0,
+          "layers: [{conv_transpose: {filters: 6, kernel: 2, stride: 2, groups: 3}}]"},
+         {".conv_transpose1 = nn.ConvTranspose2d(9, 6, (2, 2), stride=(2, 2), groups=3, bias=False)\n"}},
+        {{"most", "7x6x3", 0, "layers: [{max_pool: {size: 3, stride: 1, pad: 1}}]"},
+         {".max_pool1 = nn.MaxPool2d((3, 3), stride=(1, 1), padding=(1, 1))\n", "self.max_pool1(x)"}},
+        {{"mean", "7x6x3", 0, "layers: [{average_pool: {size: 3, stride: 1, pad: 1}}]"},
+         {".average_pool1 = nn.AvgPool2d((3, 3), stride=(1, 1), padding=(1, 1), count_include_pad=False)\n",
+          "self.average_pool1(x)"}},
+        {{"border", "7x6x3", 0, "layers: [{average_pool: {size: 3, stride: 1, pad: 1, count_border: true}}]"},
+         {".average_pool1 = nn.AvgPool2d((3, 3), stride=(1, 1), padding=(1, 1))\n", "self.average_pool1(x)"}},
+        {{"norms", "7x6x4", 0,
+          "layers: [{batch_norm: {epsilon: 0.5, momentum: 0.25}}, {group_norm: {groups: 2, epsilon: "
+          "0.125}}]"},
+         {".batch_norm1 = nn.BatchNorm2d(4, eps=0.5, momentum=0.25)\n",
+          ".group_norm1 = nn.GroupNorm(2, 4, eps=0.125)\n"}},
+        {{"rows", "9", 0,
+          "layers: [{batch_norm: {epsilon: 0.5, momentum: 0.25}}, {dense: {units: 2, use_bias: false}}]"},
+         {".batch_norm1 = nn.BatchNorm1d(9, eps=0.5, momentum=0.25)\n",
+          ".dense1 = nn.Linear(9, 2, bias=False)\n"}},
+        {{"upsample", "4x5x2", 0, "layers: [{upsample: [2, 3]}]"},
+         {".upsample1 = nn.Upsample(scale_factor=(2, 3))\n", "self.upsample1(x)"}},
+        {{"texts", "tokens x 4", 0,
+          "layers: [{conv1d: {filters: 6, kernel: 3, dilation: 2, groups: 2, use_bias: false}}, "
+          "{bidirectional: 5}, last]"},
+         {".conv1d1 = nn.Conv1d(4, 6, 3, dilation=2, groups=2, bias=False)\n",
+          ".bidirectional1 = nn.LSTM(6, 5, batch_first=True, bidirectional=True)\n"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_file_content module;
+        must_train(write_module(&cases[i].network, &module));
+        for (int k = 0; k < 2 && cases[i].lines[k]; k++) expect_text(&module, cases[i].lines[k]);
+        tr_file_content_free(&module);
+    }
+}
+
 static int set_up(void **state)
 {
     static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, ROWS, 0, 1, 1, 0};
@@ -263,9 +336,12 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_are_scaled_and_shifted),         cmocka_unit_test(images_of_numbers_are_rows),
-        cmocka_unit_test(sources_have_names_that_can_be),        cmocka_unit_test(every_module_is_closed),
+        cmocka_unit_test(images_are_scaled_and_shifted),
+        cmocka_unit_test(images_of_numbers_are_rows),
+        cmocka_unit_test(sources_have_names_that_can_be),
+        cmocka_unit_test(every_module_is_closed),
         cmocka_unit_test(layers_are_called_as_pytorch_has_them),
+        cmocka_unit_test(options_are_passed_to_pytorch),
     };
     return cmocka_run_group_tests_name("export.torch", tests, set_up, tear_down);
 }

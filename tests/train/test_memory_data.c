@@ -451,6 +451,97 @@ static void test_functions_are_checked(void **state)
     assert_int_equal(reading.released, 2);
 }
 
+/* An example that a function gives, as planted. */
+struct planted {
+    struct tr_example_reader reader;
+    const void *features, *label;
+    int64_t length;
+};
+
+static int read_planted(void *user, int64_t index, void *features, int64_t *length, void *label)
+{
+    const struct planted *planted = user;
+    const bool tokens = planted->reader.info.features == TR_FEATURE_TOKENS;
+    (void)index;
+    if (tokens) *length = planted->length;
+    const int64_t room = tokens && planted->length > 3 ? 3 : *length;
+    if (features) memcpy(features, planted->features, (size_t)room * 4);
+    if (!label) return 0;
+    if (planted->reader.info.labels == TR_LABEL_VALUES) memcpy(label, planted->label, 8);
+    if (planted->reader.info.labels == TR_LABEL_CLASS) memcpy(label, planted->label, 4);
+    if (planted->reader.info.labels == TR_LABEL_TOKENS) memcpy(label, planted->label, (size_t)room * 4);
+    return 0;
+}
+
+/* What may be given, and what may not. */
+static void test_functions_give_what_they_say(void **state)
+{
+    (void)state;
+    static const float good[] = {1, -2, 3}, gap[] = {1, NAN, 3}, endless[] = {1, 2, -INFINITY};
+    static const float values[] = {-5, 6}, no_value[] = {5, NAN}, no_end[] = {INFINITY, 6};
+    static const int32_t ids[] = {0, 9, 4}, above[] = {0, 10, 4}, below[] = {0, 9, -1};
+    static const int32_t tags[] = {0, 1, -7}, no_tag[] = {0, 2, 1}, one = 1, two = 2, none = -1;
+    static const struct {
+        enum tr_feature_kind features;
+        enum tr_label_kind labels;
+        const void *first, *second;
+        int64_t length;
+        const char *message; /* NULL: it is right */
+    } cases[] = {
+        {TR_FEATURE_FLOATS, TR_LABEL_VALUES, good, values, 3, NULL},
+        {TR_FEATURE_FLOATS, TR_LABEL_VALUES, gap, values, 3, NULL},
+        {TR_FEATURE_FLOATS, TR_LABEL_VALUES, endless, values, 3, "a number for example 1 that is infinite"},
+        {TR_FEATURE_FLOATS, TR_LABEL_VALUES, good, no_value, 3, "a value for example 1 that is NaN"},
+        {TR_FEATURE_FLOATS, TR_LABEL_VALUES, good, no_end, 3, "a value for example 1 that is infinite"},
+        {TR_FEATURE_FLOATS, TR_LABEL_CLASS, good, &one, 3, NULL},
+        {TR_FEATURE_FLOATS, TR_LABEL_CLASS, good, &two, 3, "class 2 for example 1; it is from 0 to 1"},
+        {TR_FEATURE_FLOATS, TR_LABEL_CLASS, good, &none, 3, "class -1 for example 1; it is from 0 to 1"},
+        {TR_FEATURE_TOKENS, TR_LABEL_TOKENS, ids, tags, 3, NULL},
+        {TR_FEATURE_TOKENS, TR_LABEL_TOKENS, ids, tags, 1, NULL},
+        {TR_FEATURE_TOKENS, TR_LABEL_TOKENS, ids, tags, 0, "0 tokens for example 1; there are from 1 to 3"},
+        {TR_FEATURE_TOKENS, TR_LABEL_TOKENS, ids, tags, 4, "4 tokens for example 1; there are from 1 to 3"},
+        {TR_FEATURE_TOKENS, TR_LABEL_TOKENS, above, tags, 3, "token 10 for example 1; it is from 0 to 9"},
+        {TR_FEATURE_TOKENS, TR_LABEL_TOKENS, above, tags, 1, NULL},
+        {TR_FEATURE_TOKENS, TR_LABEL_TOKENS, below, tags, 3, "token -1 for example 1; it is from 0 to 9"},
+        {TR_FEATURE_TOKENS, TR_LABEL_TOKENS, ids, no_tag, 3, "class 2 for example 1; it is from 0 to 1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct planted planted = {.reader = TR_EXAMPLE_READER_INIT,
+                                  .features = cases[i].first,
+                                  .label = cases[i].second,
+                                  .length = cases[i].length};
+        struct tr_source_info *info = &planted.reader.info;
+        float features[3], label[3];
+        int64_t length;
+        tr_source *source = NULL;
+        info->count = 2;
+        info->features = cases[i].features;
+        info->labels = cases[i].labels;
+        if (info->features == TR_FEATURE_FLOATS) info->floats = 3;
+        if (info->features == TR_FEATURE_TOKENS) info->max_tokens = 3;
+        if (info->features == TR_FEATURE_TOKENS) info->vocabulary = 10;
+        if (info->labels == TR_LABEL_VALUES) info->values = 2;
+        if (info->labels != TR_LABEL_VALUES) info->classes = 2;
+        planted.reader.read = read_planted;
+        planted.reader.user = &planted;
+        must_train(tr_source_from_reader(&planted.reader, &source));
+        tr_status status = tr_source_read(source, 1, features, 3, &length, label);
+        if (status != (cases[i].message ? TR_EFORMAT : TR_OK))
+            fail_msg("case %zu: %s", i, tr_error_message());
+        if (cases[i].message && !strstr(tr_error_message(), cases[i].message))
+            fail_msg("case %zu: %s", i, tr_error_message());
+        if (status == TR_OK) {
+            const int32_t *tag = (const int32_t *)label;
+            assert_int_equal(length, cases[i].length);
+            assert_memory_equal(features, cases[i].first, (size_t)length * 4);
+            if (info->labels == TR_LABEL_VALUES) assert_memory_equal(label, values, sizeof values);
+            for (int64_t k = 0; info->labels == TR_LABEL_TOKENS && k < length; k++)
+                assert_int_equal(tag[k], tags[k] < 0 ? TR_NO_LABEL : tags[k]);
+        }
+        tr_source_close(&source);
+    }
+}
+
 static void test_tokens(void **state)
 {
     (void)state;
@@ -686,6 +777,7 @@ int main(void)
         cmocka_unit_test(test_memory_may_fail),
         cmocka_unit_test(test_functions_as_arrays),
         cmocka_unit_test(test_functions_are_checked),
+        cmocka_unit_test(test_functions_give_what_they_say),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_release),
         cmocka_unit_test(test_resume_wants_the_data),

@@ -39,12 +39,12 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Whether `candidate` is a whole line of the answer. */
+/* Whether `candidate` is a whole line of the answer, the first of which says what the shell adds. */
 static bool is_in(const char *answer, const char *candidate)
 {
     size_t length = strlen(candidate);
     for (const char *at = answer; (at = strstr(at, candidate)); at++)
-        if (at > answer && at[-1] == '\n' && at[length] == '\n') return true;
+        if ((at == answer || at[-1] == '\n') && at[length] == '\n') return true;
     return false;
 }
 
@@ -84,6 +84,30 @@ static void the_word_decides(void **state)
         {{"help", "c"}, {"compare", "cheatsheet"}, "train"},
         {{"completion", ""}, {"bash", "zsh", "fish"}, "train"},
         {{"train", "--device", "c"}, {"cpu"}, "ref"},
+        {{"inspect", ""}, {"mnist-quick", "tiny.yaml", "runs/first"}, "runs/empty"},
+        {{"verify", ""}, {"runs/first"}, "tiny.yaml"},
+        {{"receipt", ""}, {"runs/first"}, "tiny.yaml"},
+        {{"log", ""}, {"runs/first"}, "tiny.yaml"},
+        {{"dispute", ""}, {"runs/first"}, "tiny.yaml"},
+        {{"dispute", "runs/first", ""}, {"runs/first"}, "tiny.yaml"},
+        {{"diff", "runs/first", ""}, {"runs/first"}, "tiny.yaml"},
+        {{"report", ""}, {"runs/first"}, "tiny.yaml"},
+        {{"train", "--replay", ""}, {"runs/first"}, "tiny.yaml"},
+        {{"train", "--resume", ""}, {"runs/first"}, "tiny.yaml"},
+        {{"train", "--from", ""}, {"runs/first"}, "tiny.yaml"},
+        {{"train", "--teacher", ""}, {"runs/first"}, "tiny.yaml"},
+        {{"import", "--base", ""}, {"runs/first"}, "tiny.yaml"},
+        {{"train", "--schedule", ""}, {"files"}, "runs/first"},
+        {{"import", ""}, {"files"}, "runs/first"},
+        {{"plan", "--json", ""}, {"files"}, "runs/first"},
+        {{"train", "--out", ""}, {"directories"}, "runs/first"},
+        {{"train", "--parameters-on", ""}, {"cpu", "ref"}, "avx2"},
+        {{"train", "--isa", ""}, {"avx2", "plain"}, "cpu"},
+        {{"train", "--transport", ""}, {"none", "local"}, "thread"},
+        {{"data", "show", ""}, {"mnist", "fashion-mnist"}, "train"},
+        {{"data", "convert", ""}, {"mnist", "fashion-mnist"}, "train"},
+        {{"data", "verify", ""}, {"mnist", "fashion-mnist"}, "optimizer.rate="},
+        {{"launch", ""}, {"train"}, "help"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct session session;

@@ -33,7 +33,18 @@ static void test_no_words_print_the_overview(void **state)
     int code = run(&session, NULL);
     for (size_t i = 0; i < COMMANDS && !strchr(commands[i], ' '); i++)
         assert_non_null(strstr(session.text[0], commands[i]));
-    assert_non_null(strstr(session.text[0], "Exit codes:"));
+    static const char *const codes[] = {
+        "0    done",          "1    failed",          "2    wrong",
+        "3    interrupted; ", "4    the loss",        "5    a checkpoint",
+        "6    a receipt",     "7    no verification", "130  interrupted twice"};
+    const char *at = strstr(session.text[0], "Exit codes:\n");
+    assert_non_null(at);
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        at = strchr(at, '\n');
+        assert_non_null(at);
+        at += strlen("\n  ");
+        if (strncmp(at, codes[i], strlen(codes[i])) != 0) fail_msg("not %s: %s", codes[i], at);
+    }
     expect_output(&session, code, "Usage: trireme COMMAND");
 }
 

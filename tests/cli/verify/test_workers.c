@@ -55,6 +55,32 @@ static void all_segments_are_checked_once(void **state)
     session_release(&session);
 }
 
+/* Parts of the work and times are read whole, within their limits. */
+static void parts_and_times_are_checked(void **state)
+{
+    static const char *const wrong[][2] = {
+        {"--share", ""},          {"--share", "1"},     {"--share", "0/2"},  {"--share", "3/2"},
+        {"--share", "1/1000001"}, {"--share", "1/2x"},  {"--share", "x/2"},  {"--share", "1/"},
+        {"--share", "/2"},        {"--share", "-1/2"},  {"--burn-in", ""},   {"--burn-in", "s"},
+        {"--burn-in", "m"},       {"--burn-in", "1d"},  {"--burn-in", "-1"}, {"--burn-in", "1ms"},
+        {"--burn-in", "277778h"}, {"--burn-in", "ten"},
+    };
+    struct session session;
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const bool share = strcmp(wrong[i][0], "--share") == 0;
+        char part[64];
+        int code = share ? run(&session, "verify", "run", wrong[i][0], wrong[i][1], NULL)
+                         : run(&session, "verify", wrong[i][0], wrong[i][1], NULL);
+        snprintf(part, sizeof part, "%s \"%s\" is no ", wrong[i][0], wrong[i][1]);
+        expect_error(2, part, &session, code);
+        session_release(&session);
+    }
+    /* The last of a million parts of four segments is empty or one of them. */
+    expect_exit(0, "verify", "run", "--share", "1000000/1000000");
+    expect_exit(0, "verify", "run", "--share", "1/1");
+}
+
 /* Reverses the chain of a boundary in the receipt. */
 static void damage(const char *step)
 {
@@ -101,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_segments_are_checked_once),
+        cmocka_unit_test(parts_and_times_are_checked),
         cmocka_unit_test(the_first_difference_counts),
     };
     return cmocka_run_group_tests(tests, make_run, place_remove);
