@@ -365,6 +365,10 @@ static void slow_links_hold_back(void **state)
         if (rate < 1e6) assert_int_equal(figures.bottleneck, TR_BOTTLENECK_LINK);
         /* No less than what the busiest link has to carry. */
         assert_true(figures.seconds >= (double)figures.most.bytes_sent / rate);
+        /* The part of the time for which it does: never more than all, and no less than for those bytes. */
+        const double part = (double)figures.most.bytes_sent / rate / figures.seconds;
+        if (!(figures.link <= 1 + 1e-9 && figures.link >= part / 2 && figures.link > 0))
+            fail_msg("busy for %g of the time, with bytes for %g", figures.link, part);
     }
     tr_job_variant_release(&variant);
 }

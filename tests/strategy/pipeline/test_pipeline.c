@@ -283,7 +283,11 @@ static void what_cannot_be_cut_is_refused(void **state)
     refused("mnist-cnn", "pipeline,cut=[dense1,conv2]", NULL, 3, "\"conv2\" after \"dense1\"",
             "in their order");
     refused("mnist-cnn", "pipeline,cut=[max_pool1]", NULL, 2, "relu of \"conv1\"", places);
-    refused("mnist-cnn", "pipeline,stages=3,cut=[dense1]", NULL, 3, "cut names 1 layers", "stages is 3");
+    refused("mnist-cnn", "pipeline,stages=3,cut=[dense1]", NULL, 3, "cut names 1 layers", "is 3; name 2,");
+    refused("mnist-cnn", "pipeline,stages=2,cut=[conv2,dense1]", NULL, 2, "cut names 2 layers",
+            "is 2; name 1,");
+    refused("mnist-cnn", "pipeline,stages=3,cut=[conv2,dense1,dense2]", NULL, 3, "cut names 3 layers",
+            "is 3; name 2,");
     refused("everything", "pipeline,cut=[gelu1]", NULL, 2,
             "layer \"add1\" also takes the output of \"trunk\"", "stages may begin with");
     refused("mnist-cnn", "pipeline,stages=2", "train.microbatches=2", 6, "3 replicas of the pipeline share 2",

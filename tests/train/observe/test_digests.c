@@ -4,10 +4,12 @@
 #include "base/files/file.h"
 #include "train/observe/digests.h"
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -75,6 +77,49 @@ static void every_bit_and_place_counts(void **state)
     assert_true(whole != tr_digest_of(values, 1, 4));
 }
 
+/* The digests of the last step are those of the parameters that the run ends with, and nothing is left out.
+ */
+static void digests_are_of_the_values(void **state)
+{
+    (void)state;
+    struct job job;
+    char out[SCRATCH_PATH];
+    for (int f = 0; f < family_count; f++) {
+        char name[32];
+        snprintf(name, sizeof name, "values%d", f);
+        family_job(&job, &families[f], family_place);
+        job.settings.steps = 3;
+        job.settings.out = scratch_join(out, family_place, name);
+        job.settings.record_digests = 1;
+        tr_trainer *trainer = job_trainer(&job);
+        must_train(tr_trainer_run(trainer, NULL, NULL));
+        struct tr_file_content digests = digests_in(out);
+        const char *last = strstr(digests.data, "{\"step\":3,");
+        assert_non_null(last);
+        assert_null(strstr(last, "\"0000000000000000\""));
+        const char *gradient = strstr(last, "\"gradient\":{"), *parameters = strstr(last, "\"parameters\":{");
+        assert_true(gradient && parameters && parameters > gradient);
+        for (int32_t i = 0; i < tr_trainer_parameter_count(trainer); i++) {
+            struct tr_parameter_info info = TR_PARAMETER_INFO_INIT;
+            char entry[160];
+            int64_t count = 1;
+            must_train(tr_trainer_parameter_at(trainer, i, &info));
+            for (int32_t k = 0; k < info.dimensions; k++) count *= info.shape[k];
+            float *values = malloc((size_t)count * sizeof *values);
+            assert_non_null(values);
+            must_train(tr_trainer_parameter(trainer, info.name, values, count));
+            snprintf(entry, sizeof entry, "\"%s\":\"%016" PRIx64 "\"", info.name,
+                     tr_digest_of(values, 0, count));
+            if (!strstr(parameters, entry)) fail_msg("no %s in %s", entry, parameters);
+            snprintf(entry, sizeof entry, "\"%s\":\"", info.name);
+            assert_non_null(strstr(gradient, entry));
+            free(values);
+        }
+        tr_file_content_free(&digests);
+        tr_trainer_destroy(&trainer);
+    }
+}
+
 static void what_cannot_be_recorded_is_refused(void **state)
 {
     (void)state;
@@ -113,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_and_strategies_do_not_show),
         cmocka_unit_test(every_bit_and_place_counts),
+        cmocka_unit_test(digests_are_of_the_values),
         cmocka_unit_test(what_cannot_be_recorded_is_refused),
         cmocka_unit_test(what_is_in_its_place_is_left_alone),
     };
