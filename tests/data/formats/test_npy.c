@@ -293,6 +293,13 @@ static void test_what_does_not_fit(void **state)
     expect_refusal(BOTH, TR_EFORMAT, "label -1 of example 1 is not from 0 to 16777215");
     write_array("y", "<i8", "(2, 1)", wrong, 8, 2);
     expect_refusal(BOTH, TR_EFORMAT, "classes have one");
+    write_array("x", "<f4", "(2, 2)", (const float[]){1, 2, 3, 4}, 4, 4);
+    write_array("y", "<i8", "(2, 1, 2)", (const int64_t[]){0, 1, 2, 3}, 8, 4);
+    expect_refusal(BOTH, TR_EFORMAT,
+                   "has 3 dimensions; classes have one, and three where features are images");
+    write_array("y", "<i8", "(2, 1, 1, 2)", (const int64_t[]){0, 1, 2, 3}, 8, 4);
+    expect_refusal(BOTH, TR_EFORMAT,
+                   "has 4 dimensions; classes have one, and three where features are images");
     write_array("y", "<f4", "(2, 1, 1)", poison, 4, 2);
     expect_refusal(BOTH, TR_EFORMAT, "values have one or two");
     write_array("y", ">f4", "(2, 2)", poison, 4, 4);
