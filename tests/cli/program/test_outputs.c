@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -94,11 +94,37 @@ static void files_that_cannot_be_written_are_named(void **state)
     }
 }
 
+/* Nothing more can be written, as on a full disk: the command does not say that all is well. */
+static void files_that_end_early_are_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char script[] = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
+        const char *word[WORDS + 4] = {"-c", script, TRIREME_PROGRAM};
+        struct setup setup = {.program = "/bin/sh", .arguments = word};
+        struct session session;
+        char path[32];
+        /* These write other files first. */
+        if (strcmp(cases[i].words[0], "train") == 0 || strcmp(cases[i].words[0], "compare") == 0) continue;
+        snprintf(path, sizeof path, "full_%zu%s", i, cases[i].ending);
+        for (int k = 0; k < WORDS && cases[i].words[k]; k++)
+            word[3 + k] = strcmp(cases[i].words[k], "FILE") == 0 ? path : cases[i].words[k];
+        session_start(&session, &setup);
+        int code = session_end(&session);
+        if (code != 1 || !strstr(session.text[1], path)) session_show(&session);
+        assert_int_equal(code, 1);
+        assert_non_null(strstr(session.text[1], path));
+        assert_int_equal(access(path, F_OK), -1);
+        session_release(&session);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_written),
         cmocka_unit_test(files_that_cannot_be_written_are_named),
+        cmocka_unit_test(files_that_end_early_are_named),
     };
     return cmocka_run_group_tests(tests, set_up, place_remove);
 }
