@@ -93,6 +93,30 @@ static bool is_known(const Onnx__GraphProto *graph, size_t nodes, const char *na
     return false;
 }
 
+/* Axes that are given as an input: some, of tensors of at most six dimensions, each once. */
+static void check_axes(const Onnx__GraphProto *graph, const Onnx__NodeProto *node)
+{
+    static const char *const with[] = {"Unsqueeze", "Squeeze", "ReduceSum"};
+    bool has_axes = false;
+    for (size_t i = 0; i < sizeof with / sizeof with[0]; i++) has_axes |= strcmp(node->op_type, with[i]) == 0;
+    if (!has_axes || node->n_input < 2) return;
+    const Onnx__TensorProto *axes = NULL;
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        if (strcmp(graph->initializer[i]->name, node->input[1]) == 0) axes = graph->initializer[i];
+    if (!axes) fail_msg("%s: axes that are no constant", node->name);
+    assert_int_equal(axes->data_type, TR_ONNX_INT64);
+    assert_int_equal(axes->n_dims, 1);
+    unsigned seen = 0;
+    for (size_t i = 0; i < axes->raw_data.len / sizeof(int64_t); i++) {
+        int64_t axis;
+        memcpy(&axis, axes->raw_data.data + i * sizeof axis, sizeof axis);
+        if (axis < -6 || axis > 5 || (seen & 1U << (axis + 6)))
+            fail_msg("%s: axis %d", node->name, (int)axis);
+        seen |= 1U << (axis + 6);
+    }
+    if (!seen) fail_msg("%s: no axes", node->name);
+}
+
 static void check_node(const Onnx__GraphProto *graph, size_t i)
 {
     const Onnx__NodeProto *node = graph->node[i];
@@ -106,6 +130,7 @@ static void check_node(const Onnx__GraphProto *graph, size_t i)
         if (*node->input[k] && !is_known(graph, i, node->input[k]))
             fail_msg("%s reads %s, which nothing has made", node->name, node->input[k]);
     }
+    check_axes(graph, node);
     for (size_t k = 0; k < node->n_output; k++)
         if (*node->output[k] && is_known(graph, i, node->output[k]))
             fail_msg("%s makes %s once more", node->name, node->output[k]);
