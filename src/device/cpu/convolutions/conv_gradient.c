@@ -1,7 +1,7 @@
 /* The weight gradient of a convolution.
  *
- * A tile is a group of channels (or, where a whole kernel row has no more inputs than a tile has rows,
- * that kernel row) by a panel of filters; its chains run over the output pixels. A member takes a chunk of
+ * A tile is a group of channels (or, where a kernel row has few inputs, that kernel row or a part of it) by
+ * a panel of filters; its chains run over the output pixels. A member takes a chunk of
  * all (panel, group, tap) tiles or, where these are few, all tiles of some microbatches (subtrees.h). The
  * pixels are processed in blocks of output lines. Per block, x is packed to [pixel][channel of the group]
  * and dy to [pixel][filter], once for all taps, unless memory has nearly this layout. A tile's segments
@@ -114,9 +114,11 @@ static void reduce_tile(const struct conv_gradient *g, const struct conv_block *
     const int64_t first = tile_first(op->in_c, g->groups, group);
     int64_t height = tile_first(op->in_c, g->groups, group + 1) - first, row = tap * op->in_c + first;
     if (g->by_row) {
-        height = (int64_t)w->kernel_w * op->in_c;
-        row = tap * height;
-        tile.a = image;
+        const int64_t inputs = (int64_t)w->kernel_w * op->in_c, part = tap % g->parts;
+        const int64_t begin = tile_first(inputs, g->parts, part);
+        height = tile_first(inputs, g->parts, part + 1) - begin;
+        row = tap / g->parts * inputs + begin;
+        tile.a = image + begin;
         tile.a_unit = op->in_c;
     } else if (g->in_place) {
         tile.a = image + first;
@@ -216,6 +218,14 @@ static void reduce(void *arguments, int member, int size)
         reduce_chunk(&own, &block, image, unit, smaller(end, unit + g->chunk));
 }
 
+/* Whether the inputs of a kernel row fill fewer tiles than its taps do one by one. */
+static bool is_by_row(const struct tr_sliding_window *w, int64_t in_c)
+{
+    const int64_t inputs = w->kernel_w * in_c;
+    if (w->dilation_w > 1 || inputs > ROW_INPUTS) return false;
+    return inputs <= TILE_ROWS || tile_count(inputs) < w->kernel_w * tile_count(in_c);
+}
+
 static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights *a,
                      const struct tr_op_pool_backward *unpool)
 {
@@ -223,9 +233,10 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
     struct conv_gradient g = {.cpu = cpu_device_of(device), .op = a, .unpool = unpool};
     const struct cpu_room *room = &g.cpu->room;
     const struct cpu_blocks *blocks = &g.cpu->blocks;
-    g.by_row = w->dilation_w == 1 && (int64_t)w->kernel_w * a->in_c <= TILE_ROWS;
+    g.parts = tile_count((int64_t)w->kernel_w * a->in_c);
+    g.by_row = is_by_row(w, a->in_c);
     g.groups = g.by_row ? 1 : tile_count(a->in_c);
-    g.taps = g.by_row ? w->kernel_h : (int64_t)w->kernel_h * w->kernel_w;
+    g.taps = w->kernel_h * (g.by_row ? g.parts : w->kernel_w);
     g.panels = divide_up(a->out_c, TILE_COLUMNS);
     /* A pixel of few channels is a large part of its cache lines for each tile. */
     g.in_place = !g.by_row && a->in_c <= blocks->conv_in_place;

@@ -19,14 +19,15 @@ struct conv_gradient {
     const struct tr_op_conv_backward_weights *op;
     const struct tr_op_pool_backward *unpool; /* computes dy line by line, or NULL */
     bool direct;                              /* dy is read in place, since few tiles use it */
-    bool by_row;                              /* tiles are kernel rows, read from the image */
+    bool by_row;                              /* tiles are parts of kernel rows, read from the image */
+    int64_t parts;                            /* of a kernel row, if by_row */
     bool in_place;                            /* x is read in place, since its pixels are dense */
-    int64_t groups, taps, panels;
-    int64_t lines;            /* output lines in a block */
-    int64_t positions;        /* packed source pixels of a block, at most */
-    int64_t list;             /* segments of a block and tap, at most */
-    int64_t slots, chunk;     /* slots, and tiles that process all blocks together */
-    struct subtrees subtrees; /* members that divide microbatches and not tiles */
+    int64_t groups, taps, panels;             /* taps: parts of kernel rows, if by_row */
+    int64_t lines;                            /* output lines in a block */
+    int64_t positions;                        /* packed source pixels of a block, at most */
+    int64_t list;                             /* segments of a block and tap, at most */
+    int64_t slots, chunk;                     /* slots, and tiles that process all blocks together */
+    struct subtrees subtrees;                 /* members that divide microbatches and not tiles */
     /* Parts of a member's scratch, in bytes. */
     size_t b_at, waiting_at, bias_at, segments_at, starts_at, line_at;
 };
@@ -48,6 +49,9 @@ struct conv_portion {
     int64_t image, oh, oh_end; /* output lines */
     int64_t ih, ih_end;        /* source lines that they read */
 };
+
+/* Most inputs of a kernel row that by_row supports: bits of a segment's rows. */
+#define ROW_INPUTS 31
 
 /* The portion that begins with output line `line`, counted over all images, of a block that ends at `end`. */
 struct conv_portion conv_portion_at(const struct tr_sliding_window *w, int64_t line, int64_t end);

@@ -48,14 +48,13 @@ static struct tile_segment *line_of_tap(const struct tr_sliding_window *w, int64
 }
 
 /* Most runs of a line's pixels that have the same taps of a kernel row inside the image. */
-#define ROW_RUNS (2 * TILE_ROWS + 1)
+#define ROW_RUNS (2 * ROW_INPUTS + 1)
 
 /* The segments of an output line for a whole kernel row, whose taps are neighbours: runs of pixels with the
-   same taps inside. Returns their number. */
+   same taps inside; each has the bits of its inputs. Returns their number. */
 static int64_t runs_of_row(const struct tr_sliding_window *w, int64_t channels,
                            struct tile_segment runs[ROW_RUNS])
 {
-    const uint32_t all = (uint32_t)((UINT64_C(1) << w->kernel_w * channels) - 1);
     uint32_t before = 0;
     int64_t count = 0;
     for (int64_t ow = 0; ow < w->out_w; ow++) {
@@ -70,8 +69,8 @@ static int64_t runs_of_row(const struct tr_sliding_window *w, int64_t channels,
         if (rows == before)
             runs[count - 1].length++;
         else
-            runs[count++] = (struct tile_segment){
-                .a = (int32_t)left, .b = (int32_t)ow, .length = 1, .only = rows == all ? 0 : rows};
+            runs[count++] =
+                (struct tile_segment){.a = (int32_t)left, .b = (int32_t)ow, .length = 1, .only = rows};
         before = rows;
     }
     return count;
@@ -84,8 +83,13 @@ void conv_list_segments(const struct conv_gradient *g, const struct conv_block *
     struct tile_segment runs[ROW_RUNS];
     const int64_t run_count = g->by_row ? runs_of_row(w, g->op->in_c, runs) : 0;
     for (int64_t tap = 0; tap < g->taps; tap++) {
-        const int64_t kh = g->by_row ? tap : tap / w->kernel_w, kw = g->by_row ? 0 : tap % w->kernel_w;
+        const int64_t kh = tap / (g->by_row ? g->parts : w->kernel_w), kw = tap % w->kernel_w;
         struct tile_segment *list = block->segments + tap * g->list, *to = list;
+        /* The bits of a part's inputs, which begin at bit `first` of the row's. */
+        const int64_t inputs = w->kernel_w * g->op->in_c, index = tap % g->parts,
+                      first = tile_first(inputs, g->parts, index);
+        const uint32_t part =
+            (uint32_t)((UINT64_C(1) << (tile_first(inputs, g->parts, index + 1) - first)) - 1);
         int32_t *starts = block->starts + tap * (g->lines + 1);
         int64_t packed = 0;
         for (int64_t line = block->line; line < end;) {
@@ -102,6 +106,9 @@ void conv_list_segments(const struct conv_gradient *g, const struct conv_block *
                         *to = runs[i];
                         to->a += (int32_t)source;
                         to->b += (int32_t)target;
+                        to->only = to->only >> first & part;
+                        if (to->only == 0) continue;
+                        if (to->only == part) to->only = 0;
                         to++;
                     }
                 } else {
