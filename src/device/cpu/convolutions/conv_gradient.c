@@ -6,7 +6,8 @@
  * pixels are processed in blocks of output lines. Per block, x is packed to [pixel][channel of the group]
  * and dy to [pixel][filter], once for all taps, unless memory has nearly this layout. A tile's segments
  * are the runs of pixels of each line that have the tap inside the image. Sums that wait for the next
- * block, or for their partner in the tree over microbatches, lie in slots (reduction.h).
+ * block, or for their partner in the tree over microbatches, lie in slots (reduction.h); where all pixels
+ * are one block, all tiles use the same ones.
  *
  * With few channels a kernel row is read directly from the image: its next pixel is the next step of the
  * same rows. Pixels at the border have only some of the rows, as noted in the segment.
@@ -130,11 +131,12 @@ static void reduce_tile(const struct conv_gradient *g, const struct conv_block *
     }
     tile.a_step = w->stride_w * tile.a_unit;
     float *to = op->dw + row * op->out_c + panel * TILE_COLUMNS;
+    if (g->tile_step == 0) ahead_tile(to, op->out_c, height, tile.columns);
     const int32_t *starts = block->starts + tap * (g->lines + 1);
     for (const struct reduction_piece *piece = pieces; piece < pieces + count; piece++) {
         tile.segments = block->segments + tap * g->list + starts[piece->row];
         tile.count = starts[piece->row + piece->rows] - starts[piece->row];
-        reduce_piece(g, &tile, height, piece, waiting, g->chunk * TILE_SIZE, to);
+        reduce_piece(g, &tile, height, piece, waiting, g->slot_step, to);
     }
 }
 
@@ -178,8 +180,8 @@ static void reduce_chunk(const struct conv_gradient *g, struct conv_block *block
         if (block->lines > 0) pack_block(g, block);
         conv_list_segments(g, block);
         for (int64_t unit = begin; unit < end; unit++) {
-            float *waiting = block->waiting + (unit - begin) * TILE_SIZE;
-            ahead_tile(waiting + TILE_SIZE, TILE_COLUMNS, TILE_ROWS, TILE_COLUMNS);
+            float *waiting = block->waiting + (unit - begin) * g->tile_step;
+            if (g->tile_step > 0) ahead_tile(waiting + g->tile_step, TILE_COLUMNS, TILE_ROWS, TILE_COLUMNS);
             reduce_tile(g, block, unit, pieces, count, waiting);
         }
         /* The member with the first tile of a panel sums up its bias. */
@@ -243,12 +245,18 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
     const bool dense = a->out_c == TILE_COLUMNS || a->out_c == TILE_COLUMNS / 2;
     g.direct = !unpool && (dense ? g.by_row || g.in_place : g.by_row && a->out_c % TILE_COLUMNS == 0);
     g.slots = cpu_reduction_slots(&a->cut);
-    g.chunk = smaller(larger(1, cpu_room_last(room, blocks->conv_gradient_waiting, 0) / TILE_SIZE / g.slots),
-                      g.panels * g.groups * g.taps);
 
     /* Blocks of whole images where an image is not larger than a block. */
     g.lines = larger(1, cpu_room_second(room, blocks->conv_gradient_pixels, BLOCK_PIXELS_LEAST) / w->out_w);
     if (g.lines > w->out_h) g.lines -= g.lines % w->out_h;
+    const int64_t units = g.panels * g.groups * g.taps,
+                  images = a->cut.count > 0 ? a->cut.row[a->cut.count] : 0;
+    /* In one block, provided that it ends with the images and not with its table of pieces. */
+    const bool at_once = images * w->out_h <= g.lines && a->cut.count + a->cut.nodes <= REDUCTION_PIECES;
+    const int64_t waiting = cpu_room_last(room, blocks->conv_gradient_waiting, 0) / TILE_SIZE / g.slots;
+    g.chunk = at_once ? units : smaller(units, larger(1, waiting));
+    g.tile_step = at_once ? 0 : TILE_SIZE;
+    g.slot_step = at_once ? TILE_SIZE : g.chunk * TILE_SIZE;
     g.list = g.lines * (g.by_row ? smaller(w->out_w, 2 * (int64_t)w->kernel_w + 1) : 1);
     const int64_t portions = divide_up(g.lines, w->out_h) + 1;
     const int64_t extent = (int64_t)(w->kernel_h - 1) * w->dilation_h + 1;
@@ -258,12 +266,12 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
     g.b_at = cpu_round((size_t)a_floats * sizeof(float));
     g.waiting_at = g.b_at + cpu_round((size_t)(g.panels * g.lines * w->out_w * TILE_COLUMNS + PACK_SLACK) *
                                       sizeof(float));
-    g.bias_at = g.waiting_at + cpu_round((size_t)(g.slots * g.chunk * TILE_SIZE) * sizeof(float));
+    g.bias_at = g.waiting_at + cpu_round((size_t)(g.slots * g.slot_step) * sizeof(float));
     g.segments_at = g.bias_at + cpu_round((size_t)(g.slots * g.panels * TILE_COLUMNS) * sizeof(float));
     g.starts_at = g.segments_at + cpu_round((size_t)(g.taps * g.list) * sizeof(struct tile_segment));
     g.line_at = g.starts_at + cpu_round((size_t)(g.taps * (g.lines + 1)) * sizeof(int32_t));
     const size_t line_bytes = unpool ? (size_t)w->out_w * (size_t)a->out_c * sizeof(float) : 0;
-    const double pixels = a->cut.count > 0 ? (double)a->cut.row[a->cut.count] * w->out_h * w->out_w : 0.0;
+    const double pixels = (double)images * w->out_h * w->out_w;
     const int64_t weights = (int64_t)w->kernel_h * w->kernel_w * a->in_c * a->out_c;
     const double nanoseconds = (pixels + 8.0) * (double)weights / (8.0 * VW);
     g.subtrees = subtrees_plan(g.cpu, nanoseconds, &a->cut, weights, a->db ? a->out_c : 0);

@@ -27,7 +27,9 @@ struct conv_gradient {
     int64_t positions;                        /* packed source pixels of a block, at most */
     int64_t list;                             /* segments of a block and tap, at most */
     int64_t slots, chunk;                     /* slots, and tiles that process all blocks together */
-    struct subtrees subtrees;                 /* members that divide microbatches and not tiles */
+    int64_t tile_step; /* floats between the first slots of these tiles; 0 where they share their slots */
+    int64_t slot_step; /* floats between the slots of a tile */
+    struct subtrees subtrees; /* members that divide microbatches and not tiles */
     /* Parts of a member's scratch, in bytes. */
     size_t b_at, waiting_at, bias_at, segments_at, starts_at, line_at;
 };
