@@ -1,7 +1,6 @@
 /* Sources over arrays of the caller: which arrays form which examples. */
 #include "trireme/arrays.h"
 
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "base/sized.h"
 #include "data/memory/array.h"
@@ -230,14 +229,8 @@ tr_status tr_source_from_arrays(const struct tr_arrays *given, tr_source **out)
     static const struct tr_arrays defaults = {.size = sizeof defaults};
     struct tr_arrays arrays;
     TR_TRY(tr_sized_take(given, &defaults, sizeof arrays, "TR_ARRAYS_INIT", &arrays));
-    struct tr_kept *kept = tr_alloc_zero(1, sizeof *kept);
-    if (!kept) {
-        if (arrays.release) arrays.release(arrays.user);
-        return TR_ENOMEM;
-    }
-    kept->users = 1;
-    kept->release = arrays.release;
-    kept->user = arrays.user;
+    struct tr_kept *kept = tr_kept_create(arrays.release, arrays.user);
+    if (!kept) return TR_ENOMEM;
     tr_status status = take_features(kept, &arrays);
     if (status == TR_OK) status = take_labels(kept, &arrays);
     if (status == TR_OK) return tr_kept_handle(kept, out);

@@ -12,6 +12,19 @@
 
 #define LARGE ((size_t)256 << 20) /* bytes from which on a copy first checks for free memory */
 
+struct tr_kept *tr_kept_create(void (*release)(void *user), void *user)
+{
+    struct tr_kept *kept = tr_alloc_zero(1, sizeof *kept);
+    if (!kept) {
+        if (release) release(user);
+        return NULL;
+    }
+    kept->users = 1;
+    kept->release = release;
+    kept->user = user;
+    return kept;
+}
+
 struct tr_kept *tr_kept_share(struct tr_kept *kept)
 {
     atomic_fetch_add(&kept->users, 1);

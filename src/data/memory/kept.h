@@ -37,6 +37,9 @@ struct tr_kept {
     pthread_mutex_t *turn; /* locked for each call, where only one thread at a time may call it; else NULL */
 };
 
+/* Without examples yet, with one user. release(user), which may be NULL, ends the caller's part; where memory
+   fails, it is called at once and the result is NULL. */
+struct tr_kept *tr_kept_create(void (*release)(void *user), void *user);
 /* Adds a user. Any thread. */
 struct tr_kept *tr_kept_share(struct tr_kept *kept);
 /* Removes a user; the last one releases everything. Accepts NULL. Any thread. */

@@ -100,14 +100,8 @@ tr_status tr_source_from_reader(const struct tr_example_reader *given, tr_source
     static const struct tr_example_reader defaults = {.size = sizeof defaults};
     struct tr_example_reader reader;
     TR_TRY(tr_sized_take(given, &defaults, sizeof reader, "TR_EXAMPLE_READER_INIT", &reader));
-    struct tr_kept *kept = tr_alloc_zero(1, sizeof *kept);
-    if (!kept) {
-        if (reader.release) reader.release(reader.user);
-        return TR_ENOMEM;
-    }
-    kept->users = 1;
-    kept->release = reader.release;
-    kept->user = reader.user;
+    struct tr_kept *kept = tr_kept_create(reader.release, reader.user);
+    if (!kept) return TR_ENOMEM;
     tr_status status = fill(kept, &reader);
     if (status == TR_OK) return tr_kept_handle(kept, out);
     tr_kept_leave(kept);
