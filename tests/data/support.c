@@ -55,6 +55,11 @@ void write_file(const char *name, const void *data, size_t size)
     }
 }
 
+void write_text(const char *name, const char *text)
+{
+    write_file(name, text, strlen(text));
+}
+
 struct bytes read_file(const char *path)
 {
     struct bytes out = {0};

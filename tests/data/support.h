@@ -16,8 +16,9 @@ struct bytes {
 const char *test_directory(void);
 /* "<directory>/<name>" in static storage; the last 8 results are valid. */
 const char *test_path(const char *name);
-/* Writes a file in the test directory. */
+/* Writes a file in the test directory; a text ends with its NUL, which is not written. */
 void write_file(const char *name, const void *data, size_t size);
+void write_text(const char *name, const char *text);
 struct bytes read_file(const char *path);
 
 /* `window_bits` as zlib's deflateInit2: 31 gzip, 15 zlib. */

@@ -18,6 +18,7 @@
 #include "base/files/file.h"
 #include "scratch.h"
 #include "cli/session.h"
+#include "support/npy.h"
 
 #define LONG_RUN "--steps", "100000000", "--log", "json", "--set", "train.log_every=1000"
 
@@ -189,26 +190,15 @@ static void first_runs_at_once(void **state)
 static void write_array(void)
 {
     enum { ROWS = 4096, WIDTH = 16 };
-    static char bytes[128 + 4 * ROWS * WIDTH];
-    int head = snprintf(bytes + 10, 100, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }",
-                        ROWS, WIDTH);
-    memcpy(bytes, "\x93NUMPY\x01\x00\x76\x00", 10);
-    memset(bytes + 10 + head, ' ', 128 - 10 - (size_t)head);
-    bytes[127] = '\n';
-    for (int i = 0; i < ROWS * WIDTH; i++) {
-        float value = (float)(i % 97) / 97;
-        memcpy(bytes + 128 + 4 * i, &value, sizeof value);
-    }
-    FILE *file = fopen("array.npy", "wb");
-    assert_true(file && fwrite(bytes, 1, sizeof bytes, file) == sizeof bytes && fclose(file) == 0);
-    static char labels[128 + 4 * ROWS];
-    head = snprintf(labels + 10, 100, "{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }", ROWS);
-    memcpy(labels, "\x93NUMPY\x01\x00\x76\x00", 10);
-    memset(labels + 10 + head, ' ', 128 - 10 - (size_t)head);
-    labels[127] = '\n';
-    for (int i = 0; i < ROWS; i++) labels[128 + 4 * i] = (char)(i % 3);
-    file = fopen("labels.npy", "wb");
-    assert_true(file && fwrite(labels, 1, sizeof labels, file) == sizeof labels && fclose(file) == 0);
+    static float rows[ROWS * WIDTH];
+    static int32_t labels[ROWS];
+    char shape[32];
+    for (int i = 0; i < ROWS * WIDTH; i++) rows[i] = (float)(i % 97) / 97;
+    snprintf(shape, sizeof shape, "%d, %d", ROWS, WIDTH);
+    npy_write("array.npy", "<f4", shape, rows, sizeof rows);
+    for (int i = 0; i < ROWS; i++) labels[i] = i % 3;
+    snprintf(shape, sizeof shape, "%d,", ROWS);
+    npy_write("labels.npy", "<i4", shape, labels, sizeof labels);
     write_text("array.yaml", "name: array\n"
                              "data: {train: {npy: {features: array.npy, labels: labels.npy}}}\n"
                              "layers: [{dense: 3}]\n"

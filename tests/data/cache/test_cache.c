@@ -9,6 +9,7 @@
 #include "data/files/hold.h"
 #include "data/support.h"
 #include "data/cache/store.h"
+#include "support/npy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,15 +84,9 @@ static void write_folder(const char *class, const char *file)
 
 static void write_array(void)
 {
-    char bytes[128 + 4 * 6] =
-        "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
-    memset(bytes + strlen(bytes + 10) + 10, ' ', 128 - 11 - strlen(bytes + 10));
-    bytes[127] = '\n';
-    for (int i = 0; i < 6; i++) {
-        float value = (float)i / 2;
-        memcpy(bytes + 128 + 4 * i, &value, 4);
-    }
-    write_file("array.npy", bytes, sizeof bytes);
+    float values[6];
+    for (int i = 0; i < 6; i++) values[i] = (float)i / 2;
+    npy_write(test_path("array.npy"), "<f4", "2, 3", values, sizeof values);
 }
 
 static void write_data(void)

@@ -15,11 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void write_text(const char *name, const char *text)
-{
-    write_file(name, text, strlen(text));
-}
-
 static void expect_row(tr_source *source, int64_t index, int count, const float *wanted)
 {
     float features[16];

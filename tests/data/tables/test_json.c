@@ -9,11 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void write_text(const char *name, const char *text)
-{
-    write_file(name, text, strlen(text));
-}
-
 /* The examples of two descriptions are the same, labels and names of classes too. */
 static void expect_same(const char *json, const char *csv)
 {

@@ -13,11 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void write_text(const char *name, const char *text)
-{
-    write_file(name, text, strlen(text));
-}
-
 static tr_source *open_with(const char *description, const char *state)
 {
     tr_source *source;

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "data/support.h"
 #include "data/text/vocabulary.h"
+#include "support/npy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,11 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void write_text(const char *name, const char *text)
-{
-    write_file(name, text, strlen(text));
-}
 
 /* "tokens | labels". */
 static void expect_window(tr_source *source, int64_t index, const char *wanted)
@@ -95,17 +91,11 @@ static void test_strides_and_units(void **unused)
     tr_source_close(&source);
 }
 
-static void write_array(const char *name, const char *type, const void *data, size_t size, int64_t count)
+static void write_array(const char *name, const char *type, const void *data, size_t size, int count)
 {
-    char header[128], file[512];
-    int length = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (%d,), }",
-                          type, (int)count);
-    memset(header + length, ' ', 118 - (size_t)length);
-    header[117] = '\n';
-    memcpy(file, "\x93NUMPY\x01\x00\x76\x00", 10);
-    memcpy(file + 10, header, 118);
-    memcpy(file + 128, data, size);
-    write_file(name, file, 128 + size);
+    char shape[32];
+    snprintf(shape, sizeof shape, "%d,", count);
+    npy_write(test_path(name), type, shape, data, size);
 }
 
 /* Numbers of another program's tokens, in every form that they come in. */

@@ -11,11 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void write_text(const char *name, const char *text)
-{
-    write_file(name, text, strlen(text));
-}
-
 static void expect_tokens(tr_source *source, int64_t index, const char *wanted, int32_t wanted_label)
 {
     int32_t tokens[64], label = -1;
