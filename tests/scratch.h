@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define SCRATCH_PATH 512
@@ -50,6 +51,23 @@ static inline int scratch_place_remove(void **state)
     (void)state;
     scratch_remove(scratch_place);
     return 0;
+}
+
+/* The path of a file in it, as good as its next seven calls. */
+static inline const char *scratch_in(const char *name)
+{
+    static char path[8][SCRATCH_PATH];
+    static int next;
+    return scratch_join(path[next++ % 8], scratch_place, name);
+}
+/* Writes a file in it. */
+static inline void scratch_write(const char *name, const void *bytes, size_t size)
+{
+    if (tr_file_write_atomic(NULL, scratch_in(name), bytes, size) != TR_OK) abort();
+}
+static inline void scratch_write_text(const char *name, const char *text)
+{
+    scratch_write(name, text, strlen(text));
 }
 
 #endif

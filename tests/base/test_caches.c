@@ -15,14 +15,12 @@
 
 #define KIB ((int64_t)1 << 10)
 
-static char root[SCRATCH_PATH];
-
 /* Writes a file of a description, with its folders. */
 static void put(int processor, int index, const char *name, const char *text)
 {
     char path[SCRATCH_PATH], inside[128];
     snprintf(inside, sizeof inside, "sys/devices/system/cpu/cpu%d/cache/index%d/%s", processor, index, name);
-    char *folder = tr_path_parent(scratch_join(path, root, inside));
+    char *folder = tr_path_parent(scratch_join(path, scratch_place, inside));
     assert_int_equal(tr_file_make_directories(NULL, folder), TR_OK);
     tr_free(folder);
     assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
@@ -40,23 +38,9 @@ static void describe(int processor, int index, const char *level, const char *ty
 static void expect(int processor, int level, int64_t bytes, int processors)
 {
     struct tr_caches caches;
-    tr_caches_look(root, processor, &caches);
+    tr_caches_look(scratch_place, processor, &caches);
     assert_int_equal(caches.level[level - 1].bytes, bytes);
     assert_int_equal(caches.level[level - 1].processors, processors);
-}
-
-static int make_machine(void **state)
-{
-    (void)state;
-    scratch_make(root);
-    return 0;
-}
-
-static int remove_machine(void **state)
-{
-    (void)state;
-    scratch_remove(root);
-    return 0;
 }
 
 static void of_data_and_of_both(void **state)
@@ -176,5 +160,5 @@ int main(void)
         cmocka_unit_test(processors_of_two_kinds_have_the_least),
         cmocka_unit_test(these_processors_can_be),
     };
-    return cmocka_run_group_tests_name("base.caches", tests, make_machine, remove_machine);
+    return cmocka_run_group_tests_name("base.caches", tests, scratch_place_make, scratch_place_remove);
 }

@@ -14,13 +14,11 @@
 
 #define MIB ((int64_t)1 << 20)
 
-static char root[SCRATCH_PATH];
-
 /* Writes a file below the root, with its folders. */
 static void put(const char *name, const char *text)
 {
     char path[SCRATCH_PATH];
-    char *folder = tr_path_parent(scratch_join(path, root, name));
+    char *folder = tr_path_parent(scratch_join(path, scratch_place, name));
     assert_int_equal(tr_file_make_directories(NULL, folder), TR_OK);
     tr_free(folder);
     assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
@@ -29,25 +27,17 @@ static void put(const char *name, const char *text)
 static void expect(int64_t mib, const char *where)
 {
     struct tr_memory_room room;
-    tr_memory_look(root, &room);
+    tr_memory_look(scratch_place, &room);
     assert_int_equal(room.free, mib * MIB);
     assert_string_equal(room.where, where);
 }
 
 static int make_machine(void **state)
 {
-    (void)state;
-    scratch_make(root);
+    scratch_place_make(state);
     put("proc/meminfo",
         "MemTotal:       2097152 kB\nMemFree:          10240 kB\nMemAvailable:    1024000 kB\n"
         "Buffers:            100 kB\nSwapTotal:        204800 kB\nSwapFree:         102400 kB\n");
-    return 0;
-}
-
-static int remove_machine(void **state)
-{
-    (void)state;
-    scratch_remove(root);
     return 0;
 }
 
@@ -128,11 +118,11 @@ static void nonsense_sets_no_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_machine_alone, make_machine, remove_machine),
-        cmocka_unit_test_setup_teardown(groups_of_version_2, make_machine, remove_machine),
-        cmocka_unit_test_setup_teardown(a_container, make_machine, remove_machine),
-        cmocka_unit_test_setup_teardown(groups_of_version_1, make_machine, remove_machine),
-        cmocka_unit_test_setup_teardown(nonsense_sets_no_limit, make_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(a_machine_alone, make_machine, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(groups_of_version_2, make_machine, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(a_container, make_machine, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(groups_of_version_1, make_machine, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(nonsense_sets_no_limit, make_machine, scratch_place_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static char scratch[SCRATCH_PATH], run[SCRATCH_PATH];
+static char run[SCRATCH_PATH];
 
 static void no_log(void *user, enum tr_log_level level, const char *message)
 {
@@ -28,19 +28,16 @@ static void no_log(void *user, enum tr_log_level level, const char *message)
 
 static int set_up(void **state)
 {
-    (void)state;
-    scratch_make(scratch);
-    scratch_join(run, scratch, "run");
+    scratch_place_make(state);
+    scratch_join(run, scratch_place, "run");
     tr_log_set_sink(no_log, NULL, TR_LOG_DEBUG);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     tr_log_set_sink(NULL, NULL, TR_LOG_DEBUG);
-    scratch_remove(scratch);
-    return 0;
+    return scratch_place_remove(state);
 }
 
 static const char *name_of(int64_t step)
@@ -224,7 +221,7 @@ static void power_cuts_leave_a_whole_one(void **state)
     for (uint32_t image = 0; image < IMAGES; image++) {
         char disk[SCRATCH_PATH], image_run[SCRATCH_PATH];
         int64_t cut = image % (operations + 1), before = -1, after = -1;
-        scratch_join(disk, scratch, "disk");
+        scratch_join(disk, scratch_place, "disk");
         assert_int_equal(tr_file_make_directory(NULL, disk), TR_OK);
         power_write_image(power, cut, image, disk);
         for (int i = 0; i < MOMENTS; i++) {

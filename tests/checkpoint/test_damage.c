@@ -22,23 +22,15 @@ static const char *const file_names[] = {"manifest.json", "parameters.safetensor
                                          "model.yaml", "empty.txt"};
 #define FILES (sizeof file_names / sizeof file_names[0])
 
-static char scratch[SCRATCH_PATH], run[SCRATCH_PATH], newest[SCRATCH_PATH];
+static char run[SCRATCH_PATH], newest[SCRATCH_PATH];
 
 /* A run with good checkpoints of steps 1 and 2. */
 static int set_up(void **state)
 {
-    (void)state;
-    scratch_make(scratch);
-    scratch_join(run, scratch, "run");
+    scratch_place_make(state);
+    scratch_join(run, scratch_place, "run");
     scratch_join(newest, run, "checkpoint-00000002");
     return sample_save(NULL, run, 2, 1) != TR_OK || sample_save(NULL, run, 2, 2) != TR_OK;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(scratch);
-    return 0;
 }
 
 static void assert_message_has(const char *part)
@@ -333,7 +325,7 @@ static void no_descriptor_is_left_open(void **state)
     assert_int_equal(sample_count("/proc/self/fd", ""), before);
 }
 
-#define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, set_up, scratch_place_remove)
 
 int main(void)
 {

@@ -26,20 +26,12 @@
 /* More calls than a save makes. */
 #define CALLS_MAX 200
 
-static char scratch[SCRATCH_PATH], run[SCRATCH_PATH];
+static char run[SCRATCH_PATH];
 
 static int set_up(void **state)
 {
-    (void)state;
-    scratch_make(scratch);
-    scratch_join(run, scratch, "run");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(scratch);
+    scratch_place_make(state);
+    scratch_join(run, scratch_place, "run");
     return 0;
 }
 
@@ -206,7 +198,7 @@ static void power_cuts_leave_the_previous_or_the_new(void **state)
         char disk[SCRATCH_PATH], image_run[SCRATCH_PATH];
         /* Each moment comes in turn. */
         int64_t cut = image % (operations + 1);
-        scratch_join(disk, scratch, "disk");
+        scratch_join(disk, scratch_place, "disk");
         assert_int_equal(tr_file_make_directory(NULL, disk), TR_OK);
         power_write_image(power, cut, image, disk);
         scratch_join(image_run, disk, "home/run");
@@ -258,7 +250,7 @@ static void the_power_cuts_find_missing_syncs(void **state)
         int lost = 0;
         for (uint32_t image = 0; image < 300; image++) {
             char disk[SCRATCH_PATH], image_run[SCRATCH_PATH];
-            scratch_join(disk, scratch, "disk");
+            scratch_join(disk, scratch_place, "disk");
             assert_int_equal(tr_file_make_directory(NULL, disk), TR_OK);
             power_write_image(power, power_operations(power), image, disk);
             lost += sample_load(scratch_join(image_run, disk, "run"), NULL, NULL) < 3;
@@ -322,7 +314,7 @@ static void every_allocation_of_a_load_fails(void **state)
     }
 }
 
-#define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, set_up, scratch_place_remove)
 
 int main(void)
 {

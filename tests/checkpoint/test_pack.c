@@ -17,22 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char scratch[SCRATCH_PATH];
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_make(scratch);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(scratch);
-    return 0;
-}
-
 static char packed[1 << 16];
 static size_t packed_size;
 
@@ -83,7 +67,7 @@ static void shell(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(command, sizeof command, format, arguments);
     va_end(arguments);
-    snprintf(line, sizeof line, "cd '%s' && %s", scratch, command);
+    snprintf(line, sizeof line, "cd '%s' && %s", scratch_place, command);
     if (system(line) != 0) fail_msg("%s", line);
 }
 
@@ -93,18 +77,19 @@ static void tar_knows_it(void **state)
     struct tr_file_content content;
     (void)state;
     pack(7);
-    assert_int_equal(tr_file_write_atomic(NULL, scratch_join(path, scratch, "7.tar"), packed, packed_size),
-                     TR_OK);
+    assert_int_equal(
+        tr_file_write_atomic(NULL, scratch_join(path, scratch_place, "7.tar"), packed, packed_size), TR_OK);
     shell("mkdir unpacked && tar -xf 7.tar -C unpacked");
-    assert_int_equal(sample_load(scratch_join(path, scratch, "unpacked"), NULL, NULL), 7);
+    assert_int_equal(sample_load(scratch_join(path, scratch_place, "unpacked"), NULL, NULL), 7);
     /* The bytes are those of a directory. */
-    assert_int_equal(sample_save(NULL, scratch_join(path, scratch, "saved"), 2, 7), TR_OK);
+    assert_int_equal(sample_save(NULL, scratch_join(path, scratch_place, "saved"), 2, 7), TR_OK);
     shell("diff -r saved unpacked");
     /* And the other way round, with what tar adds. */
     static const char *const forms[] = {"ustar", "gnu", "pax"};
     for (size_t i = 0; i < 3; i++) {
         shell("tar --format=%s -cf again.tar -C saved checkpoint-00000007", forms[i]);
-        assert_int_equal(tr_file_read(scratch_join(path, scratch, "again.tar"), 1 << 20, &content), TR_OK);
+        assert_int_equal(tr_file_read(scratch_join(path, scratch_place, "again.tar"), 1 << 20, &content),
+                         TR_OK);
         assert_int_equal(load(content.data, content.size), 7);
         tr_file_content_free(&content);
     }
@@ -177,7 +162,7 @@ static void large_members(void **state)
     char path[SCRATCH_PATH];
     struct tr_file_content theirs;
     uint8_t ours[TR_TAR_BLOCK];
-    assert_int_equal(tr_file_read(scratch_join(path, scratch, "header"), 512, &theirs), TR_OK);
+    assert_int_equal(tr_file_read(scratch_join(path, scratch_place, "header"), 512, &theirs), TR_OK);
     assert_int_equal(tr_tar_header("", "large", 8589934593u, ours), TR_OK);
     assert_memory_equal(ours + 124, theirs.data + 124, 12);
     tr_file_content_free(&theirs);
@@ -207,5 +192,5 @@ int main(void)
         cmocka_unit_test(damage_does_no_harm),        cmocka_unit_test(large_members),
         cmocka_unit_test(a_sink_that_fails),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

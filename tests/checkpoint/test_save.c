@@ -19,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-static char scratch[SCRATCH_PATH], run[SCRATCH_PATH];
+static char run[SCRATCH_PATH];
 static int warnings;
 
 static void count_warnings(void *user, enum tr_log_level level, const char *message)
@@ -31,9 +31,8 @@ static void count_warnings(void *user, enum tr_log_level level, const char *mess
 
 static int set_up(void **state)
 {
-    (void)state;
-    scratch_make(scratch);
-    scratch_join(run, scratch, "runs/first");
+    scratch_place_make(state);
+    scratch_join(run, scratch_place, "runs/first");
     warnings = 0;
     tr_log_set_sink(count_warnings, NULL, TR_LOG_DEBUG);
     return 0;
@@ -41,10 +40,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     tr_log_set_sink(NULL, NULL, TR_LOG_DEBUG);
-    scratch_remove(scratch);
-    return 0;
+    return scratch_place_remove(state);
 }
 
 static void assert_message_has(const char *part)
@@ -133,7 +130,7 @@ static void equal_content_gives_equal_files(void **state)
 {
     (void)state;
     char other[SCRATCH_PATH];
-    scratch_join(other, scratch, "second");
+    scratch_join(other, scratch_place, "second");
     assert_int_equal(sample_save(NULL, run, 2, 7), TR_OK);
     assert_int_equal(sample_save(NULL, other, 2, 7), TR_OK);
     static const char *const names[] = {"manifest.json", "parameters.safetensors", "optimizer.safetensors",
@@ -413,7 +410,7 @@ static void bad_requests_are_refused(void **state)
     assert_int_equal(tr_checkpoint_open(run, &checkpoint), TR_ENOTFOUND);
     assert_message_has("holds no checkpoint");
     /* A file where the run directory should be. */
-    scratch_join(path, scratch, "file");
+    scratch_join(path, scratch_place, "file");
     assert_int_equal(tr_file_write_atomic(NULL, path, "x", 1), TR_OK);
     assert_int_equal(sample_save(NULL, path, 2, 1), TR_EIO);
     assert_message_has("checkpoint of step 1 not saved");

@@ -24,20 +24,10 @@ typedef void predict_values(const float *input, float *output, float *workspace)
 typedef int32_t predict_tokens(const int32_t *tokens, int32_t length, float *output, float *workspace);
 typedef void to_probabilities(const float *scores, float *probabilities);
 
-static char scratch[SCRATCH_PATH];
-
 static int set_up(void **state)
 {
-    (void)state;
-    scratch_make(scratch);
-    family_files(scratch);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(scratch);
+    scratch_place_make(state);
+    family_files(scratch_place);
     return 0;
 }
 
@@ -146,7 +136,7 @@ static void compare_network(const struct network *network)
     trial_make(&trial, network, "cpu", 9, 1);
     float *expected = pass_output(&trial);
     must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
-    tr_status status = write_trace(trace, "7-x", scratch_join(path, scratch, "net.c"));
+    tr_status status = write_trace(trace, "7-x", scratch_join(path, scratch_place, "net.c"));
     if (status == TR_EUNSUPPORTED)
         refusal_of_a_new_operation("C", known);
     else
@@ -239,7 +229,7 @@ static void test_the_longest_text_may_be_chosen(void **state)
     trial_make(&trial, &longer_than_positions[0], "cpu", 9, 1);
     float *expected = pass_output(&trial), *workspace = tr_alloc(WORKSPACE, sizeof *workspace);
     must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
-    must(write_trace(trace, "net", scratch_join(path, scratch, "chosen.c")));
+    must(write_trace(trace, "net", scratch_join(path, scratch_place, "chosen.c")));
     snprintf(compiler, sizeof compiler, "%s -DNET_TOKENS=%d", program_compilers()[0], MOST);
     void *program = program_open(compiler, path);
     void (*predict)(void) = program_function(program, "net_predict");
@@ -273,8 +263,8 @@ static void export_job(struct job *job, const char *place, struct exported *expo
     struct tr_export_settings settings = TR_EXPORT_SETTINGS_INIT;
     struct tr_predict_settings predict = TR_PREDICT_SETTINGS_INIT;
     tr_exporter *exporter;
-    scratch_join(exported->checkpoint, scratch, place);
-    scratch_join(exported->path, scratch, "network.c");
+    scratch_join(exported->checkpoint, scratch_place, place);
+    scratch_join(exported->path, scratch_place, "network.c");
     job->settings.out = exported->checkpoint;
     job_outcome(job, &outcome);
     if (outcome.status != TR_OK) fail_msg("%s: %s", place, outcome.message);
@@ -345,7 +335,7 @@ static void test_model_files_give_the_same_bits(void **state)
     for (int i = 0; i < family_count; i++) {
         struct job job;
         struct exported exported;
-        family_job(&job, &families[i], scratch);
+        family_job(&job, &families[i], scratch_place);
         if (strcmp(families[i].name, "language") == 0) continue; /* texts: test_c_texts.c */
         export_job(&job, families[i].name, &exported);
         compare_and_close(&exported, families[i].name);
@@ -358,7 +348,7 @@ static void test_a_part_larger_than_the_image(void **state)
     (void)state;
     struct job job;
     struct exported exported;
-    family_job(&job, &families[2], scratch);
+    family_job(&job, &families[2], scratch_place);
     job_set(&job, "input.pad=2");
     job_set(&job, "input.crop=[31, 27]");
     job_set(&job, "input.scale=1/64");
@@ -385,9 +375,10 @@ static void test_images_of_numbers(void **state)
     struct job job;
     struct exported exported;
     char path[SCRATCH_PATH];
-    npy_write(scratch_join(path, scratch, "numbers.npy"), "<f4", "8, 6, 5, 2", number, sizeof number);
-    npy_write(scratch_join(path, scratch, "numbers-class.npy"), "|u1", "8,", class, sizeof class);
-    must_train(tr_file_write_atomic(NULL, scratch_join(path, scratch, "numbers.yaml"), model, strlen(model)));
+    npy_write(scratch_join(path, scratch_place, "numbers.npy"), "<f4", "8, 6, 5, 2", number, sizeof number);
+    npy_write(scratch_join(path, scratch_place, "numbers-class.npy"), "|u1", "8,", class, sizeof class);
+    must_train(
+        tr_file_write_atomic(NULL, scratch_join(path, scratch_place, "numbers.yaml"), model, strlen(model)));
     job_begin(&job, path);
     export_job(&job, "numbers", &exported);
     compare_and_close(&exported, "numbers");
@@ -413,10 +404,11 @@ static void test_declarations(void **state)
     char network[SCRATCH_PATH], source[SCRATCH_PATH], run[SCRATCH_PATH];
     trial_make(&trial, &networks[4], "ref", 1, 1);
     must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
-    must(write_trace(trace, "7-x", scratch_join(network, scratch, "declared.c")));
-    must(tr_file_write_atomic(NULL, scratch_join(source, scratch, "main.c"), program, sizeof program - 1));
+    must(write_trace(trace, "7-x", scratch_join(network, scratch_place, "declared.c")));
+    must(tr_file_write_atomic(NULL, scratch_join(source, scratch_place, "main.c"), program,
+                              sizeof program - 1));
     for (const char *const *compiler = program_compilers(); *compiler; compiler++)
-        program_run(*compiler, scratch_join(run, scratch, "main"), source, network);
+        program_run(*compiler, scratch_join(run, scratch_place, "main"), source, network);
     tr_trace_destroy(&trace);
     trial_release(&trial);
 }
@@ -459,7 +451,8 @@ static void test_functions_give_the_same_bits(void **state)
     FUNCTIONS(DEFINE)
 #undef DEFINE
     must(tr_text_finish(&text, &source));
-    must(tr_file_write_atomic(NULL, scratch_join(path, scratch, "functions.c"), source, strlen(source)));
+    must(
+        tr_file_write_atomic(NULL, scratch_join(path, scratch_place, "functions.c"), source, strlen(source)));
     tr_free(source);
     for (const char *const *compiler = program_compilers(); *compiler; compiler++) {
         void *program = program_open(*compiler, path);
@@ -500,7 +493,7 @@ static void test_a_parameter_that_is_no_number(void **state)
     trial_make(&trial, &networks[0], "ref", 2, 1);
     must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
     trial.parameters[trial.model->parameters[2].offset + 3] = NAN;
-    assert_int_equal(write_trace(trace, "net", scratch_join(path, scratch, "bad.c")), TR_ENONFINITE);
+    assert_int_equal(write_trace(trace, "net", scratch_join(path, scratch_place, "bad.c")), TR_ENONFINITE);
     assert_non_null(strstr(tr_error_message(), "element 3 of parameter \"conv2.weights\" is NaN"));
     tr_trace_destroy(&trace);
     trial_release(&trial);
@@ -515,7 +508,7 @@ static void test_an_operation_without_counterpart(void **state)
     trial_make(&trial, &networks[0], "ref", 2, 1);
     must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
     trace->item[1].kind = TR_TRACED_fill;
-    assert_int_equal(write_trace(trace, "net", scratch_join(path, scratch, "bad.c")), TR_EUNSUPPORTED);
+    assert_int_equal(write_trace(trace, "net", scratch_join(path, scratch_place, "bad.c")), TR_EUNSUPPORTED);
     assert_non_null(
         strstr(tr_error_message(), "layer \"max_pool1\" (max_pool) needs the operation \"fill\""));
     tr_trace_destroy(&trace);
@@ -530,11 +523,11 @@ static void test_a_failure_leaves_no_file(void **state)
     struct tr_export_settings settings = TR_EXPORT_SETTINGS_INIT;
     tr_exporter *exporter;
     char path[SCRATCH_PATH];
-    family_job(&job, &families[2], scratch);
+    family_job(&job, &families[2], scratch_place);
     export_job(&job, "whole", &exported);
     settings.checkpoint = exported.checkpoint;
     must_train(tr_exporter_create(&settings, &exporter));
-    assert_int_equal(tr_exporter_write(exporter, "c", scratch_join(path, scratch, "missing/net.c")),
+    assert_int_equal(tr_exporter_write(exporter, "c", scratch_join(path, scratch_place, "missing/net.c")),
                      TR_ENOTFOUND);
     assert_false(tr_file_exists(path));
     tr_exporter_destroy(&exporter);
@@ -548,7 +541,7 @@ static void test_every_allocation_may_fail(void **state)
     struct trial trial;
     char path[SCRATCH_PATH];
     trial_make(&trial, &networks[0], "ref", 2, 1);
-    scratch_join(path, scratch, "refused.c");
+    scratch_join(path, scratch_place, "refused.c");
     for (int64_t at = 0, done = 0; !done; at++) {
         int64_t live = tr_alloc_live();
         struct tr_trace *trace;
@@ -581,5 +574,5 @@ int main(void)
         cmocka_unit_test(test_a_failure_leaves_no_file),
         cmocka_unit_test(test_every_allocation_may_fail),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, scratch_place_remove);
 }

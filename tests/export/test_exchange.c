@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-static char scratch[SCRATCH_PATH], tiny_model[SCRATCH_PATH], tiny_run[SCRATCH_PATH], tiny_file[SCRATCH_PATH];
+static char tiny_model[SCRATCH_PATH], tiny_run[SCRATCH_PATH], tiny_file[SCRATCH_PATH];
 
 /* A network that is made in no time, for what is done a thousand times. */
 static const char tiny[] = "name: tiny\n"
@@ -24,13 +24,6 @@ static const char tiny[] = "name: tiny\n"
                            "layers: [{dense: 3}, layer_norm, {dense: 2}]\n"
                            "optimizer: {rule: adam, rate: 0.1, ema: 0.5}\n"
                            "train: {batch: 4, steps: 3, log_every: 0}\n";
-
-static const char *in_scratch(const char *name)
-{
-    static char path[8][SCRATCH_PATH];
-    static int next;
-    return scratch_join(path[next++ % 8], scratch, name);
-}
 
 static void write_text(const char *path, const char *text)
 {
@@ -77,28 +70,20 @@ static void hash_of(const char *run, char hash[TR_SHA256_TEXT])
 
 static int set_up(void **state)
 {
-    (void)state;
     struct job job;
     struct outcome outcome;
-    scratch_make(scratch);
-    family_files(scratch);
-    scratch_join(tiny_model, scratch, "tiny.yaml");
-    scratch_join(tiny_run, scratch, "tiny-run");
-    scratch_join(tiny_file, scratch, "tiny.safetensors");
+    scratch_place_make(state);
+    family_files(scratch_place);
+    scratch_join(tiny_model, scratch_place, "tiny.yaml");
+    scratch_join(tiny_run, scratch_place, "tiny-run");
+    scratch_join(tiny_file, scratch_place, "tiny.safetensors");
     write_text(tiny_model, tiny);
-    write_text(in_scratch("table.csv"), "1,2,0\n3,4,1\n5,7,1\n2,1,0\n");
+    write_text(scratch_in("table.csv"), "1,2,0\n3,4,1\n5,7,1\n2,1,0\n");
     job_begin(&job, tiny_model);
     job.settings.out = tiny_run;
     job_outcome(&job, &outcome);
     must_train(outcome.status);
     must_train(export_to(tiny_run, false, TR_LAYOUT_TORCH, "safetensors", tiny_file));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(scratch);
     return 0;
 }
 
@@ -131,13 +116,13 @@ static void jobs_keep_their_hash(void **state)
         struct job job;
         struct outcome outcome, resumed;
         char run[SCRATCH_PATH], data[TR_SHA256_TEXT];
-        family_job(&job, &families[i], scratch);
-        job.settings.out = scratch_join(run, scratch, families[i].name);
+        family_job(&job, &families[i], scratch_place);
+        job.settings.out = scratch_join(run, scratch_place, families[i].name);
         job_outcome(&job, &outcome);
         must_train(outcome.status);
         for (int layout = TR_LAYOUT_TRIREME; layout <= TR_LAYOUT_TORCH; layout++) {
             char hash[TR_SHA256_TEXT];
-            const char *file = in_scratch("job.safetensors"), *back = in_scratch("back");
+            const char *file = scratch_in("job.safetensors"), *back = scratch_in("back");
             struct tr_import_settings settings = TR_IMPORT_SETTINGS_INIT;
             must_train(export_to(run, false, (enum tr_layout)layout, "safetensors", file));
             if (layout == TR_LAYOUT_TORCH) {
@@ -172,15 +157,15 @@ static void averages_are_taken_and_begun(void **state)
 {
     (void)state;
     char trained[TR_SHA256_TEXT], hash[TR_SHA256_TEXT], again[TR_SHA256_TEXT];
-    const char *file = in_scratch("average.safetensors"), *back = in_scratch("back");
+    const char *file = scratch_in("average.safetensors"), *back = scratch_in("back");
     hash_of(tiny_run, trained);
     must_train(export_to(tiny_run, true, TR_LAYOUT_TORCH, "safetensors", file));
     must_train(import_from(file, tiny_model, TR_LAYOUT_AUTO, back));
     hash_of(back, hash);
     assert_string_not_equal(hash, trained);
-    must_train(export_to(back, true, TR_LAYOUT_TORCH, "safetensors", in_scratch("again.safetensors")));
-    hash_data(in_scratch("average.safetensors"), hash);
-    hash_data(in_scratch("again.safetensors"), again);
+    must_train(export_to(back, true, TR_LAYOUT_TORCH, "safetensors", scratch_in("again.safetensors")));
+    hash_data(scratch_in("average.safetensors"), hash);
+    hash_data(scratch_in("again.safetensors"), again);
     assert_string_equal(hash, again);
     scratch_remove(back);
 }
@@ -226,7 +211,7 @@ static void expect_refusal(struct content *content, const char *layout, enum tr_
                            tr_status status, const char *words)
 {
     const struct tr_stored_metadata note = {"layout", layout};
-    const char *file = in_scratch("changed.safetensors"), *out = in_scratch("refused");
+    const char *file = scratch_in("changed.safetensors"), *out = scratch_in("refused");
     must_train(tr_safetensors_replace(NULL, file, content->tensor, content->count, &note, layout ? 1 : 0));
     assert_int_equal(import_from(file, tiny_model, asked, out), status);
     if (!strstr(tr_error_message(), words)) fail_msg("\"%s\" is not in: %s", words, tr_error_message());
@@ -297,7 +282,7 @@ static void names_can_be_told(void **state)
     static char names[16][64];
     char expected[TR_SHA256_TEXT], hash[TR_SHA256_TEXT];
     struct content content;
-    const char *file = in_scratch("renamed.safetensors"), *out = in_scratch("renamed");
+    const char *file = scratch_in("renamed.safetensors"), *out = scratch_in("renamed");
     read_tiny(&content);
     for (int64_t i = 0; i < content.count; i++) {
         const char *point = strchr(content.tensor[i].name, '.');
@@ -390,7 +375,7 @@ static void files_of_others_can_be_told(void **state)
         {{"h.**=dense*", NORM, "mask.*="}, TR_EINVAL, "renames nothing"},
     };
     char expected[TR_SHA256_TEXT], hash[TR_SHA256_TEXT];
-    const char *file = in_scratch("others.safetensors"), *out = in_scratch("others");
+    const char *file = scratch_in("others.safetensors"), *out = scratch_in("others");
     write_others(file);
     hash_of(tiny_run, expected);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -431,7 +416,7 @@ static void a_prefix_and_a_directory_in_use(void **state)
 {
     (void)state;
     char expected[TR_SHA256_TEXT], hash[TR_SHA256_TEXT], later[TR_SHA256_TEXT], journal[SCRATCH_PATH];
-    const char *file = in_scratch("prefix.safetensors"), *out = in_scratch("used");
+    const char *file = scratch_in("prefix.safetensors"), *out = scratch_in("used");
     struct tr_import_settings settings = TR_IMPORT_SETTINGS_INIT;
     struct job job;
     struct outcome outcome;
@@ -498,7 +483,7 @@ static void an_import_in_memory(void **state)
     expect_invalid(&settings, "neither `model` nor `model_text` is given");
     settings.model_text = (const char *)model.data;
     settings.model_length = model.size;
-    settings.directory = scratch;
+    settings.directory = scratch_place;
     must_train(tr_import_state(&settings, &bytes, &size));
     predict.state = (struct tr_run_state){.bytes = bytes, .size = size};
     must_train(tr_predictor_create(&predict, &predictor));
@@ -542,7 +527,7 @@ static void a_part_comes_in(void **state)
     struct job job;
     char out[SCRATCH_PATH];
     float body[6], expected_body[6], top[12], expected_top[12];
-    scratch_join(out, scratch, "part");
+    scratch_join(out, scratch_place, "part");
     settings.file = tiny_file;
     settings.model = tiny_model;
     settings.out = out;
@@ -584,7 +569,7 @@ static void calls_are_checked(void **state)
     assert_int_equal(tr_exporter_create(&settings, &exporter), TR_EINVAL);
     import = (struct tr_import_settings)TR_IMPORT_SETTINGS_INIT;
     assert_int_equal(tr_import(&import, NULL), TR_EINVAL);
-    settings.checkpoint = in_scratch("nowhere");
+    settings.checkpoint = scratch_in("nowhere");
     assert_int_equal(tr_exporter_create(&settings, &exporter), TR_ENOTFOUND);
     settings.checkpoint = tiny_run;
     settings.layout = TR_LAYOUT_AUTO;
@@ -592,9 +577,9 @@ static void calls_are_checked(void **state)
     settings.layout = TR_LAYOUT_TORCH;
     must_train(tr_exporter_create(&settings, &exporter));
     assert_string_equal(tr_exporter_skipped(exporter), "");
-    assert_int_equal(tr_exporter_write(exporter, "safetensor", in_scratch("x")), TR_ENOTFOUND);
+    assert_int_equal(tr_exporter_write(exporter, "safetensor", scratch_in("x")), TR_ENOTFOUND);
     assert_non_null(strstr(tr_error_message(), "did you mean \"safetensors\"?"));
-    assert_int_equal(tr_exporter_write(exporter, "npz", in_scratch("none/x")), TR_ENOTFOUND);
+    assert_int_equal(tr_exporter_write(exporter, "npz", scratch_in("none/x")), TR_ENOTFOUND);
     /* Every format that is listed can be written, or says which networks it holds; equal networks make equal
      * files. */
     const struct tr_export_format *format;
@@ -602,18 +587,18 @@ static void calls_are_checked(void **state)
     for (; (format = tr_export_format_at(formats)); formats++) {
         struct tr_file_content content[2];
         if (strcmp(format->name, "peft") == 0) { /* of other networks */
-            assert_int_equal(tr_exporter_write(exporter, format->name, in_scratch("any")), TR_EUNSUPPORTED);
+            assert_int_equal(tr_exporter_write(exporter, format->name, scratch_in("any")), TR_EUNSUPPORTED);
             assert_non_null(strstr(tr_error_message(), "has no adapters"));
             continue;
         }
         if (strcmp(format->name, "hub") == 0 || strcmp(format->name, "gguf") == 0) { /* of other networks */
-            assert_int_equal(tr_exporter_write(exporter, format->name, in_scratch("any")), TR_EUNSUPPORTED);
+            assert_int_equal(tr_exporter_write(exporter, format->name, scratch_in("any")), TR_EUNSUPPORTED);
             assert_non_null(strstr(tr_error_message(), "takes no tokens with an `embedding`"));
             continue;
         }
         for (int i = 0; i < 2; i++) {
-            must_train(tr_exporter_write(exporter, format->name, in_scratch("any")));
-            must_train(tr_file_read(in_scratch("any"), 1 << 20, &content[i]));
+            must_train(tr_exporter_write(exporter, format->name, scratch_in("any")));
+            must_train(tr_file_read(scratch_in("any"), 1 << 20, &content[i]));
         }
         assert_int_equal(content[0].size, content[1].size);
         assert_memory_equal(content[0].data, content[1].data, content[0].size);
@@ -633,7 +618,7 @@ static void damaged_files_are_survived(void **state)
 {
     (void)state;
     struct tr_file_content content;
-    const char *file = in_scratch("damaged.safetensors"), *out = in_scratch("damaged");
+    const char *file = scratch_in("damaged.safetensors"), *out = scratch_in("damaged");
     must_train(tr_file_read(tiny_file, 1 << 20, &content));
     int imported = 0;
     uint64_t header;
@@ -673,13 +658,13 @@ static void failing_allocations_are_survived(void **state)
         for (int64_t at = 0, done = 0; !done; at++) {
             int64_t live = tr_alloc_live();
             refuse_begin(at);
-            tr_status status = export_to(tiny_run, true, TR_LAYOUT_TORCH, formats[f], in_scratch("refused"));
+            tr_status status = export_to(tiny_run, true, TR_LAYOUT_TORCH, formats[f], scratch_in("refused"));
             done = refuse_end();
             assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
             assert_int_equal(tr_alloc_live(), live);
         }
     for (int64_t at = 0, done = 0; !done; at++) {
-        const char *out = in_scratch("refused-run");
+        const char *out = scratch_in("refused-run");
         int64_t live = tr_alloc_live();
         refuse_begin(at);
         tr_status status = import_from(tiny_file, tiny_model, TR_LAYOUT_AUTO, out);
@@ -705,5 +690,5 @@ int main(void)
         cmocka_unit_test(damaged_files_are_survived),
         cmocka_unit_test(failing_allocations_are_survived),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, scratch_place_remove);
 }

@@ -17,7 +17,7 @@
 
 enum { ROWS = 40, LEFT = 5 * 6, RIGHT = 4 * 7 * 2, FACTS = 3, INPUTS = LEFT + RIGHT + FACTS, OUTPUTS = 6 };
 
-static char scratch[SCRATCH_PATH], run[SCRATCH_PATH];
+static char run[SCRATCH_PATH];
 static float row[ROWS][INPUTS]; /* left, right, facts, as they are in the data */
 static float expected[ROWS][OUTPUTS];
 
@@ -49,20 +49,13 @@ static const char model[] =
     "optimizer: {rule: adam, rate: 0.01}\n"
     "train: {batch: 20, steps: 30, log_every: 0}\n";
 
-static const char *in_scratch(const char *name)
-{
-    static char path[4][SCRATCH_PATH];
-    static int next;
-    return scratch_join(path[next++ % 4], scratch, name);
-}
-
 static void write_images(const char *name, const uint8_t *head, size_t length, int first, int count)
 {
     uint8_t bytes[32 + ROWS * (LEFT + RIGHT)];
     memcpy(bytes, head, length);
     for (int i = 0; i < ROWS; i++)
         for (int k = 0; k < count; k++) bytes[length++] = (uint8_t)row[i][first + k];
-    must_train(tr_file_write_atomic(NULL, in_scratch(name), bytes, length));
+    must_train(tr_file_write_atomic(NULL, scratch_in(name), bytes, length));
 }
 
 static void write_data(void)
@@ -80,7 +73,7 @@ static void write_data(void)
         tr_text_addf(&text, "%d,%d,%d,%g\n", i % 3, i % 2, i % 7 > 3, 0.1 * (i % 11));
     }
     must_train(tr_text_finish(&text, &bytes));
-    must_train(tr_file_write_atomic(NULL, in_scratch("facts.csv"), bytes, strlen(bytes)));
+    must_train(tr_file_write_atomic(NULL, scratch_in("facts.csv"), bytes, strlen(bytes)));
     tr_text_free(bytes);
     write_images("left.idx", left, sizeof left, 0, LEFT);
     write_images("right.idx", right, sizeof right, LEFT, RIGHT);
@@ -89,17 +82,16 @@ static void write_data(void)
 /* Trains, and notes what the predictor makes of the data. */
 static int set_up(void **state)
 {
-    (void)state;
     struct job job;
     struct outcome outcome;
     struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
     tr_predictor *predictor;
     tr_source *source;
-    scratch_make(scratch);
+    scratch_place_make(state);
     write_data();
-    must_train(tr_file_write_atomic(NULL, in_scratch("joined.yaml"), model, sizeof model - 1));
-    job_begin(&job, in_scratch("joined.yaml"));
-    job.settings.out = settings.checkpoint = scratch_join(run, scratch, "run");
+    must_train(tr_file_write_atomic(NULL, scratch_in("joined.yaml"), model, sizeof model - 1));
+    job_begin(&job, scratch_in("joined.yaml"));
+    job.settings.out = settings.checkpoint = scratch_join(run, scratch_place, "run");
     job_outcome(&job, &outcome);
     if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
     settings.threads = 1;
@@ -108,13 +100,6 @@ static int set_up(void **state)
     must_train(tr_predictor_source(predictor, source, 0, ROWS, expected[0]));
     tr_source_close(&source);
     tr_predictor_destroy(&predictor);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(scratch);
     return 0;
 }
 
@@ -163,7 +148,7 @@ static void programs_of_c_give_what_the_predictor_gives(void **state)
 {
     (void)state;
     struct tr_file_content content;
-    const char *path = in_scratch("joined.c");
+    const char *path = scratch_in("joined.c");
     export_as("c", path, &content);
     assert_non_null(strstr(content.data, "#define NET_INPUTS    89\n"));
     assert_non_null(strstr(content.data, "left: an image, height 5, width 6, channels 1"));
@@ -199,7 +184,7 @@ static void graphs_have_an_input_for_each_source(void **state)
     (void)state;
     static const int left[] = {1, 5, 6}, right[] = {2, 4, 7}, facts[] = {3}, outputs[] = {OUTPUTS};
     struct tr_file_content content;
-    export_as("onnx", in_scratch("joined.onnx"), &content);
+    export_as("onnx", scratch_in("joined.onnx"), &content);
     Onnx__ModelProto *read = onnx__model_proto__unpack(NULL, content.size, (const uint8_t *)content.data);
     tr_file_content_free(&content);
     assert_non_null(read);
@@ -235,7 +220,7 @@ static void modules_prepare_all_sources(void **state)
          "        return torch.cat((torch.softmax(part[0], -1), torch.sigmoid(part[1]), part[2]), -1)\n"),
     };
     struct tr_file_content content;
-    export_as("torch", in_scratch("joined.py"), &content);
+    export_as("torch", scratch_in("joined.py"), &content);
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         if (!strstr(content.data, wanted[i])) fail_msg("no\n%sin\n%s", wanted[i], content.data);
     tr_file_content_free(&content);
@@ -249,5 +234,5 @@ int main(void)
         cmocka_unit_test(graphs_have_an_input_for_each_source),
         cmocka_unit_test(modules_prepare_all_sources),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, scratch_place_remove);
 }

@@ -19,20 +19,12 @@
 
 #include <string.h>
 
-static char scratch[SCRATCH_PATH], path[SCRATCH_PATH];
+static char path[SCRATCH_PATH];
 
 static int set_up(void **state)
 {
-    (void)state;
-    scratch_make(scratch);
-    scratch_join(path, scratch, "network.onnx");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(scratch);
+    scratch_place_make(state);
+    scratch_join(path, scratch_place, "network.onnx");
     return 0;
 }
 
@@ -400,5 +392,5 @@ int main(void)
         cmocka_unit_test(test_more_than_the_format_can_be),
         cmocka_unit_test(test_every_allocation_may_fail),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, scratch_place_remove);
 }

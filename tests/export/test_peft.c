@@ -30,7 +30,7 @@ static const char llama[] =
     "train: {batch: 4, microbatches: 1, steps: 3}\n";
 static const char text[] = "abacabadabacabaefgabacabadabacabahhgfedcbaabacabadabacaba";
 
-static char place[SCRATCH_PATH], base[SCRATCH_PATH], run[SCRATCH_PATH], model[SCRATCH_PATH];
+static char base[SCRATCH_PATH], run[SCRATCH_PATH], model[SCRATCH_PATH];
 
 static void train(const char *set, const char *from, const char *out)
 {
@@ -47,19 +47,13 @@ static void train(const char *set, const char *from, const char *out)
 static int set_up(void **state)
 {
     char file[SCRATCH_PATH];
-    (void)state;
-    scratch_make(place);
-    must_train(tr_file_write_atomic(NULL, scratch_join(file, place, "text"), text, strlen(text)));
-    must_train(tr_file_write_atomic(NULL, scratch_join(model, place, "small.yaml"), llama, strlen(llama)));
-    train(NULL, NULL, scratch_join(base, place, "base"));
-    train("adapters={rank: 2, alpha: 3, on: [attention, down0]}", base, scratch_join(run, place, "run"));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(place);
+    scratch_place_make(state);
+    must_train(tr_file_write_atomic(NULL, scratch_join(file, scratch_place, "text"), text, strlen(text)));
+    must_train(
+        tr_file_write_atomic(NULL, scratch_join(model, scratch_place, "small.yaml"), llama, strlen(llama)));
+    train(NULL, NULL, scratch_join(base, scratch_place, "base"));
+    train("adapters={rank: 2, alpha: 3, on: [attention, down0]}", base,
+          scratch_join(run, scratch_place, "run"));
     return 0;
 }
 
@@ -120,11 +114,11 @@ static void test_tensors(void **state)
         int64_t column, width;
     } parts[] = {{"q_proj", 0, 8}, {"k_proj", 8, 4}, {"v_proj", 12, 4}};
     char out[SCRATCH_PATH], apart[SCRATCH_PATH], name[128];
-    scratch_join(out, place, "peft");
+    scratch_join(out, scratch_place, "peft");
     must_train(export_as(run, false, "peft", out));
-    must_train(export_as(run, false, "safetensors", scratch_join(apart, place, "apart.safetensors")));
+    must_train(export_as(run, false, "safetensors", scratch_join(apart, scratch_place, "apart.safetensors")));
     tr_safetensors *theirs = open_in(out, "adapter_model.safetensors"),
-                   *ours = open_in(place, "apart.safetensors");
+                   *ours = open_in(scratch_place, "apart.safetensors");
     assert_int_equal(tr_safetensors_count(theirs), 2 * (3 + 1 + 1));
     float *a = read_tensor(ours, "attention0.input_lora_a", 8, 2),
           *b = read_tensor(ours, "attention0.input_lora_b", 2, 16);
@@ -152,18 +146,18 @@ static void test_merged_and_back(void **state)
 {
     (void)state;
     char out[SCRATCH_PATH], back[SCRATCH_PATH], path[SCRATCH_PATH];
-    must_train(export_as(run, false, "safetensors", scratch_join(path, place, "apart.safetensors")));
-    must_train(export_as(run, true, "safetensors", scratch_join(path, place, "merged.safetensors")));
-    must_train(export_as(run, false, "peft", scratch_join(out, place, "peft")));
+    must_train(export_as(run, false, "safetensors", scratch_join(path, scratch_place, "apart.safetensors")));
+    must_train(export_as(run, true, "safetensors", scratch_join(path, scratch_place, "merged.safetensors")));
+    must_train(export_as(run, false, "peft", scratch_join(out, scratch_place, "peft")));
     struct tr_import_settings settings = TR_IMPORT_SETTINGS_INIT;
     settings.file = out;
     settings.base = base;
-    settings.out = scratch_join(back, place, "back");
+    settings.out = scratch_join(back, scratch_place, "back");
     must_train(tr_import(&settings, NULL));
-    must_train(export_as(back, true, "safetensors", scratch_join(path, place, "back.safetensors")));
-    tr_safetensors *apart = open_in(place, "apart.safetensors"),
-                   *merged = open_in(place, "merged.safetensors"),
-                   *again = open_in(place, "back.safetensors");
+    must_train(export_as(back, true, "safetensors", scratch_join(path, scratch_place, "back.safetensors")));
+    tr_safetensors *apart = open_in(scratch_place, "apart.safetensors"),
+                   *merged = open_in(scratch_place, "merged.safetensors"),
+                   *again = open_in(scratch_place, "back.safetensors");
     float *w = read_tensor(apart, "attention0.weights", 8, 16),
           *a = read_tensor(apart, "attention0.input_lora_a", 8, 2),
           *b = read_tensor(apart, "attention0.input_lora_b", 2, 16),
@@ -227,17 +221,18 @@ static void test_refused(void **state)
 {
     (void)state;
     char path[SCRATCH_PATH], other[SCRATCH_PATH];
-    scratch_join(path, place, "no");
+    scratch_join(path, scratch_place, "no");
     assert_int_equal(export_as(base, false, "peft", path), TR_EUNSUPPORTED);
     assert_int_equal(export_as(base, true, "safetensors", path), TR_EINVAL);
     assert_int_equal(export_as(run, false, "onnx", path), TR_EUNSUPPORTED);
     assert_non_null(strstr(tr_error_message(), "merge"));
-    train("adapters={rank: 2, on: [gate0], train: [scores]}", base, scratch_join(other, place, "head"));
+    train("adapters={rank: 2, on: [gate0], train: [scores]}", base,
+          scratch_join(other, scratch_place, "head"));
     assert_int_equal(export_as(other, false, "peft", path), TR_EUNSUPPORTED);
     assert_non_null(strstr(tr_error_message(), "scores"));
     assert_false(tr_file_exists(path));
     struct tr_import_settings settings = TR_IMPORT_SETTINGS_INIT;
-    settings.file = scratch_join(other, place, "peft");
+    settings.file = scratch_join(other, scratch_place, "peft");
     settings.out = path;
     assert_int_equal(tr_import(&settings, NULL), TR_EINVAL);
     settings.base = run; /* which has adapters itself */
@@ -253,5 +248,5 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_refused),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, scratch_place_remove);
 }

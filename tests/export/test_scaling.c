@@ -18,7 +18,7 @@
 
 enum { ROWS = 60, COLUMNS = 3 };
 
-static char scratch[SCRATCH_PATH], run[SCRATCH_PATH];
+static char run[SCRATCH_PATH];
 static float row[ROWS][COLUMNS];
 static double mean[COLUMNS], deviation[COLUMNS]; /* of the columns, as the test finds them */
 static float expected[ROWS];                     /* what the network makes of the rows of the data set */
@@ -41,13 +41,6 @@ static void make_rows(void)
     }
 }
 
-static const char *in_scratch(const char *name)
-{
-    static char path[4][SCRATCH_PATH];
-    static int next;
-    return scratch_join(path[next++ % 4], scratch, name);
-}
-
 static void write_table(void)
 {
     struct tr_text text = TR_TEXT_INIT;
@@ -56,7 +49,7 @@ static void write_table(void)
         tr_text_addf(&text, "%.9g,%.9g,%.9g,%.9g\n", (double)row[i][0], (double)row[i][1], (double)row[i][2],
                      0.01 * (double)row[i][0] - (double)row[i][2]);
     must_train(tr_text_finish(&text, &bytes));
-    must_train(tr_file_write_atomic(NULL, in_scratch("table.csv"), bytes, strlen(bytes)));
+    must_train(tr_file_write_atomic(NULL, scratch_in("table.csv"), bytes, strlen(bytes)));
     tr_text_free(bytes);
 }
 
@@ -72,11 +65,11 @@ static void train(const char *standardize, const char *name)
                                 "train: {batch: 20, steps: 60, log_every: 0}\n";
     struct job job;
     struct outcome outcome;
-    const char *path = in_scratch("columns.yaml");
+    const char *path = scratch_in("columns.yaml");
     must_train(tr_file_write_atomic(NULL, path, model, sizeof model - 1));
     job_begin(&job, path);
     job_set(&job, standardize);
-    job.settings.out = scratch_join(run, scratch, name);
+    job.settings.out = scratch_join(run, scratch_place, name);
     must_train(tr_file_remove(NULL, run)); /* of an earlier test */
     job_outcome(&job, &outcome);
     if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
@@ -153,7 +146,7 @@ static void programs_of_c_take_rows_as_they_are(void **state)
 {
     (void)state;
     begin("data.train.csv.standardize=true", "scaled");
-    const char *path = in_scratch("columns.c");
+    const char *path = scratch_in("columns.c");
     export_as("c", path);
     for (const char *const *compiler = program_compilers(); *compiler; compiler++) {
         void *program = program_open(*compiler, path);
@@ -186,7 +179,7 @@ static void graphs_take_rows_as_they_are(void **state)
     static const char *const operations[] = {"Sub", "Sub", "Div", "Gemm"};
     struct tr_file_content content;
     begin("data.train.csv.standardize=true", "scaled");
-    const char *path = in_scratch("columns.onnx");
+    const char *path = scratch_in("columns.onnx");
     export_as("onnx", path);
     must_train(tr_file_read(path, 1 << 20, &content));
     Onnx__ModelProto *model = onnx__model_proto__unpack(NULL, content.size, (const uint8_t *)content.data);
@@ -216,7 +209,7 @@ static void modules_prepare_rows(void **state)
     (void)state;
     char number[TR_TEXT_NUMBER_SIZE];
     begin("data.train.csv.standardize=true", "scaled");
-    const char *text = export_as("torch", in_scratch("columns.py"));
+    const char *text = export_as("torch", scratch_in("columns.py"));
     assert_non_null(strstr(text, "    def prepare(values):\n"));
     for (int k = 0; k < COLUMNS; k++) {
         assert_non_null(strstr(text, tr_text_from_double(mean[k], number)));
@@ -229,9 +222,9 @@ static void nothing_is_scaled_that_was_not(void **state)
 {
     (void)state;
     begin("data.train.csv.standardize=false", "plain");
-    assert_null(strstr(export_as("torch", in_scratch("plain.py")), "prepare"));
-    assert_null(strstr(export_as("c", in_scratch("plain.c")), "deviation"));
-    const char *path = in_scratch("plain.onnx");
+    assert_null(strstr(export_as("torch", scratch_in("plain.py")), "prepare"));
+    assert_null(strstr(export_as("c", scratch_in("plain.c")), "deviation"));
+    const char *path = scratch_in("plain.onnx");
     struct tr_file_content content;
     export_as("onnx", path);
     must_train(tr_file_read(path, 1 << 20, &content));
@@ -267,12 +260,12 @@ static void begin_named(void)
     char *bytes;
     for (int i = 0; i < ROWS; i++) tr_text_addf(&text, "%s,%d\n", named[i % 4], i % 4);
     must_train(tr_text_finish(&text, &bytes));
-    must_train(tr_file_write_atomic(NULL, in_scratch("named.csv"), bytes, strlen(bytes)));
+    must_train(tr_file_write_atomic(NULL, scratch_in("named.csv"), bytes, strlen(bytes)));
     tr_text_free(bytes);
-    const char *path = in_scratch("named.yaml");
+    const char *path = scratch_in("named.yaml");
     must_train(tr_file_write_atomic(NULL, path, model, sizeof model - 1));
     job_begin(&job, path);
-    job.settings.out = scratch_join(run, scratch, "named");
+    job.settings.out = scratch_join(run, scratch_place, "named");
     must_train(tr_file_remove(NULL, run));
     job_outcome(&job, &outcome);
     if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
@@ -315,7 +308,7 @@ static void names_and_gaps_enter_everywhere(void **state)
     tr_source_close(&source);
     tr_predictor_destroy(&own);
 
-    const char *path = in_scratch("named.c");
+    const char *path = scratch_in("named.c");
     const char *text = export_as("c", path);
     assert_non_null(strstr(text, "0 dark __ blue, 1 green, 2 red; -1 is none of them. */"));
     for (const char *const *compiler = program_compilers(); *compiler; compiler++) {
@@ -330,14 +323,14 @@ static void names_and_gaps_enter_everywhere(void **state)
         program_close(program);
     }
 
-    text = export_as("torch", in_scratch("named.py"));
+    text = export_as("torch", scratch_in("named.py"));
     assert_non_null(strstr(text, "torch.isnan(values)"));
     assert_non_null(strstr(text, "names = {0: [b\"dark */ blue\", b\"green\", b\"red\"]}"));
 
     static const char *const operations[] = {"IsNaN", "Where", "Gather", "Equal", "Cast", "Equal",
                                              "Where", "Sub",   "Sub",    "Div",   "Gemm"};
     struct tr_file_content content;
-    path = in_scratch("named.onnx");
+    path = scratch_in("named.onnx");
     export_as("onnx", path);
     must_train(tr_file_read(path, 1 << 20, &content));
     Onnx__ModelProto *model = onnx__model_proto__unpack(NULL, content.size, (const uint8_t *)content.data);
@@ -351,8 +344,7 @@ static void names_and_gaps_enter_everywhere(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
-    scratch_make(scratch);
+    scratch_place_make(state);
     make_rows();
     write_table();
     return 0;
@@ -360,10 +352,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     tr_file_content_free(&written);
-    scratch_remove(scratch);
-    return 0;
+    return scratch_place_remove(state);
 }
 
 int main(void)

@@ -16,15 +16,6 @@
 
 enum { ROWS = 4, HEIGHT = 3, WIDTH = 5 };
 
-static char scratch[SCRATCH_PATH];
-
-static const char *in_scratch(const char *name)
-{
-    static char path[4][SCRATCH_PATH];
-    static int next;
-    return scratch_join(path[next++ % 4], scratch, name);
-}
-
 /* Images of so many channels, with labels. */
 static void write_images(const char *name, uint8_t channels)
 {
@@ -33,7 +24,7 @@ static void write_images(const char *name, uint8_t channels)
     size_t length = sizeof head + (size_t)(ROWS * HEIGHT * WIDTH * channels);
     memcpy(bytes, head, sizeof head);
     for (size_t i = sizeof head; i < length; i++) bytes[i] = (uint8_t)(37 * i);
-    must_train(tr_file_write_atomic(NULL, in_scratch(name), bytes, length));
+    must_train(tr_file_write_atomic(NULL, scratch_in(name), bytes, length));
 }
 
 /* An array of NumPy, all zeros. */
@@ -42,7 +33,7 @@ static void write_zeros(const char *name, const char *type, const char *shape, s
     static const float zeros[ROWS * HEIGHT * WIDTH * 2];
     char rows[64];
     snprintf(rows, sizeof rows, "%d, %s", ROWS, shape);
-    npy_write(in_scratch(name), type, rows, zeros, size);
+    npy_write(scratch_in(name), type, rows, zeros, size);
 }
 
 /* Trains a job, and reads the module of its network; release with tr_file_content_free(). */
@@ -57,17 +48,17 @@ static void module_of(const char *data, const char *input, const char *layers, s
              "name: module\ndata: {train: %s}\ninput: %s\nlayers: [%s]\n"
              "optimizer: {rule: sgd, rate: 0.01}\ntrain: {batch: 4, steps: 1}\n",
              data, input, layers);
-    must_train(tr_file_write_atomic(NULL, in_scratch("model.yaml"), text, strlen(text)));
-    job_begin(&job, in_scratch("model.yaml"));
-    job.settings.out = scratch_join(run, scratch, "run");
+    must_train(tr_file_write_atomic(NULL, scratch_in("model.yaml"), text, strlen(text)));
+    job_begin(&job, scratch_in("model.yaml"));
+    job.settings.out = scratch_join(run, scratch_place, "run");
     job_outcome(&job, &outcome);
     if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
     settings.checkpoint = run;
     settings.name = "a \"net\"";
     must_train(tr_exporter_create(&settings, &exporter));
-    must_train(tr_exporter_write(exporter, "torch", in_scratch("net.py")));
+    must_train(tr_exporter_write(exporter, "torch", scratch_in("net.py")));
     tr_exporter_destroy(&exporter);
-    must_train(tr_file_read(in_scratch("net.py"), 1 << 20, out));
+    must_train(tr_file_read(scratch_in("net.py"), 1 << 20, out));
     scratch_remove(run);
 }
 
@@ -201,9 +192,9 @@ static tr_status write_module(const struct network *network, struct tr_file_cont
     const struct tr_checkpoint_facts facts = {.program = "a program"};
     const struct tr_intake intake = {.count = 0};
     const struct tr_export what = {.job = &job, .facts = &facts, .intake = &intake, .name = "net"};
-    tr_status status = tr_export_torch(&what, in_scratch("net.py"));
+    tr_status status = tr_export_torch(&what, scratch_in("net.py"));
     tr_model_destroy(&model);
-    if (status == TR_OK) must_train(tr_file_read(in_scratch("net.py"), 1 << 20, out));
+    if (status == TR_OK) must_train(tr_file_read(scratch_in("net.py"), 1 << 20, out));
     return status;
 }
 
@@ -314,22 +305,14 @@ static void options_are_passed_to_pytorch(void **state)
 static int set_up(void **state)
 {
     static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, ROWS, 0, 1, 1, 0};
-    (void)state;
-    scratch_make(scratch);
+    scratch_place_make(state);
     write_images("grey.idx", 1);
     write_images("two.idx", 2);
     char shape[32];
     snprintf(shape, sizeof shape, "%d, %d, 2", HEIGHT, WIDTH);
     write_zeros("numbers.npy", "<f4", shape, ROWS * HEIGHT * WIDTH * 2 * sizeof(float));
     write_zeros("classes.npy", "|u1", "", ROWS);
-    must_train(tr_file_write_atomic(NULL, in_scratch("labels.idx"), labels, sizeof labels));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(scratch);
+    must_train(tr_file_write_atomic(NULL, scratch_in("labels.idx"), labels, sizeof labels));
     return 0;
 }
 
@@ -343,5 +326,5 @@ int main(void)
         cmocka_unit_test(layers_are_called_as_pytorch_has_them),
         cmocka_unit_test(options_are_passed_to_pytorch),
     };
-    return cmocka_run_group_tests_name("export.torch", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("export.torch", tests, set_up, scratch_place_remove);
 }

@@ -20,22 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char scratch[SCRATCH_PATH];
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_make(scratch);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(scratch);
-    return 0;
-}
-
 /* ---- writing ---- */
 
 static const uint8_t picture[] = {0x89, 'P', 'N', 'G'};
@@ -81,7 +65,7 @@ static void bytes_are_those_on_record(void **state)
     (void)state;
     char *path = NULL, hex[TR_SHA256_TEXT];
     struct tr_file_content content;
-    assert_int_equal(write_each(NULL, scratch, &path), TR_OK);
+    assert_int_equal(write_each(NULL, scratch_place, &path), TR_OK);
     assert_int_equal(tr_file_read(path, 1 << 20, &content), TR_OK);
     /* Read and approved by TensorBoard itself in tests/interop. The time is 1000.0. */
     static const uint8_t head[] = {0x18, 0,   0,   0,   0,   0,   0,    0,    0xa3, 0x7f, 0x4b, 0x22,
@@ -120,7 +104,7 @@ static void every_kind_reads_back(void **state)
     (void)state;
     struct event_file content;
     char *path = NULL;
-    assert_int_equal(write_each(NULL, scratch, &path), TR_OK);
+    assert_int_equal(write_each(NULL, scratch_place, &path), TR_OK);
     event_file_read(path, &content);
     assert_true(content.whole);
     assert_int_equal(content.count, 1 + KINDS);
@@ -159,7 +143,7 @@ static void sessions_end(void **state)
     for (int good = 0; good < 2; good++) {
         struct event_file content;
         tr_events *events;
-        assert_int_equal(tr_events_create(NULL, scratch, 1000, &events), TR_OK);
+        assert_int_equal(tr_events_create(NULL, scratch_place, 1000, &events), TR_OK);
         char *path = tr_strdup(tr_events_path(events));
         tr_events_stamp(events, 9, 2000);
         assert_int_equal(tr_events_session_end(events, good), TR_OK);
@@ -187,7 +171,7 @@ static void each_file_is_named_later(void **state)
     const double clock[] = {5000, 5000, 5001, 7000.9, 30, 0};
     for (size_t i = 0; i < sizeof clock / sizeof clock[0]; i++) {
         tr_events *events;
-        assert_int_equal(tr_events_create(NULL, scratch, clock[i], &events), TR_OK);
+        assert_int_equal(tr_events_create(NULL, scratch_place, clock[i], &events), TR_OK);
         assert_true(strcmp(tr_events_path(events), last) > 0);
         snprintf(last, sizeof last, "%s", tr_events_path(events));
         assert_int_equal(tr_events_close(&events), TR_OK);
@@ -201,7 +185,7 @@ static void flushed_records_are_there_at_once(void **state)
     (void)state;
     struct event_file content;
     tr_events *events;
-    assert_int_equal(tr_events_create(NULL, scratch, 1000, &events), TR_OK);
+    assert_int_equal(tr_events_create(NULL, scratch_place, 1000, &events), TR_OK);
     for (int i = 1; i <= 3; i++) {
         assert_int_equal(tr_events_scalar(events, "loss", i), TR_OK);
         event_file_read(tr_events_path(events), &content);
@@ -224,7 +208,7 @@ static void large_values_are_written_in_between(void **state)
     size_t size = 300 << 10;
     uint8_t *bytes = tr_alloc_zero(size, 1);
     const struct tr_events_image image = {1, 1, 1, bytes, size};
-    assert_int_equal(tr_events_create(NULL, scratch, 1000, &events), TR_OK);
+    assert_int_equal(tr_events_create(NULL, scratch_place, 1000, &events), TR_OK);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(tr_events_scalar(events, "loss", i), TR_OK);
         assert_int_equal(tr_events_image(events, "image", &image), TR_OK);
@@ -244,7 +228,7 @@ static void large_values_are_written_in_between(void **state)
 static tr_status write_steps(const tr_file_system *files, int steps)
 {
     tr_events *events;
-    TR_TRY(tr_events_create(files, scratch, 1000, &events));
+    TR_TRY(tr_events_create(files, scratch_place, 1000, &events));
     tr_status status = TR_OK;
     for (int i = 1; i <= steps && status == TR_OK; i++) {
         tr_events_stamp(events, i, 1000 + i);
@@ -262,13 +246,13 @@ static int count_events(bool *whole)
     struct tr_file_names names;
     int count = 0;
     *whole = true;
-    assert_int_equal(tr_file_list(NULL, scratch, &names), TR_OK);
+    assert_int_equal(tr_file_list(NULL, scratch_place, &names), TR_OK);
     for (int64_t n = 0; n < names.count; n++) {
         char path[SCRATCH_PATH];
         uint64_t size;
         int descriptor;
         struct event_file content;
-        scratch_join(path, scratch, names.name[n]);
+        scratch_join(path, scratch_place, names.name[n]);
         assert_int_equal(tr_file_open(path, &descriptor, &size), TR_OK);
         close(descriptor);
         if (size == 0) continue;
@@ -287,8 +271,8 @@ static int count_events(bool *whole)
 
 static void empty_scratch(void)
 {
-    assert_int_equal(tr_file_remove(NULL, scratch), TR_OK);
-    assert_int_equal(tr_file_make_directory(NULL, scratch), TR_OK);
+    assert_int_equal(tr_file_remove(NULL, scratch_place), TR_OK);
+    assert_int_equal(tr_file_make_directory(NULL, scratch_place), TR_OK);
 }
 
 static void kills_leave_whole_records(void **state)
@@ -344,7 +328,7 @@ static void missing_directories_are_named(void **state)
     (void)state;
     char path[SCRATCH_PATH];
     tr_events *events;
-    assert_int_equal(tr_events_create(NULL, scratch_join(path, scratch, "absent"), 1, &events), TR_EIO);
+    assert_int_equal(tr_events_create(NULL, scratch_join(path, scratch_place, "absent"), 1, &events), TR_EIO);
     assert_non_null(strstr(tr_error_message(), "absent"));
 }
 
@@ -353,17 +337,18 @@ static void event_files_are_removed_and_nothing_else(void **state)
     (void)state;
     char path[SCRATCH_PATH], other[SCRATCH_PATH];
     tr_events *events;
-    assert_int_equal(tr_events_remove(NULL, scratch_join(path, scratch, "absent")), TR_OK);
-    assert_int_equal(tr_file_write_atomic(NULL, scratch_join(other, scratch, "events.txt"), "x", 1), TR_OK);
+    assert_int_equal(tr_events_remove(NULL, scratch_join(path, scratch_place, "absent")), TR_OK);
+    assert_int_equal(tr_file_write_atomic(NULL, scratch_join(other, scratch_place, "events.txt"), "x", 1),
+                     TR_OK);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(tr_events_create(NULL, scratch, 1000, &events), TR_OK);
+        assert_int_equal(tr_events_create(NULL, scratch_place, 1000, &events), TR_OK);
         snprintf(path, sizeof path, "%s", tr_events_path(events));
         assert_int_equal(tr_events_close(&events), TR_OK);
         assert_true(tr_file_exists(path));
     }
-    assert_int_equal(tr_events_remove(NULL, scratch), TR_OK);
+    assert_int_equal(tr_events_remove(NULL, scratch_place), TR_OK);
     struct tr_file_names names;
-    assert_int_equal(tr_file_list(NULL, scratch, &names), TR_OK);
+    assert_int_equal(tr_file_list(NULL, scratch_place, &names), TR_OK);
     assert_int_equal(names.count, 1);
     assert_string_equal(names.name[0], "events.txt");
     tr_file_names_free(&names);
@@ -376,7 +361,7 @@ static void failing_allocations_leave_nothing(void **state)
         empty_scratch(); /* names of files that are there are read, too */
         int64_t live = tr_alloc_live();
         refuse_begin(at);
-        tr_status status = write_each(NULL, scratch, NULL);
+        tr_status status = write_each(NULL, scratch_place, NULL);
         done = refuse_end();
         assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
         assert_int_equal(tr_alloc_live(), live);
@@ -386,17 +371,23 @@ static void failing_allocations_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(bytes_are_those_on_record, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(every_kind_reads_back, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(sessions_end, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(each_file_is_named_later, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(flushed_records_are_there_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(large_values_are_written_in_between, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(kills_leave_whole_records, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(faults_are_told_and_leave_whole_records, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(missing_directories_are_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(event_files_are_removed_and_nothing_else, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(failing_allocations_leave_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bytes_are_those_on_record, scratch_place_make, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(every_kind_reads_back, scratch_place_make, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(sessions_end, scratch_place_make, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(each_file_is_named_later, scratch_place_make, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(flushed_records_are_there_at_once, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(large_values_are_written_in_between, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(kills_leave_whole_records, scratch_place_make, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(faults_are_told_and_leave_whole_records, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(missing_directories_are_named, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(event_files_are_removed_and_nothing_else, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(failing_allocations_leave_nothing, scratch_place_make,
+                                        scratch_place_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

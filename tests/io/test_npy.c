@@ -21,20 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char scratch[SCRATCH_PATH], path[SCRATCH_PATH];
+static char path[SCRATCH_PATH];
 
 static int set_up(void **state)
 {
-    (void)state;
-    scratch_make(scratch);
-    scratch_join(path, scratch, "arrays.npz");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(scratch);
+    scratch_place_make(state);
+    scratch_join(path, scratch_place, "arrays.npz");
     return 0;
 }
 
@@ -438,7 +430,7 @@ static void a_failed_write_leaves_the_old_file(void **state)
         tr_file_content_free(&content);
     }
     struct tr_file_names names;
-    assert_int_equal(tr_file_list(NULL, scratch, &names), TR_OK);
+    assert_int_equal(tr_file_list(NULL, scratch_place, &names), TR_OK);
     assert_int_equal(names.count, 1); /* nothing is left aside */
     tr_file_names_free(&names);
     struct tr_stored_tensor unknown = {.name = "half", .dtype = TR_DTYPE_F8_E4M3, .rank = 0, .data = weights};
@@ -472,5 +464,5 @@ int main(void)
         cmocka_unit_test(a_failed_write_leaves_the_old_file),
         cmocka_unit_test(failing_allocations_are_survived),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, scratch_place_remove);
 }

@@ -15,20 +15,12 @@
 
 #include <string.h>
 
-static char scratch[SCRATCH_PATH], path[SCRATCH_PATH];
+static char path[SCRATCH_PATH];
 
 static int set_up(void **state)
 {
-    (void)state;
-    scratch_make(scratch);
-    scratch_join(path, scratch, "file.safetensors");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(scratch);
+    scratch_place_make(state);
+    scratch_join(path, scratch_place, "file.safetensors");
     return 0;
 }
 
@@ -395,7 +387,7 @@ static void failing_allocations_are_survived(void **state)
     }
 }
 
-#define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, set_up, scratch_place_remove)
 
 int main(void)
 {

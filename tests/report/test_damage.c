@@ -48,7 +48,7 @@ static const char trace[] =
     "\"args\":{\"step\":1,\"for rank\":0}},\n"
     "{\"ph\":\"X\",\"pid\":0,\"tid\":0,\"ts\":11,\"dur\":9,\"cat\":\"step\",\"name\":\"step\"}]}\n";
 
-static char place[SCRATCH_PATH], whole[SCRATCH_PATH + 8], damaged[SCRATCH_PATH + 8];
+static char whole[SCRATCH_PATH + 8], damaged[SCRATCH_PATH + 8];
 
 static void put(const char *run, const char *name, const char *bytes, size_t size)
 {
@@ -67,19 +67,11 @@ static void put_all(const char *run)
 
 static int set_up(void **state)
 {
-    (void)state;
-    scratch_make(place);
-    snprintf(whole, sizeof whole, "%s/whole", place);
-    snprintf(damaged, sizeof damaged, "%s/bad", place);
+    scratch_place_make(state);
+    snprintf(whole, sizeof whole, "%s/whole", scratch_place);
+    snprintf(damaged, sizeof damaged, "%s/bad", scratch_place);
     put_all(whole);
     put_all(damaged);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(place);
     return 0;
 }
 
@@ -173,5 +165,5 @@ int main(void)
         cmocka_unit_test(traces),
         cmocka_unit_test(extreme_numbers),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, scratch_place_remove);
 }

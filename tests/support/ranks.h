@@ -44,8 +44,10 @@ void expect_ranks(const struct outcome *expected, const struct rank *ranks, int 
 /* Fails the test unless every rank succeeded. */
 void expect_well(const struct rank *ranks, int size, const char *how);
 
-/* Begins a job of the test with settings, which end with NULL. */
-typedef void job_beginner(struct job *job, const char *const *set);
+/* Fails the test unless the job ends with the hash of `alone` on `size` ranks of a strategy; `apart` as for
+   run_ranks(). */
+void expect_hash_by(const struct outcome *alone, job_beginner *begin, const char *const *set,
+                    const char *strategy, int size, int apart, const char *what);
 /* Fails the test unless the job ends with the hash of `alone` on several ranks: all-reduce, two parameter
    servers, a pipeline. */
 void expect_shared_hash(const struct outcome *alone, job_beginner *begin, const char *const *set,

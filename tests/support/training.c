@@ -1,5 +1,6 @@
 #include "support/training.h"
 
+#include "base/alloc.h"
 #include "base/numbers/hash.h"
 #include "device/device.h"
 #include "device/isas.h"
@@ -29,6 +30,11 @@ void job_set(struct job *job, const char *assignment)
 {
     assert_true(job->settings.set_count < JOB_SETS);
     job->set[job->settings.set_count++] = assignment;
+}
+
+void job_set_all(struct job *job, const char *const *set)
+{
+    for (; set && *set; set++) job_set(job, *set);
 }
 
 tr_trainer *job_trainer(struct job *job)
@@ -120,6 +126,34 @@ void job_outcome(struct job *job, struct outcome *outcome)
     tr_trainer_destroy(&trainer);
 }
 
+struct outcome begun_outcome(job_beginner *begin, const char *const *set)
+{
+    struct job job;
+    struct outcome outcome;
+    begin(&job, set);
+    job_outcome(&job, &outcome);
+    return outcome;
+}
+
+void expect_resumed(const struct outcome *alone, job_beginner *begin, const char *const *set,
+                    const char *directory, int64_t stop, int64_t steps, const char *what)
+{
+    struct job job;
+    struct outcome outcome;
+    begin(&job, set);
+    job.settings.steps = stop;
+    job.settings.out = directory;
+    job_outcome(&job, &outcome);
+    must_train(outcome.status);
+    job_begin(&job, NULL);
+    job.settings.resume = job.settings.out = directory;
+    job.settings.journal = "";
+    job.settings.steps = steps;
+    job_outcome(&job, &outcome);
+    if (outcome.status != TR_OK) fail_msg("%s, resumed: %s", what, outcome.message);
+    if (strcmp(outcome.hash, alone->hash) != 0) fail_msg("%s: another hash after a stop", what);
+}
+
 void expect_same(const struct outcome *expected, const struct outcome *got, const char *how)
 {
     if (expected->status != TR_OK) fail_msg("the run to compare with failed: %s", expected->message);
@@ -153,4 +187,12 @@ const char *const *training_isas(void)
         tr_device_destroy(&device);
     }
     return have;
+}
+
+void must_write(const char *path, struct tr_text *text)
+{
+    char *bytes;
+    must_train(tr_text_finish(text, &bytes));
+    must_train(tr_file_write_atomic(NULL, path, bytes, strlen(bytes)));
+    tr_free(bytes);
 }

@@ -6,6 +6,8 @@
 #define TESTS_SUPPORT_TRAINING_H
 
 #include "scratch.h"
+
+#include "base/text/text.h"
 #include "trireme/trireme.h"
 
 /* ---- jobs ---- */
@@ -20,8 +22,11 @@ struct job {
 
 /* `model` is a path. One thread of the cpu device. */
 void job_begin(struct job *job, const char *model);
-/* Adds an override. */
+/* Adds an override; and several, which end with NULL (NULL: none). */
 void job_set(struct job *job, const char *assignment);
+void job_set_all(struct job *job, const char *const *set);
+/* Begins a job of the test with such overrides. */
+typedef void job_beginner(struct job *job, const char *const *set);
 /* Makes the trainer, or fails the test with the message. */
 tr_trainer *job_trainer(struct job *job);
 
@@ -71,6 +76,12 @@ struct outcome {
 void trainer_outcome(tr_trainer *trainer, struct outcome *outcome);
 /* Makes a trainer, runs and destroys it. A failure of either is in the outcome. */
 void job_outcome(struct job *job, struct outcome *outcome);
+/* The same for a job that a function of the test begins. */
+struct outcome begun_outcome(job_beginner *begin, const char *const *set);
+/* Fails the test unless a run to `directory` that ends after `stop` steps and is resumed has after `steps`
+   the hash of `alone`. */
+void expect_resumed(const struct outcome *alone, job_beginner *begin, const char *const *set,
+                    const char *directory, int64_t stop, int64_t steps, const char *what);
 /* Fails the test unless both succeeded and ended with the same bits; `how` describes the second. */
 void expect_same(const struct outcome *expected, const struct outcome *got, const char *how);
 
@@ -80,5 +91,7 @@ const char *const *training_isas(void);
 
 /* Fails the test with the message of the library unless status is TR_OK. */
 void must_train(tr_status status);
+/* Writes a text to a file, and releases it. */
+void must_write(const char *path, struct tr_text *text);
 
 #endif

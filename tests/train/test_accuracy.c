@@ -16,19 +16,6 @@
 #define MODELS TRIREME_SOURCE_DIR "/models/"
 #define MNIST  TRIREME_SOURCE_DIR "/data/mnist/"
 
-static char place[SCRATCH_PATH];
-
-static const char *in_place(const char *name)
-{
-    static char path[SCRATCH_PATH];
-    return scratch_join(path, place, name);
-}
-
-static void write_text(const char *name, const char *text)
-{
-    must_train(tr_file_write_atomic(NULL, in_place(name), text, strlen(text)));
-}
-
 /* The first and the last step's loss, and the test. */
 struct result {
     double first_loss, last_loss, test_loss, accuracy;
@@ -110,7 +97,7 @@ static void write_records(const char *part)
     tr_source *source;
     must_train(tr_data_set_open("mnist", part, TRIREME_SOURCE_DIR "/data", NULL, &source));
     snprintf(name, sizeof name, "%s.tfrecord", part);
-    must_train(tr_source_convert(source, "tfrecord", "none", in_place(name)));
+    must_train(tr_source_convert(source, "tfrecord", "none", scratch_in(name)));
     tr_source_close(&source);
 }
 
@@ -122,7 +109,7 @@ static void test_mnist_mlp(void **state)
     char directory[SCRATCH_PATH + 16];
     write_records("train");
     write_records("test");
-    snprintf(directory, sizeof directory, "directory=%s", place);
+    snprintf(directory, sizeof directory, "directory=%s", scratch_place);
     static const char *const paths[] = {"data.train.tfrecord.path=train.tfrecord",
                                         "data.test.tfrecord.path=test.tfrecord"};
     struct result result =
@@ -150,55 +137,41 @@ static void test_sst2_lstm(void **state)
 static void test_everything_else(void **state)
 {
     (void)state;
-    write_text("else.yaml",
-               "name: else\n"
-               "data:\n"
-               "  train: {idx: {images: " MNIST "train-images-idx3-ubyte.gz, labels: " MNIST
-               "train-labels-idx1-ubyte.gz}}\n"
-               "  test: {idx: {images: " MNIST "t10k-images-idx3-ubyte.gz, labels: " MNIST
-               "t10k-labels-idx1-ubyte.gz}}\n"
-               "input: {scale: 1/255, pad: 1}\n"
-               "layers:\n"
-               "  - conv: {filters: 16, kernel: 3, use_bias: false}\n"
-               "  - batch_norm\n"
-               "  - relu\n"
-               "  - max_pool: 2\n"
-               "  - conv: {filters: 32, kernel: 3, padding: same, use_bias: false, name: trunk}\n"
-               "  - batch_norm\n"
-               "  - gelu\n"
-               "  - conv: {filters: 32, kernel: 3, padding: same}\n"
-               "  - add: trunk\n"
-               "  - average_pool: 2\n"
-               "  - layer_norm\n"
-               "  - dense: {units: 64, activation: leaky_relu}\n"
-               "  - dropout: 0.2\n"
-               "  - dense: 10\n"
-               "loss: {label_smoothing: 0.05}\n"
-               "optimizer:\n"
-               "  rule: momentum\n"
-               "  rate: 0.1\n"
-               "  nesterov: true\n"
-               "  l2: 1e-4\n"
-               "  clip_norm: 2\n"
-               "  ema: 0.98\n"
-               "  ema_warmup: true\n"
-               "  schedule: {kind: cosine, warmup: 20}\n"
-               "train: {batch: 128, steps: 350}\n");
-    expect_accuracy(run(in_place("else.yaml"), NULL), 0.98);
-}
-
-static int make_place(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
+    scratch_write_text("else.yaml",
+                       "name: else\n"
+                       "data:\n"
+                       "  train: {idx: {images: " MNIST "train-images-idx3-ubyte.gz, labels: " MNIST
+                       "train-labels-idx1-ubyte.gz}}\n"
+                       "  test: {idx: {images: " MNIST "t10k-images-idx3-ubyte.gz, labels: " MNIST
+                       "t10k-labels-idx1-ubyte.gz}}\n"
+                       "input: {scale: 1/255, pad: 1}\n"
+                       "layers:\n"
+                       "  - conv: {filters: 16, kernel: 3, use_bias: false}\n"
+                       "  - batch_norm\n"
+                       "  - relu\n"
+                       "  - max_pool: 2\n"
+                       "  - conv: {filters: 32, kernel: 3, padding: same, use_bias: false, name: trunk}\n"
+                       "  - batch_norm\n"
+                       "  - gelu\n"
+                       "  - conv: {filters: 32, kernel: 3, padding: same}\n"
+                       "  - add: trunk\n"
+                       "  - average_pool: 2\n"
+                       "  - layer_norm\n"
+                       "  - dense: {units: 64, activation: leaky_relu}\n"
+                       "  - dropout: 0.2\n"
+                       "  - dense: 10\n"
+                       "loss: {label_smoothing: 0.05}\n"
+                       "optimizer:\n"
+                       "  rule: momentum\n"
+                       "  rate: 0.1\n"
+                       "  nesterov: true\n"
+                       "  l2: 1e-4\n"
+                       "  clip_norm: 2\n"
+                       "  ema: 0.98\n"
+                       "  ema_warmup: true\n"
+                       "  schedule: {kind: cosine, warmup: 20}\n"
+                       "train: {batch: 128, steps: 350}\n");
+    expect_accuracy(run(scratch_in("else.yaml"), NULL), 0.98);
 }
 
 int main(void)
@@ -208,5 +181,5 @@ int main(void)
         cmocka_unit_test(test_everything_else), cmocka_unit_test(test_mnist_cnn_wide),
         cmocka_unit_test(test_mnist_cnn),       cmocka_unit_test(test_mnist_quick),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

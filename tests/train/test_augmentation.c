@@ -24,14 +24,6 @@ enum { PIXELS = HEIGHT * WIDTH, VALUES = PIXELS * CHANNELS };
 #define RATE 0.5
 #define PI   3.14159265358979323846
 
-static char place[SCRATCH_PATH];
-
-static const char *in_place(const char *name)
-{
-    static char path[SCRATCH_PATH];
-    return scratch_join(path, place, name);
-}
-
 /* ---- data ---- */
 
 /* Smooth, so that a place that is off by a thousandth of a pixel is seen, and no more. */
@@ -55,19 +47,13 @@ static int class_of(int example)
     return example * 7 % CLASSES;
 }
 
-static void write_array(const char *name, const char *type, const char *shape, const void *data, size_t size)
-{
-    npy_write(in_place(name), type, shape, data, size);
-}
-
 static int make_place(void **state)
 {
-    (void)state;
     uint8_t image[COUNT][HEIGHT][WIDTH][CHANNELS], mask[COUNT][HEIGHT][WIDTH];
     static float numbers[COUNT][VALUES];
     int32_t label[COUNT];
     float value[COUNT][CLASSES];
-    scratch_make(place);
+    scratch_place_make(state);
     for (int n = 0; n < COUNT; n++) {
         label[n] = class_of(n);
         for (int k = 0; k < CLASSES; k++) value[n][k] = k == label[n] ? 0.5f : 0.25f;
@@ -79,24 +65,17 @@ static int make_place(void **state)
         for (int k = 0; k < PIXELS; k++)
             mask[n][k / WIDTH][k % WIDTH] = (uint8_t)((n + k / WIDTH / 3) % CLASSES);
     }
-    write_array("images.npy", "|u1", "24, 9, 7, 3", image, sizeof image);
-    write_array("numbers.npy", "<f4", "24, 9, 7, 3", numbers, sizeof numbers);
-    write_array("masks.npy", "|u1", "24, 9, 7", mask, sizeof mask);
-    write_array("labels.npy", "<i4", "24,", label, sizeof label);
-    write_array("values.npy", "<f4", "24, 3", value, sizeof value);
+    npy_write(scratch_in("images.npy"), "|u1", "24, 9, 7, 3", image, sizeof image);
+    npy_write(scratch_in("numbers.npy"), "<f4", "24, 9, 7, 3", numbers, sizeof numbers);
+    npy_write(scratch_in("masks.npy"), "|u1", "24, 9, 7", mask, sizeof mask);
+    npy_write(scratch_in("labels.npy"), "<i4", "24,", label, sizeof label);
+    npy_write(scratch_in("values.npy"), "<f4", "24, 3", value, sizeof value);
     static const char model[] = "name: seen\n"
                                 "data: {train: {npy: {features: images.npy, labels: labels.npy}}}\n"
                                 "layers: [{dense: {units: 3, weights: zeros, name: seen}}]\n"
                                 "optimizer: {rule: sgd, rate: 0.5}\n"
                                 "train: {batch: 8, microbatches: 4, steps: 2, shuffle: false}\n";
-    must_train(tr_file_write_atomic(NULL, in_place("seen.yaml"), model, strlen(model)));
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
+    must_train(tr_file_write_atomic(NULL, scratch_in("seen.yaml"), model, strlen(model)));
     return 0;
 }
 
@@ -295,10 +274,10 @@ static void train_here(const struct options *o, const int size[2], double (*weig
 
 static void begin(struct job *job, const char *const *set)
 {
-    job_begin(job, in_place("seen.yaml"));
+    job_begin(job, scratch_in("seen.yaml"));
     job->settings.journal = "";
     job_set(job, "seed=5");
-    for (; *set; set++) job_set(job, *set);
+    job_set_all(job, set);
 }
 
 static void compare(const struct options *o)
@@ -431,8 +410,6 @@ static void expect_one_hash(const char *what, const char *const *set)
 {
     struct outcome alone, other;
     struct job job;
-    struct rank ranks[RANKS];
-    char out[SCRATCH_PATH];
     begin(&job, set);
     job.settings.device = "ref";
     job_outcome(&job, &alone);
@@ -448,26 +425,9 @@ static void expect_one_hash(const char *what, const char *const *set)
         expect_same(&alone, &other, isas[i]);
     }
     static const char *const strategies[] = {"allreduce", "parameter-server", "pipeline"};
-    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
-        begin(&job, set);
-        job.settings.strategy = strategies[i];
-        job.settings.set = job.set;
-        run_ranks(&job.settings, 2, 0, ranks);
-        expect_ranks(&alone, ranks, 2, strategies[i]);
-    }
-    scratch_join(out, place, what);
-    begin(&job, set);
-    job_set(&job, "train.steps=5");
-    job.settings.out = out;
-    job_outcome(&job, &other);
-    must_train(other.status);
-    job_begin(&job, NULL);
-    job.settings.resume = job.settings.out = out;
-    job.settings.journal = "";
-    job.settings.steps = 12;
-    job_outcome(&job, &other);
-    if (other.status != TR_OK) fail_msg("%s: %s", what, other.message);
-    assert_string_equal(other.hash, alone.hash);
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++)
+        expect_hash_by(&alone, begin, set, strategies[i], 2, 0, what);
+    expect_resumed(&alone, begin, set, scratch_in(what), 5, 12, what);
 }
 
 static void test_one_hash(void **state)
@@ -529,7 +489,7 @@ static void teach(const char *name, const char *const *of_teacher, const char *c
     struct rank ranks[RANKS];
     char out[SCRATCH_PATH], distill[SCRATCH_PATH + 32];
     begin(&job, of_teacher);
-    job.settings.out = scratch_join(out, place, name);
+    job.settings.out = scratch_join(out, scratch_place, name);
     job_outcome(&job, &other);
     must_train(other.status);
     begin(&job, set);
@@ -567,7 +527,7 @@ static void test_masks_follow(void **state)
     for (int n = 0; n < COUNT; n++)
         for (int k = 0; k < PIXELS; k++)
             image[n][k / WIDTH][k % WIDTH] = (uint8_t)(n % 2 ? 1 : k / WIDTH < 4);
-    write_array("bits.npy", "|u1", "24, 9, 7", image, sizeof image);
+    npy_write(scratch_in("bits.npy"), "|u1", "24, 9, 7", image, sizeof image);
     /* Places on whole pixels alone: mirrors and shifts, drawn by the augmenter, since some images lose a part
        of no size. Loss and accuracy are those of a network that knows the answer: its scores are the image.
      */
@@ -634,5 +594,5 @@ int main(void)
         cmocka_unit_test(test_memory),       cmocka_unit_test(test_a_teacher_sees_what_the_network_sees),
         cmocka_unit_test(test_masks_follow), cmocka_unit_test(test_refused),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, make_place, scratch_place_remove);
 }

@@ -19,21 +19,6 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
-/* Paths of files in the scratch directory; the last four are valid. */
-static const char *in_place(const char *name)
-{
-    static char paths[4][SCRATCH_PATH];
-    static int next;
-    return scratch_join(paths[next++ % 4], place, name);
-}
-
-static void write_text(const char *name, const char *text)
-{
-    must_train(tr_file_write_atomic(NULL, in_place(name), text, strlen(text)));
-}
-
 static void expect_says(const char *about, const char *message, const char *const *says)
 {
     for (int i = 0; i < 5 && says[i]; i++)
@@ -63,7 +48,7 @@ static void write_model(const char *name, int changed, const char *replacement)
     char *bytes;
     for (int i = 0; i < LINES; i++) tr_text_addf(&text, "%s\n", i + 1 == changed ? replacement : lines[i]);
     must_train(tr_text_finish(&text, &bytes));
-    write_text(name, bytes);
+    scratch_write_text(name, bytes);
     tr_free(bytes);
 }
 
@@ -176,11 +161,11 @@ static void test_model_files(void **state)
     (void)state;
     write_model("job.yaml", 0, NULL);
     struct job job;
-    job_begin(&job, in_place("job.yaml"));
+    job_begin(&job, scratch_in("job.yaml"));
     expect_refused("the good file", &job, TR_OK, NULL);
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
         write_model("job.yaml", mistakes[i].line, mistakes[i].text);
-        job_begin(&job, in_place("job.yaml"));
+        job_begin(&job, scratch_in("job.yaml"));
         expect_refused(mistakes[i].text, &job, mistakes[i].status, mistakes[i].says);
     }
 }
@@ -201,12 +186,12 @@ static void test_files_that_are_no_model(void **state)
     };
     struct job job;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        if (files[i].content) write_text(files[i].name, files[i].content);
-        job_begin(&job, in_place(files[i].name));
+        if (files[i].content) scratch_write_text(files[i].name, files[i].content);
+        job_begin(&job, scratch_in(files[i].name));
         expect_refused(files[i].name, &job, files[i].status, files[i].says);
     }
-    job_begin(&job, place);
-    expect_refused("a directory", &job, TR_EFORMAT, (const char *const[5]){place});
+    job_begin(&job, scratch_place);
+    expect_refused("a directory", &job, TR_EFORMAT, (const char *const[5]){scratch_place});
 }
 
 static void test_overrides(void **state)
@@ -228,7 +213,7 @@ static void test_overrides(void **state)
     write_model("job.yaml", 0, NULL);
     for (size_t i = 0; i < sizeof overrides / sizeof overrides[0]; i++) {
         struct job job;
-        job_begin(&job, in_place("job.yaml"));
+        job_begin(&job, scratch_in("job.yaml"));
         job_set(&job, overrides[i].set);
         expect_refused(overrides[i].set, &job, TR_EINVAL, overrides[i].says);
     }
@@ -239,19 +224,19 @@ static void test_settings(void **state)
     (void)state;
     write_model("job.yaml", 0, NULL);
     struct job job;
-    job_begin(&job, in_place("job.yaml"));
+    job_begin(&job, scratch_in("job.yaml"));
     job.settings.device = "tpu";
     expect_refused("device", &job, TR_ENOTFOUND, (const char *const[5]){"\"tpu\"", "cpu", "ref"});
-    job_begin(&job, in_place("job.yaml"));
+    job_begin(&job, scratch_in("job.yaml"));
     job.settings.isa = "mmx";
     expect_refused("isa", &job, TR_EUNSUPPORTED, (const char *const[5]){"\"mmx\"", "plain"});
-    job_begin(&job, in_place("job.yaml"));
+    job_begin(&job, scratch_in("job.yaml"));
     job.settings.threads = 100000;
     expect_refused("threads", &job, TR_EINVAL, (const char *const[5]){"100000", "256"});
-    job_begin(&job, in_place("job.yaml"));
+    job_begin(&job, scratch_in("job.yaml"));
     job.settings.size = 8;
     expect_refused("size", &job, TR_EINVAL, (const char *const[5]){"8 bytes", "TR_TRAIN_SETTINGS_INIT"});
-    job_begin(&job, in_place("job.yaml"));
+    job_begin(&job, scratch_in("job.yaml"));
     job.settings.size = sizeof job.settings + 1;
     expect_refused("size", &job, TR_EINVAL, (const char *const[5]){"bytes", "TR_TRAIN_SETTINGS_INIT"});
 }
@@ -261,7 +246,7 @@ static void test_misuse_of_a_trainer(void **state)
     (void)state;
     write_model("job.yaml", 0, NULL);
     struct job job;
-    job_begin(&job, in_place("job.yaml"));
+    job_begin(&job, scratch_in("job.yaml"));
     tr_trainer *trainer = job_trainer(&job);
     struct tr_train_event event = TR_TRAIN_EVENT_INIT;
     float values[10];
@@ -302,7 +287,7 @@ static void test_bad_evaluation_data(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct job job;
         struct outcome outcome;
-        job_begin(&job, in_place("job.yaml"));
+        job_begin(&job, scratch_in("job.yaml"));
         job_set(&job, cases[i].set);
         job_outcome(&job, &outcome);
         if (outcome.status != cases[i].status)
@@ -322,7 +307,7 @@ static void test_bad_evaluation_data(void **state)
 static void poison_job(struct job *job, const char *policy)
 {
     write_model("job.yaml", 4, "  train: {csv: {path: poison.csv}}");
-    job_begin(job, in_place("job.yaml"));
+    job_begin(job, scratch_in("job.yaml"));
     job_set(job, "train={batch: 1, steps: 16, shuffle: false, log_every: 1, checkpoint_every: 1, keep: 3}");
     job_set(job, "layers[0].activation=none");
     job_set(job, policy);
@@ -335,7 +320,7 @@ static void test_stop_at_a_loss_that_is_not_finite(void **state)
     struct job job;
     struct outcome outcome;
     poison_job(&job, "train.on_nonfinite=stop");
-    job.settings.out = scratch_join(out, place, "stopped");
+    job.settings.out = scratch_join(out, scratch_place, "stopped");
     job_outcome(&job, &outcome);
     if (outcome.status != TR_ENONFINITE) fail_msg("%s: %s", tr_status_name(outcome.status), outcome.message);
     expect_says("loss", outcome.message,
@@ -384,8 +369,8 @@ static void test_stop_at_an_update_that_is_not_finite(void **state)
     write_model("job.yaml", 9,
                 "optimizer: {rule: sgd, rate: 0.1, schedule: {kind: step, milestones: [3], factor: 1e45}}");
     struct job job;
-    job_begin(&job, in_place("job.yaml"));
-    job.settings.out = scratch_join(out, place, "poisoned");
+    job_begin(&job, scratch_in("job.yaml"));
+    job.settings.out = scratch_join(out, scratch_place, "poisoned");
     job_set(&job, "train.checkpoint_every=1");
     tr_trainer *trainer = job_trainer(&job);
     struct outcome outcome;
@@ -445,7 +430,7 @@ static tr_status run_with_full_disk(const char *out, int64_t from, int64_t end, 
     struct full_disk disk = {from, end, outcome};
     *outcome = (struct outcome){0};
     write_model("job.yaml", 0, NULL);
-    job_begin(&job, in_place("job.yaml"));
+    job_begin(&job, scratch_in("job.yaml"));
     job.settings.out = out;
     job_set(&job, "train.checkpoint_every=1");
     tr_trainer *trainer = job_trainer(&job);
@@ -475,14 +460,14 @@ static void test_disk_that_is_full_for_a_while(void **state)
     (void)state;
     char out[SCRATCH_PATH];
     struct outcome outcome, undisturbed;
-    tr_status status = run_with_full_disk(scratch_join(out, place, "full"), 3, 5, &outcome);
+    tr_status status = run_with_full_disk(scratch_join(out, scratch_place, "full"), 3, 5, &outcome);
     if (status != TR_OK) fail_msg("the run does not get over two saves that fail: %s", outcome.message);
     assert_int_equal(outcome.warnings, 3); /* and one of the journal */
     expect_says("warning", outcome.warning, (const char *const[5]){out, strerror(EFBIG)});
     assert_int_equal(outcome.checkpoints, 4);
     assert_int_equal(saved_step(out), 6);
     struct job job;
-    job_begin(&job, in_place("job.yaml"));
+    job_begin(&job, scratch_in("job.yaml"));
     job_outcome(&job, &undisturbed);
     assert_string_equal(outcome.hash, undisturbed.hash);
 }
@@ -492,7 +477,8 @@ static void test_disk_that_is_full_at_the_end(void **state)
     (void)state;
     char out[SCRATCH_PATH];
     struct outcome outcome;
-    tr_status status = run_with_full_disk(scratch_join(out, place, "full at the end"), 4, -1, &outcome);
+    tr_status status =
+        run_with_full_disk(scratch_join(out, scratch_place, "full at the end"), 4, -1, &outcome);
     assert_int_equal(status, TR_EIO);
     expect_says("last save", outcome.message, (const char *const[5]){out, strerror(EFBIG)});
     /* The journal, steps 4 and 5; the failure of step 6 is the run's. */
@@ -506,11 +492,11 @@ static void test_output_that_cannot_be(void **state)
     (void)state;
     write_model("job.yaml", 0, NULL);
     struct job job;
-    job_begin(&job, in_place("job.yaml"));
-    job.settings.out = in_place("numbers.csv/out");
+    job_begin(&job, scratch_in("job.yaml"));
+    job.settings.out = scratch_in("numbers.csv/out");
     expect_refused("a file in the way", &job, TR_EIO,
                    (const char *const[5]){"numbers.csv", strerror(ENOTDIR)});
-    job.settings.out = in_place("numbers.csv");
+    job.settings.out = scratch_in("numbers.csv");
     expect_refused("a file", &job, TR_EIO, (const char *const[5]){"numbers.csv"});
     job.settings.out = "/proc/trireme";
     expect_refused("no such place", &job, TR_EIO, (const char *const[5]){"/proc/trireme"});
@@ -518,21 +504,13 @@ static void test_output_that_cannot_be(void **state)
 
 static int make_place(void **state)
 {
-    (void)state;
-    scratch_make(place);
-    write_text("numbers.csv", "0,0,0\n1,0,1\n0,1,2\n1,1,0\n0.5,2,1\n3,1,2\n1,7,2\n");
-    write_text("more.csv", "0,0,0\n1,0,1\n0,1,3\n");
-    write_text("wide.csv", "0,0,0,0\n1,0,0,1\n0,1,0,2\n");
-    write_text("letters.csv", "0,0,0\n1,x,1\n");
-    write_text("empty.csv", "");
-    write_text("poison.csv", "0,0,0\n1,0,1\n0,1,2\n3.4e38,-3.4e38,0\n0.5,2,1\n3,1,2\n1,7,2\n");
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
+    scratch_place_make(state);
+    scratch_write_text("numbers.csv", "0,0,0\n1,0,1\n0,1,2\n1,1,0\n0.5,2,1\n3,1,2\n1,7,2\n");
+    scratch_write_text("more.csv", "0,0,0\n1,0,1\n0,1,3\n");
+    scratch_write_text("wide.csv", "0,0,0,0\n1,0,0,1\n0,1,0,2\n");
+    scratch_write_text("letters.csv", "0,0,0\n1,x,1\n");
+    scratch_write_text("empty.csv", "");
+    scratch_write_text("poison.csv", "0,0,0\n1,0,1\n0,1,2\n3.4e38,-3.4e38,0\n0.5,2,1\n3,1,2\n1,7,2\n");
     return 0;
 }
 
@@ -552,5 +530,5 @@ int main(void)
         cmocka_unit_test(test_disk_that_is_full_at_the_end),
         cmocka_unit_test(test_output_that_cannot_be),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, make_place, scratch_place_remove);
 }

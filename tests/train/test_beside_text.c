@@ -16,23 +16,6 @@
 
 #define COUNT 120
 
-static char place[SCRATCH_PATH];
-
-static const char *in_place(const char *name)
-{
-    static char path[4][SCRATCH_PATH];
-    static int next;
-    return scratch_join(path[next++ % 4], place, name);
-}
-
-static void write_and_free(const char *name, struct tr_text *text)
-{
-    char *bytes;
-    must_train(tr_text_finish(text, &bytes));
-    must_train(tr_file_write_atomic(NULL, in_place(name), bytes, strlen(bytes)));
-    tr_free(bytes);
-}
-
 /* A text of 1 to 7 words, two numbers and a name. The class follows from the first word and a number. */
 static int length_of(int i)
 {
@@ -65,7 +48,7 @@ static void write_table(const char *name, bool json, int rows)
         else
             tr_text_addf(&text, " \"\",\",%d,0.5,%s,%d\n", number_of(i), kind, class_of(i));
     }
-    write_and_free(name, &text);
+    must_write(scratch_in(name), &text);
 }
 
 #define FACTS "label: none, skip_columns: [review, label, half], categories: kind, standardize: true"
@@ -92,44 +75,27 @@ static const char model[] = "name: beside\n"
 
 static int make_place(void **state)
 {
-    (void)state;
     struct tr_text text = TR_TEXT_INIT, one = TR_TEXT_INIT;
-    scratch_make(place);
+    scratch_place_make(state);
     write_table("table.csv", false, COUNT);
     write_table("table.jsonl", true, COUNT);
     write_table("short.csv", false, COUNT - 1);
     tr_text_add(&text, model);
-    write_and_free("beside.yaml", &text);
+    must_write(scratch_in("beside.yaml"), &text);
     tr_text_add(&one, "the only text there is\n");
-    write_and_free("running.txt", &one);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
+    must_write(scratch_in("running.txt"), &one);
     return 0;
 }
 
 static void begin(struct job *job, const char *const *set)
 {
-    job_begin(job, in_place("beside.yaml"));
+    job_begin(job, scratch_in("beside.yaml"));
     job->settings.journal = "";
-    for (; set && *set; set++) job_set(job, *set);
+    job_set_all(job, set);
 }
 
 #define SET(...)     ((const char *const[]){__VA_ARGS__, NULL})
-#define OUTCOME(...) outcome_of(SET(__VA_ARGS__))
-
-static struct outcome outcome_of(const char *const *set)
-{
-    struct job job;
-    struct outcome outcome;
-    begin(&job, set);
-    job_outcome(&job, &outcome);
-    return outcome;
-}
+#define OUTCOME(...) begun_outcome(begin, SET(__VA_ARGS__))
 
 static void expect_one_hash(const char *what, const char *const *set)
 {
@@ -137,7 +103,7 @@ static void expect_one_hash(const char *what, const char *const *set)
                                                 {"train.recompute=true"},
                                                 {"train.recompute=[gru1, known]"},
                                                 {"train.prefetch=2"}};
-    const struct outcome alone = outcome_of(set);
+    const struct outcome alone = begun_outcome(begin, set);
     expect_shared_hash(&alone, begin, set, what);
     expect_variants(&alone, begin, set, others, sizeof others / sizeof others[0], what);
 }
@@ -201,10 +167,10 @@ static void test_predictions(void **state)
     tr_source *source;
     static float answer[2 * COUNT], again[2 * COUNT];
     begin(&job, SET("train.steps=500"));
-    job.settings.out = in_place("run");
+    job.settings.out = scratch_in("run");
     job_outcome(&job, &outcome);
     must_train(outcome.status);
-    settings.checkpoint = in_place("run");
+    settings.checkpoint = scratch_in("run");
     must_train(tr_predictor_create(&settings, &predictor));
     must_train(tr_predictor_open_data(predictor, "train", &source));
     must_train(tr_predictor_source(predictor, source, 0, COUNT, answer));
@@ -219,7 +185,7 @@ static void test_predictions(void **state)
                                  "skip_columns: [review, label, half], categories: kind}}, words: {text: "
                                  "{path: table.csv, layout: table, header: true, text_columns: review, "
                                  "labels: false}}}}}",
-                                 place, &source));
+                                 scratch_place, &source));
     must_train(tr_predictor_source(predictor, source, 0, COUNT, again));
     assert_memory_equal(answer, again, sizeof answer);
     tr_source_close(&source);
@@ -272,5 +238,5 @@ int main(void)
         cmocka_unit_test(test_objects),  cmocka_unit_test(test_predictions),
         cmocka_unit_test(test_refusals),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, make_place, scratch_place_remove);
 }

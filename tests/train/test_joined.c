@@ -1,6 +1,7 @@
 /* Networks that take examples of several sources by name: the same bits as of one source that has the numbers
  * side by side, on any device, any number of ranks and over stops.
  */
+#include "support/npy.h"
 #include "support/ranks.h"
 
 #include "base/text/text.h"
@@ -17,20 +18,6 @@
 #define WIDTH  5
 #define IMAGE  (HEIGHT * WIDTH)
 #define FACTS  3
-
-static char place[SCRATCH_PATH];
-
-static const char *in_place(const char *name)
-{
-    static char path[4][SCRATCH_PATH];
-    static int next;
-    return scratch_join(path[next++ % 4], place, name);
-}
-
-static void write_bytes(const char *name, const void *bytes, size_t size)
-{
-    must_train(tr_file_write_atomic(NULL, in_place(name), bytes, size));
-}
 
 static uint8_t pixel(int example, int at)
 {
@@ -50,20 +37,12 @@ static float price(int example)
 /* An array of `columns` floats a row. */
 static void write_array(const char *name, int columns, float (*value)(int example, int column))
 {
-    static struct {
-        char head[128];
-        float rows[COUNT * (IMAGE + FACTS)];
-    } array;
-    char head[128];
-    memset(array.head, ' ', sizeof array.head);
-    memcpy(array.head, "\x93NUMPY\x01\x00\x76\x00", 10);
-    int length = snprintf(head, sizeof head, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }",
-                          COUNT, columns);
-    memcpy(array.head + 10, head, (size_t)length);
-    array.head[127] = '\n';
+    static float rows[COUNT * (IMAGE + FACTS)];
+    char shape[32];
     for (int i = 0; i < COUNT; i++)
-        for (int k = 0; k < columns; k++) array.rows[i * columns + k] = value(i, k);
-    write_bytes(name, &array, sizeof array.head + (size_t)(COUNT * columns) * sizeof(float));
+        for (int k = 0; k < columns; k++) rows[i * columns + k] = value(i, k);
+    snprintf(shape, sizeof shape, "%d, %d", COUNT, columns);
+    npy_write(scratch_in(name), "<f4", shape, rows, (size_t)(COUNT * columns) * sizeof *rows);
 }
 
 /* What enters a network of an image and facts. */
@@ -90,11 +69,10 @@ static float price_value(int example, int column)
 
 static int make_place(void **state)
 {
-    (void)state;
     static uint8_t images[16 + COUNT * IMAGE] = {0, 0, 8, 3, 0, 0, 0, COUNT, 0, 0, 0, HEIGHT, 0, 0, 0, WIDTH};
     struct tr_text text = TR_TEXT_INIT;
     char *table;
-    scratch_make(place);
+    scratch_place_make(state);
     tr_text_add(&text, "price,first,second,third\n");
     for (int i = 0; i < COUNT; i++) {
         for (int k = 0; k < IMAGE; k++) images[16 + i * IMAGE + k] = pixel(i, k);
@@ -103,8 +81,8 @@ static int make_place(void **state)
         tr_text_add(&text, "\n");
     }
     must_train(tr_text_finish(&text, &table));
-    write_bytes("images.idx", images, sizeof images);
-    write_bytes("facts.csv", table, strlen(table));
+    scratch_write("images.idx", images, sizeof images);
+    scratch_write("facts.csv", table, strlen(table));
     tr_text_free(table);
     write_array("rows.npy", IMAGE + FACTS, row_value);
     write_array("price.npy", 1, price_value);
@@ -123,93 +101,60 @@ static int make_place(void **state)
                                "  - slice: {begin: 30, size: 3, name: facts}\n"
                                "  - slice: {begin: 0, size: 30, from: input}\n"
                                "  - reshape: [6, 5, 1]\n" LOOK "}\n" BODY;
-    write_bytes("joined.yaml", joined, strlen(joined));
-    write_bytes("rows.yaml", rows, strlen(rows));
+    scratch_write("joined.yaml", joined, strlen(joined));
+    scratch_write("rows.yaml", rows, strlen(rows));
     return 0;
 }
 
-static int remove_place(void **state)
+static void begin(struct job *job, const char *const *set)
 {
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
-static void begin(struct job *job, const char *model, const char *const *set)
-{
-    job_begin(job, in_place(model));
+    job_begin(job, scratch_in("joined.yaml"));
     job->settings.journal = "";
-    for (; set && *set; set++) job_set(job, *set);
+    job_set_all(job, set);
 }
 
-static struct outcome outcome_of(const char *model, const char *const *set)
+static void begin_rows(struct job *job, const char *const *set)
 {
-    struct job job;
-    struct outcome outcome;
-    begin(&job, model, set);
-    job_outcome(&job, &outcome);
-    return outcome;
+    job_begin(job, scratch_in("rows.yaml"));
+    job->settings.journal = "";
+    job_set_all(job, set);
 }
 
-#define OUTCOME(...) outcome_of("joined.yaml", (const char *const[]){__VA_ARGS__, NULL})
+#define OUTCOME(...) begun_outcome(begin, (const char *const[]){__VA_ARGS__, NULL})
 
 /* By names the network takes what it would take by places. */
 static void test_names_are_places(void **state)
 {
     (void)state;
-    struct outcome names = outcome_of("joined.yaml", NULL), places = outcome_of("rows.yaml", NULL);
+    struct outcome names = begun_outcome(begin, NULL), places = begun_outcome(begin_rows, NULL);
     expect_same(&places, &names, "joined");
     assert_true(names.loss < 0.5);
 }
 
+#define LOCAL "local-sgd,replicas=4,every=1"
+
 static void expect_one_hash(const char *what, const char *const *set)
 {
-    static const struct {
-        const char *strategy;
-        int ranks;
-    } shared[] = {{"allreduce", 3},
-                  {"parameter-server,servers=2", 4},
-                  {"pipeline", 2},
-                  {"local-sgd,replicas=4,every=1", 2}};
-    struct outcome alone = outcome_of("joined.yaml", set);
-    if (alone.status != TR_OK) fail_msg("%s: %s", what, alone.message);
-    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
-        struct job job;
-        struct rank ranks[RANKS];
-        struct outcome expected = alone;
-        begin(&job, "joined.yaml", set);
-        job.settings.strategy = shared[i].strategy;
-        job.settings.set = job.set;
-        /* What meets in rounds has a hash of its own: that of one process. */
-        if (i == 3) job_outcome(&job, &expected);
-        run_ranks(&job.settings, shared[i].ranks, i == 1, ranks);
-        expect_ranks(&expected, ranks, shared[i].ranks, what);
-    }
+    const struct outcome alone = begun_outcome(begin, set);
     struct job job;
     struct outcome other;
-    begin(&job, "joined.yaml", set);
+    expect_shared_hash(&alone, begin, set, what);
+    /* What meets in rounds has a hash of its own: that of one process. */
+    begin(&job, set);
+    job.settings.strategy = LOCAL;
+    job_outcome(&job, &other);
+    expect_hash_by(&other, begin, set, LOCAL, 2, 0, what);
+    begin(&job, set);
     job.settings.device = "ref";
     job_outcome(&job, &other);
     expect_same(&alone, &other, "on ref");
-    begin(&job, "joined.yaml", set);
+    begin(&job, set);
     job_set(&job, "train.pass=1");
     job_set(&job, "train.prefetch=2");
     job_outcome(&job, &other);
     expect_same(&alone, &other, "microbatch by microbatch, read ahead");
-    static const char *const half[] = {"train.steps=11", NULL};
-    const char *out = in_place("stopped");
-    begin(&job, "joined.yaml", set);
-    for (int i = 0; half[i]; i++) job_set(&job, half[i]);
-    job.settings.out = out;
-    job_outcome(&job, &other);
-    must_train(other.status);
-    job_begin(&job, NULL);
-    job.settings.resume = job.settings.out = out;
-    job.settings.journal = "";
-    job.settings.steps = 20;
-    job_outcome(&job, &other);
-    if (other.status != TR_OK) fail_msg("%s: %s", what, other.message);
-    assert_string_equal(other.hash, alone.hash);
+    const char *out = scratch_in("stopped");
+    expect_resumed(&alone, begin, set, out, 11, 20, what);
     scratch_remove(out);
 }
 
@@ -247,9 +192,8 @@ static void test_predictions(void **state)
     tr_predictor *predictor;
     tr_source *source, *same;
     float answer[COUNT], again[COUNT], number = 1;
-    const char *out = in_place("run");
-    begin(&job, "joined.yaml",
-          (const char *const[]){"data.train.join.sources.facts.csv.standardize=true", NULL});
+    const char *out = scratch_in("run");
+    begin(&job, (const char *const[]){"data.train.join.sources.facts.csv.standardize=true", NULL});
     job.settings.out = out;
     job_outcome(&job, &outcome);
     must_train(outcome.status);
@@ -266,12 +210,13 @@ static void test_predictions(void **state)
         predictor,
         "{join: {sources: {photo: {idx: {images: images.idx}}, facts: {csv: {path: facts.csv, label: value, "
         "label_columns: price}}}}}",
-        place, &same));
+        scratch_place, &same));
     must_train(tr_predictor_source(predictor, same, 0, COUNT, again));
     assert_memory_equal(answer, again, sizeof answer);
     assert_int_equal(tr_predictor_floats(predictor, &number, answer), TR_EUNSUPPORTED);
     tr_source_close(&same);
-    tr_status status = tr_predictor_open_source(predictor, "{idx: {images: images.idx}}", place, &same);
+    tr_status status =
+        tr_predictor_open_source(predictor, "{idx: {images: images.idx}}", scratch_place, &same);
     if (status == TR_OK) {
         status = tr_predictor_source(predictor, same, 0, COUNT, again);
         tr_source_close(&same);
@@ -317,5 +262,5 @@ int main(void)
         cmocka_unit_test(test_augmentation),     cmocka_unit_test(test_predictions),
         cmocka_unit_test(test_refusals),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, make_place, scratch_place_remove);
 }

@@ -16,28 +16,11 @@
 
 #define COUNT 203
 
-static char place[SCRATCH_PATH];
-
-static const char *in_place(const char *name)
-{
-    static char path[4][SCRATCH_PATH];
-    static int next;
-    return scratch_join(path[next++ % 4], place, name);
-}
-
 static double draw(void)
 {
     static uint32_t random = 11;
     random = random * 1664525 + 1013904223;
     return (double)(random >> 8) / (1 << 24);
-}
-
-static void write_and_free(const char *name, struct tr_text *text)
-{
-    char *bytes;
-    must_train(tr_text_finish(text, &bytes));
-    must_train(tr_file_write_atomic(NULL, in_place(name), bytes, strlen(bytes)));
-    tr_free(bytes);
 }
 
 /* Two numbers, a class of three by their angle, its probabilities: `certain` ones are 0 and 1. */
@@ -53,7 +36,7 @@ static void write_shares(const char *name, bool certain, const char *spoilt)
             tr_text_addf(&text, ",%.6f", k == kind ? sure : (1 - sure) / 2);
         tr_text_addf(&text, "%s\n", i == 7 && spoilt ? spoilt : "");
     }
-    write_and_free(name, &text);
+    must_write(scratch_in(name), &text);
 }
 
 /* Three points of the plane: an anchor, one of its class (by the angle), one of another; then whether the
@@ -78,14 +61,13 @@ static void write_points(const char *name, bool pairs)
         if (pairs) tr_text_add(&text, kind[0] == kind[1] ? "yes," : "no,");
         tr_text_addf(&text, "%d\n", kind[0]);
     }
-    write_and_free(name, &text);
+    must_write(scratch_in(name), &text);
 }
 
 static int make_place(void **state)
 {
-    (void)state;
     struct tr_text model = TR_TEXT_INIT;
-    scratch_make(place);
+    scratch_place_make(state);
     write_shares("shares.csv", false, NULL);
     write_shares("certain.csv", true, NULL);
     write_shares("above.csv", false, ",0.9,0.3,0.2");
@@ -100,39 +82,23 @@ static int make_place(void **state)
                         "loss: soft_cross_entropy\n"
                         "optimizer: {rule: momentum, rate: 0.2}\n"
                         "train: {batch: 40, microbatches: 4, steps: 30, log_every: 1}\n");
-    write_and_free("losses.yaml", &model);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
+    must_write(scratch_in("losses.yaml"), &model);
     return 0;
 }
 
 static void begin(struct job *job, const char *const *set)
 {
-    job_begin(job, in_place("losses.yaml"));
+    job_begin(job, scratch_in("losses.yaml"));
     job->settings.journal = "";
-    for (; set && *set; set++) job_set(job, *set);
-}
-
-static struct outcome outcome_of(const char *const *set)
-{
-    struct job job;
-    struct outcome outcome;
-    begin(&job, set);
-    job_outcome(&job, &outcome);
-    return outcome;
+    job_set_all(job, set);
 }
 
 #define SET(...)     ((const char *const[]){__VA_ARGS__, NULL})
-#define OUTCOME(...) outcome_of(SET(__VA_ARGS__))
+#define OUTCOME(...) begun_outcome(begin, SET(__VA_ARGS__))
 
 static void expect_one_hash(const char *what, const char *const *set)
 {
-    const struct outcome alone = outcome_of(set);
+    const struct outcome alone = begun_outcome(begin, set);
     expect_shared_hash(&alone, begin, set, what);
 }
 
@@ -224,13 +190,13 @@ static void test_quantiles(void **state)
     float answer[3];
     expect_one_hash("quantiles", SET(SPLIT, ONE_VALUE, QUANTILES));
     begin(&job, SET(ONE_VALUE, QUANTILES, "optimizer={rule: adam, rate: 0.02}", "train.steps=600"));
-    job.settings.out = in_place("quantiles");
+    job.settings.out = scratch_in("quantiles");
     struct outcome outcome;
     job_outcome(&job, &outcome);
     must_train(outcome.status);
     struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
     tr_predictor *predictor;
-    settings.checkpoint = in_place("quantiles");
+    settings.checkpoint = scratch_in("quantiles");
     must_train(tr_predictor_create(&settings, &predictor));
     static const float x[] = {0.1f};
     must_train(tr_predictor_floats(predictor, x, answer));
@@ -299,7 +265,7 @@ static void test_pairs(void **state)
     float embedding[6], swapped[6];
     expect_one_hash("pairs", SET(SPLIT, PAIRS, PLAIN, loss));
     begin(&job, SET(SPLIT, PAIRS, PAIR, loss, LONG));
-    job.settings.out = in_place("pairs");
+    job.settings.out = scratch_in("pairs");
     job_outcome(&job, &outcome);
     must_train(outcome.status);
     if (!(outcome.evaluated_accuracy > 0.85))
@@ -307,7 +273,7 @@ static void test_pairs(void **state)
     struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
     struct tr_predict_info info = TR_PREDICT_INFO_INIT;
     tr_predictor *predictor;
-    settings.checkpoint = in_place("pairs");
+    settings.checkpoint = scratch_in("pairs");
     must_train(tr_predictor_create(&settings, &predictor));
     must_train(tr_predictor_info(predictor, &info));
     assert_true(info.accuracy && !info.classification && info.outputs == 6 && info.targets == 0);
@@ -378,5 +344,5 @@ int main(void)
         cmocka_unit_test(test_counts),        cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_triples),       cmocka_unit_test(test_bad_pairs),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, make_place, scratch_place_remove);
 }

@@ -2,6 +2,7 @@
  * and over stops; arrays of every type and layout; functions; what is refused.
  */
 #include "refuse.h"
+#include "support/npy.h"
 #include "support/ranks.h"
 
 #include "data/cache/store.h"
@@ -17,22 +18,6 @@
 #define COUNT 120
 #define SIDE  6
 #define WIDTH 4
-
-static char place[SCRATCH_PATH];
-
-static int make_place(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
 
 /* ---- examples ---- */
 
@@ -108,7 +93,7 @@ static void job_of_text(struct job *job, const char *text, const struct tr_named
     job_begin(job, NULL);
     job->settings.model_text = text;
     job->settings.model_name = "job";
-    job->settings.directory = place;
+    job->settings.directory = scratch_place;
     job->settings.data = data;
     job->settings.data_count = count;
 }
@@ -132,24 +117,6 @@ static struct outcome run_with(const char *text, const struct tr_arrays *arrays)
 
 /* ---- files with the same numbers ---- */
 
-static void write_file(const char *name, const void *bytes, size_t size)
-{
-    char path[SCRATCH_PATH];
-    must_train(tr_file_write_atomic(NULL, scratch_join(path, place, name), bytes, size));
-}
-
-static void write_npy(const char *name, const char *type, const char *shape, const void *data, size_t size)
-{
-    static uint8_t file[1 << 16];
-    int length = snprintf((char *)file + 10, 256, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
-                          type, shape);
-    memcpy(file, "\x93NUMPY\1", 8);
-    file[8] = (uint8_t)length;
-    file[9] = 0;
-    memcpy(file + 10 + length, data, size);
-    write_file(name, file, 10 + (size_t)length + size);
-}
-
 static void write_csv(const char *name)
 {
     static char text[COUNT * 128];
@@ -160,7 +127,7 @@ static void write_csv(const char *name)
                                                    : sprintf(text + length, "%.17g,", number[i][k]));
         length += (size_t)sprintf(text + length, "%.9g\n", (double)price[i]);
     }
-    write_file(name, text, length);
+    scratch_write(name, text, length);
 }
 
 /* ---- tests ---- */
@@ -169,10 +136,10 @@ static void test_images_as_from_files(void **state)
 {
     (void)state;
     char shape[64];
-    snprintf(shape, sizeof shape, "(%d, %d, %d)", COUNT, SIDE, SIDE);
-    write_npy("x.npy", "|u1", shape, pixel, sizeof pixel);
-    snprintf(shape, sizeof shape, "(%d,)", COUNT);
-    write_npy("y.npy", "<i4", shape, class, sizeof class);
+    snprintf(shape, sizeof shape, "%d, %d, %d", COUNT, SIDE, SIDE);
+    npy_write(scratch_in("x.npy"), "|u1", shape, pixel, sizeof pixel);
+    snprintf(shape, sizeof shape, "%d,", COUNT);
+    npy_write(scratch_in("y.npy"), "<i4", shape, class, sizeof class);
     struct outcome file = run("data: {train: {npy: {features: x.npy, labels: y.npy}}}\n" IMAGES, NULL, 0);
     struct tr_arrays arrays = image_arrays();
     struct outcome memory = run_with(IMAGES, &arrays);
@@ -318,7 +285,7 @@ static void test_views_of_a_predictor(void **state)
     struct tr_train_event expected = TR_TRAIN_EVENT_INIT;
     struct job job;
     job_of_text(&job, text, &data, 1);
-    job.settings.out = scratch_join(out, place, "viewed");
+    job.settings.out = scratch_join(out, scratch_place, "viewed");
     tr_trainer *trainer = job_trainer(&job);
     must_train(tr_trainer_run(trainer, NULL, NULL));
     must_train(tr_trainer_evaluate(trainer, "train", &expected));
@@ -624,7 +591,7 @@ static void test_resume_wants_the_data(void **state)
 {
     (void)state;
     char out[SCRATCH_PATH];
-    scratch_join(out, place, "run");
+    scratch_join(out, scratch_place, "run");
     struct tr_arrays arrays = image_arrays();
     tr_source *source = must_source(&arrays);
     const struct tr_named_source data = {"train", source};
@@ -789,5 +756,5 @@ int main(void)
         cmocka_unit_test(test_views_of_a_predictor),
     };
     make_examples();
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

@@ -14,20 +14,8 @@
 
 enum { COUNT = 30, HEIGHT = 5, WIDTH = 4, CHANNELS = 2, VALUES = HEIGHT * WIDTH * CHANNELS };
 
-static char place[SCRATCH_PATH];
 static float number[COUNT][VALUES];
 static int32_t class[COUNT];
-
-static const char *in_place(const char *name)
-{
-    static char path[SCRATCH_PATH];
-    return scratch_join(path, place, name);
-}
-
-static void write_array(const char *name, const char *type, const char *shape, const void *data, size_t size)
-{
-    npy_write(in_place(name), type, shape, data, size);
-}
 
 #define HEAD     "name: numbers\ndata: {train: {npy: {features: "
 #define SOURCE   ", labels: class.npy}}}\n"
@@ -41,22 +29,16 @@ static const char memory[] = "name: numbers\ndata: {train: {memory: train}}\nlay
 /* The same values as bytes and as floats: images of bytes, images of numbers. */
 static const char bytes[] = HEAD "bytes.npy" SOURCE "layers:\n" NETWORK TRAINING;
 
-static void write_text(const char *name, const char *text)
-{
-    must_train(tr_file_write_atomic(NULL, in_place(name), text, strlen(text)));
-}
-
 static int make_place(void **state)
 {
-    (void)state;
-    scratch_make(place);
+    scratch_place_make(state);
     for (int i = 0; i < COUNT; i++) {
         class[i] = i * 5 % 3;
         for (int k = 0; k < VALUES; k++) number[i][k] = (float)((i * 37 + k * 11) % 101 - 50) / 16;
     }
-    write_array("images.npy", "<f4", "30, 5, 4, 2", number, sizeof number);
-    write_array("rows.npy", "<f4", "30, 40", number, sizeof number);
-    write_array("class.npy", "<i4", "30,", class, sizeof class);
+    npy_write(scratch_in("images.npy"), "<f4", "30, 5, 4, 2", number, sizeof number);
+    npy_write(scratch_in("rows.npy"), "<f4", "30, 40", number, sizeof number);
+    npy_write(scratch_in("class.npy"), "<i4", "30,", class, sizeof class);
     static uint8_t byte[COUNT][VALUES];
     static float equal[COUNT][VALUES];
     static uint16_t wide[COUNT][VALUES];
@@ -66,27 +48,20 @@ static int make_place(void **state)
             equal[i][k] = wide[i][k] = byte[i][k] = (uint8_t)(i * 37 + k * 11 + k * k * 5);
     for (int i = 0; i < COUNT; i++)
         for (int k = 0; k < HEIGHT * WIDTH; k++) mask[i][k] = (uint8_t)((i + k) % 3);
-    write_array("bytes.npy", "|u1", "30, 5, 4, 2", byte, sizeof byte);
-    write_array("equal.npy", "<f4", "30, 5, 4, 2", equal, sizeof equal);
-    write_array("wide.npy", "<u2", "30, 5, 4, 2", wide, sizeof wide);
-    write_array("mask.npy", "|u1", "30, 5, 4", mask, sizeof mask);
-    write_text("bytes.yaml", bytes);
-    write_text("images.yaml", images);
-    write_text("rows.yaml", rows);
-    write_text("memory.yaml", memory);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
+    npy_write(scratch_in("bytes.npy"), "|u1", "30, 5, 4, 2", byte, sizeof byte);
+    npy_write(scratch_in("equal.npy"), "<f4", "30, 5, 4, 2", equal, sizeof equal);
+    npy_write(scratch_in("wide.npy"), "<u2", "30, 5, 4, 2", wide, sizeof wide);
+    npy_write(scratch_in("mask.npy"), "|u1", "30, 5, 4", mask, sizeof mask);
+    scratch_write_text("bytes.yaml", bytes);
+    scratch_write_text("images.yaml", images);
+    scratch_write_text("rows.yaml", rows);
+    scratch_write_text("memory.yaml", memory);
     return 0;
 }
 
 static void begin(struct job *job, const char *model)
 {
-    job_begin(job, in_place(model));
+    job_begin(job, scratch_in(model));
     job->settings.journal = "";
 }
 
@@ -135,7 +110,7 @@ static void test_a_checkpoint_knows_them(void **state)
     job_outcome(&job, &whole);
     begin(&job, "images.yaml");
     job_set(&job, "train.steps=7");
-    job.settings.out = scratch_join(out, place, "run");
+    job.settings.out = scratch_join(out, scratch_place, "run");
     job_outcome(&job, &got);
     must_train(got.status);
     job_begin(&job, NULL);
@@ -287,5 +262,5 @@ int main(void)
         cmocka_unit_test(test_one_hash),        cmocka_unit_test(test_a_checkpoint_knows_them),
         cmocka_unit_test(test_as_bytes),        cmocka_unit_test(test_range_of_16_bits),
         cmocka_unit_test(test_masks_in_memory), cmocka_unit_test(test_refused)};
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, make_place, scratch_place_remove);
 }

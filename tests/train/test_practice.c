@@ -2,6 +2,7 @@
  * pace, a validation split, a rate that falls where nothing becomes better, draws by class, and beginnings
  * out of other runs and files. All on any number of ranks and over stops with the same bits.
  */
+#include "support/npy.h"
 #include "support/ranks.h"
 
 #include "base/text/text.h"
@@ -15,25 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-
-static char place[SCRATCH_PATH];
-
-static const char *in_place(const char *name)
-{
-    static char path[4][SCRATCH_PATH];
-    static int next;
-    return scratch_join(path[next++ % 4], place, name);
-}
-
-static void write_bytes(const char *name, const void *bytes, size_t size)
-{
-    must_train(tr_file_write_atomic(NULL, in_place(name), bytes, size));
-}
-
-static void write_text(const char *name, const char *text)
-{
-    write_bytes(name, text, strlen(text));
-}
 
 /* Two values and their class by name: "in" within a circle, which is rare, else "out". */
 static void write_points(const char *name, int count)
@@ -52,7 +34,7 @@ static void write_points(const char *name, int count)
                      at[0] * at[0] + at[1] * at[1] < 0.25 ? "in" : "out");
     }
     must_train(tr_text_finish(&text, &bytes));
-    write_text(name, bytes);
+    scratch_write_text(name, bytes);
     tr_free(bytes);
 }
 
@@ -62,45 +44,33 @@ static void write_points(const char *name, int count)
 
 static int make_place(void **state)
 {
-    (void)state;
-    scratch_make(place);
+    scratch_place_make(state);
     write_points("points.csv", 403);
-    write_text("points.yaml", "name: points\n"
-                              "data: {train: {csv: {path: points.csv}}}\n"
-                              "layers:\n" BODY "  - dense: {units: 2, name: head}\n"
-                              "optimizer: {rule: momentum, rate: 0.1}\n"
-                              "train: {batch: 40, microbatches: 4, steps: 30, log_every: 1}\n");
-    write_text("normed.yaml",
-               "name: normed\n"
-               "data: {train: {csv: {path: points.csv}}}\n"
-               "layers:\n  - dense: {units: 16, name: one}\n  - batch_norm: {name: norm}\n  - tanh\n"
-               "  - dense: {units: 2, name: head}\n"
-               "optimizer: {rule: adam, rate: 0.01, ema: 0.9}\n"
-               "train: {batch: 40, microbatches: 4, steps: 10, log_every: 1}\n");
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
+    scratch_write_text("points.yaml", "name: points\n"
+                                      "data: {train: {csv: {path: points.csv}}}\n"
+                                      "layers:\n" BODY "  - dense: {units: 2, name: head}\n"
+                                      "optimizer: {rule: momentum, rate: 0.1}\n"
+                                      "train: {batch: 40, microbatches: 4, steps: 30, log_every: 1}\n");
+    scratch_write_text("normed.yaml",
+                       "name: normed\n"
+                       "data: {train: {csv: {path: points.csv}}}\n"
+                       "layers:\n  - dense: {units: 16, name: one}\n  - batch_norm: {name: norm}\n  - tanh\n"
+                       "  - dense: {units: 2, name: head}\n"
+                       "optimizer: {rule: adam, rate: 0.01, ema: 0.9}\n"
+                       "train: {batch: 40, microbatches: 4, steps: 10, log_every: 1}\n");
     return 0;
 }
 
 static void points_job(struct job *job, const char *const *set)
 {
-    job_begin(job, in_place("points.yaml"));
+    job_begin(job, scratch_in("points.yaml"));
     job->settings.journal = "";
-    for (; set && *set; set++) job_set(job, *set);
+    job_set_all(job, set);
 }
 
 static struct outcome points_outcome(const char *const *set)
 {
-    struct job job;
-    struct outcome outcome;
-    points_job(&job, set);
-    job_outcome(&job, &outcome);
-    return outcome;
+    return begun_outcome(points_job, set);
 }
 
 #define OUTCOME(...) points_outcome((const char *const[]){__VA_ARGS__, NULL})
@@ -197,7 +167,7 @@ static void expect_frozen(const char *model, const char *const *set, const char 
     struct job job;
     struct outcome outcome;
     float before[2][64], after[2][64];
-    job_begin(&job, in_place(model));
+    job_begin(&job, scratch_in(model));
     job.settings.journal = "";
     job.settings.strategy = strategy;
     for (; *set; set++) job_set(&job, *set);
@@ -262,7 +232,7 @@ static void test_a_pace_needs_parameters(void **state)
     (void)state;
     struct job job;
     struct outcome outcome;
-    job_begin(&job, in_place("normed.yaml"));
+    job_begin(&job, scratch_in("normed.yaml"));
     job_set(&job, "layers.tanh1.frozen=true");
     job_outcome(&job, &outcome);
     assert_int_equal(outcome.status, TR_EINVAL);
@@ -289,7 +259,7 @@ static struct outcome resumed_outcome(const char *const *set, int64_t step)
 {
     struct job job;
     struct outcome outcome;
-    const char *out = in_place("stopped");
+    const char *out = scratch_in("stopped");
     if (tr_file_is_directory(out)) scratch_remove(out);
     points_job(&job, set);
     job.settings.out = out;
@@ -304,24 +274,13 @@ static struct outcome resumed_outcome(const char *const *set, int64_t step)
     return outcome;
 }
 
-/* A way to train, which `what` names, has one hash under the first so many strategies. */
-static void expect_one_hash_of(const char *what, const char *const *set, size_t strategies)
+/* A way to train, which `what` names, has one hash; `splits`: a pipeline can divide its network. */
+static void expect_one_hash_of(const char *what, const char *const *set, bool splits)
 {
-    static const struct {
-        const char *strategy;
-        int ranks;
-    } shared[] = {{"allreduce", 3}, {"parameter-server,servers=2", 4}, {"pipeline", 2}};
-    struct outcome alone = points_outcome(set);
-    if (alone.status != TR_OK) fail_msg("%s: %s", what, alone.message);
-    for (size_t i = 0; i < strategies; i++) {
-        struct job job;
-        struct rank ranks[RANKS];
-        points_job(&job, set);
-        job.settings.strategy = shared[i].strategy;
-        job.settings.set = job.set;
-        run_ranks(&job.settings, shared[i].ranks, i == 1, ranks);
-        expect_ranks(&alone, ranks, shared[i].ranks, what);
-    }
+    const struct outcome alone = points_outcome(set);
+    expect_hash_by(&alone, points_job, set, "allreduce", 3, 0, what);
+    expect_hash_by(&alone, points_job, set, "parameter-server,servers=2", 4, 1, what);
+    if (splits) expect_hash_by(&alone, points_job, set, "pipeline", 2, 0, what);
     for (int64_t step = 7; step < 30; step += 8) {
         struct outcome resumed = resumed_outcome(set, step);
         if (resumed.status != TR_OK) fail_msg("%s: %s", what, resumed.message);
@@ -332,7 +291,7 @@ static void expect_one_hash_of(const char *what, const char *const *set, size_t 
 
 static void expect_one_hash(const char *what, const char *const *set)
 {
-    expect_one_hash_of(what, set, 3);
+    expect_one_hash_of(what, set, true);
 }
 
 /* A teacher whose evaluation is another thing than its training: statistics of the run in the place of the
@@ -342,10 +301,10 @@ static void train_teacher(const char *name, const char *more)
     struct job job;
     struct outcome outcome;
     char out[SCRATCH_PATH];
-    job_begin(&job, in_place("wise.yaml"));
+    job_begin(&job, scratch_in("wise.yaml"));
     job_set(&job, more);
     job.settings.journal = "";
-    job.settings.out = scratch_join(out, place, name);
+    job.settings.out = scratch_join(out, scratch_place, name);
     job_outcome(&job, &outcome);
     if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
 }
@@ -354,20 +313,21 @@ static void test_teachers(void **state)
 {
     (void)state;
     char distill[SCRATCH_PATH + 64], colder[SCRATCH_PATH + 64], other[SCRATCH_PATH + 64];
-    write_text("wise.yaml",
-               "name: wise\n"
-               "data: {train: {csv: {path: points.csv}}}\n"
-               "layers:\n  - dense: 24\n  - batch_norm\n  - tanh\n  - dropout: 0.5\n  - dense: 2\n"
-               "optimizer: {rule: adam, rate: 0.01, ema: 0.9}\n"
-               "train: {batch: 40, steps: 40, checkpoint_every: 40}\n");
+    scratch_write_text("wise.yaml",
+                       "name: wise\n"
+                       "data: {train: {csv: {path: points.csv}}}\n"
+                       "layers:\n  - dense: 24\n  - batch_norm\n  - tanh\n  - dropout: 0.5\n  - dense: 2\n"
+                       "optimizer: {rule: adam, rate: 0.01, ema: 0.9}\n"
+                       "train: {batch: 40, steps: 40, checkpoint_every: 40}\n");
     train_teacher("wise", "seed=2");
     train_teacher("wiser", "seed=3");
-    snprintf(distill, sizeof distill, "distill={teacher: %s, temperature: 3}", in_place("wise"));
-    snprintf(colder, sizeof colder, "distill={teacher: %s, temperature: 2}", in_place("wise"));
-    snprintf(other, sizeof other, "distill.teacher=%s", in_place("wiser"));
-    expect_one_hash_of("a teacher", (const char *const[]){distill, NULL}, 2);
+    snprintf(distill, sizeof distill, "distill={teacher: %s, temperature: 3}", scratch_in("wise"));
+    snprintf(colder, sizeof colder, "distill={teacher: %s, temperature: 2}", scratch_in("wise"));
+    snprintf(other, sizeof other, "distill.teacher=%s", scratch_in("wiser"));
+    expect_one_hash_of("a teacher", (const char *const[]){distill, NULL}, false);
     expect_one_hash_of("a teacher, passes, and a clipped gradient",
-                       (const char *const[]){distill, "train.pass=1", "optimizer.clip_norm=0.1", NULL}, 2);
+                       (const char *const[]){distill, "train.pass=1", "optimizer.clip_norm=0.1", NULL},
+                       false);
     struct outcome taught = OUTCOME(distill), plain = OUTCOME("seed=1"), cold = OUTCOME(colder);
     assert_string_not_equal(taught.hash, plain.hash);
     assert_string_not_equal(taught.hash, cold.hash);
@@ -376,7 +336,7 @@ static void test_teachers(void **state)
     assert_string_equal(outcome.hash, taught.hash);
     struct job job;
     job_begin(&job, NULL);
-    job.settings.resume = job.settings.out = in_place("stopped");
+    job.settings.resume = job.settings.out = scratch_in("stopped");
     job_set(&job, other);
     job_outcome(&job, &outcome);
     assert_int_equal(outcome.status, TR_EMISMATCH);
@@ -739,9 +699,9 @@ static void write_wave(void)
     tr_text_add(&text, "sine,cosine\n");
     for (int i = 0; i < 200; i++) tr_text_addf(&text, "%.5f,%.5f\n", sin(i * 0.3), cos(i * 0.3));
     must_train(tr_text_finish(&text, &bytes));
-    write_text("wave.csv", bytes);
+    scratch_write_text("wave.csv", bytes);
     tr_free(bytes);
-    write_text(
+    scratch_write_text(
         "wave.yaml",
         "name: wave\n"
         "data:\n"
@@ -758,7 +718,7 @@ static struct outcome wave_outcome(const char *const *set)
 {
     struct job job;
     struct outcome outcome;
-    job_begin(&job, in_place("wave.yaml"));
+    job_begin(&job, scratch_in("wave.yaml"));
     job.settings.journal = "";
     for (; set && *set; set++) job_set(&job, *set);
     job_outcome(&job, &outcome);
@@ -784,7 +744,7 @@ static void test_sequences_of_numbers(void **state)
     assert_string_equal(own.hash, said.hash);
     struct job job;
     struct rank ranks[RANKS];
-    job_begin(&job, in_place("wave.yaml"));
+    job_begin(&job, scratch_in("wave.yaml"));
     job.settings.journal = "";
     job.settings.strategy = "pipeline";
     run_ranks(&job.settings, 2, false, ranks);
@@ -806,7 +766,7 @@ static char *page_of_run(const char *name, const char *const *set)
     struct job job;
     struct outcome outcome;
     struct tr_report_settings settings = TR_REPORT_SETTINGS_INIT;
-    const char *runs[] = {in_place(name)};
+    const char *runs[] = {scratch_in(name)};
     char *html;
     points_job(&job, set);
     job.settings.out = runs[0];
@@ -869,7 +829,7 @@ static void test_from_another_run(void **state)
     float there[32], here[32], fresh[32];
     struct tr_train_info info = TR_TRAIN_INFO_INIT;
     points_job(&job, NULL);
-    job.settings.out = in_place("first");
+    job.settings.out = scratch_in("first");
     tr_trainer *trainer = job_trainer(&job);
     trainer_outcome(trainer, &outcome);
     must_train(outcome.status);
@@ -883,7 +843,7 @@ static void test_from_another_run(void **state)
     parameter_of(trainer, "one.weights", fresh, 32);
     tr_trainer_destroy(&trainer);
     char from[SCRATCH_PATH];
-    snprintf(from, sizeof from, "%s", in_place("first"));
+    snprintf(from, sizeof from, "%s", scratch_in("first"));
     job.settings.from = from;
     trainer = job_trainer(&job);
     parameter_of(trainer, "one.weights", here, 32);
@@ -927,7 +887,7 @@ static void test_from_another_run(void **state)
     job_outcome(&job, &outcome);
     assert_int_equal(outcome.status, TR_EINVAL);
     tr_state_free(bytes);
-    job_begin(&job, in_place("normed.yaml"));
+    job_begin(&job, scratch_in("normed.yaml"));
     job_set(&job, "layers.one.units=8");
     job_set(&job, "layers.head.name=top");
     job.settings.from = from;
@@ -944,11 +904,12 @@ static void test_from_another_run(void **state)
 static void words_job(struct job *job, const char *vectors)
 {
     static char set[SCRATCH_PATH + 64];
-    write_text("words.tsv", "the good film\tgood\na bad film\tbad\nthe bad one\tbad\n");
-    write_text("words.yaml", "name: words\ndata: {train: {text: {path: words.tsv, lower_case: true}}}\n"
-                             "layers:\n  - embedding: {width: 3, name: words}\n  - last\n  - dense: 2\n"
-                             "optimizer: {rule: sgd, rate: 0.1}\ntrain: {batch: 3, steps: 2}\n");
-    job_begin(job, in_place("words.yaml"));
+    scratch_write_text("words.tsv", "the good film\tgood\na bad film\tbad\nthe bad one\tbad\n");
+    scratch_write_text("words.yaml",
+                       "name: words\ndata: {train: {text: {path: words.tsv, lower_case: true}}}\n"
+                       "layers:\n  - embedding: {width: 3, name: words}\n  - last\n  - dense: 2\n"
+                       "optimizer: {rule: sgd, rate: 0.1}\ntrain: {batch: 3, steps: 2}\n");
+    job_begin(job, scratch_in("words.yaml"));
     job->settings.journal = "";
     snprintf(set, sizeof set, "layers.words.vectors=%s", vectors);
     if (vectors) job_set(job, set);
@@ -982,43 +943,36 @@ static void test_vectors(void **state)
     (void)state;
     float plain[WORDS * 3], values[WORDS * 3], expected[WORDS * 3];
     vectors_of(NULL, plain, NULL);
-    write_text("glove.txt", "The 1 2 3\nthe 9 9 9\nstrange 4 5 6\ngood -1.5 2e-1 0\nbad 0.25 0.5 0.75\n");
+    scratch_write_text("glove.txt",
+                       "The 1 2 3\nthe 9 9 9\nstrange 4 5 6\ngood -1.5 2e-1 0\nbad 0.25 0.5 0.75\n");
     vectors_of("glove.txt", values, "glove.txt: vectors of 3 of 7 words of words");
     memcpy(expected, plain, sizeof expected);
     memcpy(expected + 3 * 3, (float[]){1, 2, 3}, 12);
     memcpy(expected + 5 * 3, (float[]){-1.5f, 0.2f, 0}, 12);
     memcpy(expected + 1 * 3, (float[]){0.25f, 0.5f, 0.75f}, 12);
     assert_memory_equal(values, expected, sizeof values);
-    write_text("word2vec.txt", "2 3\nfilm 7 8 9\nno 1 1 1\n");
+    scratch_write_text("word2vec.txt", "2 3\nfilm 7 8 9\nno 1 1 1\n");
     vectors_of("word2vec.txt", values, "vectors of 1 of 7 words");
     memcpy(expected, plain, sizeof expected);
     memcpy(expected + 2 * 3, (float[]){7, 8, 9}, 12);
     assert_memory_equal(values, expected, sizeof values);
 
-    struct {
-        char head[128];
-        float rows[WORDS * 3];
-    } array;
-    memset(array.head, ' ', sizeof array.head);
-    memcpy(array.head, "\x93NUMPY\x01\x00\x76\x00", 10);
-    memcpy(array.head + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (7, 3), }", 59);
-    array.head[127] = '\n';
-    for (int i = 0; i < WORDS * 3; i++) array.rows[i] = (float)i;
-    write_bytes("rows.npy", &array, sizeof array);
+    float rows[WORDS * 3];
+    for (int i = 0; i < WORDS * 3; i++) rows[i] = (float)i;
+    npy_write(scratch_in("rows.npy"), "<f4", "7, 3", rows, sizeof rows);
     vectors_of("rows.npy", values, "vectors of 7 of 7 words");
-    assert_memory_equal(values, array.rows, sizeof values);
-    array.rows[4] = __builtin_inff();
-    write_bytes("infinite.npy", &array, sizeof array);
+    assert_memory_equal(values, rows, sizeof values);
+    rows[4] = __builtin_inff();
+    npy_write(scratch_in("infinite.npy"), "<f4", "7, 3", rows, sizeof rows);
     expect_bad_vectors("infinite.npy", TR_ENONFINITE, "element 4");
-    array.head[10 + 51] = '6';
-    write_bytes("short.npy", &array, sizeof array - 12);
+    npy_write(scratch_in("short.npy"), "<f4", "6, 3", rows, 6 * 3 * sizeof *rows);
     expect_bad_vectors("short.npy", TR_EMISMATCH, "6 x 3, where the layer has 7 vectors of width 3");
-    write_text("wide.txt", "the 1 2 3 4\n");
+    scratch_write_text("wide.txt", "the 1 2 3 4\n");
     expect_bad_vectors("wide.txt", TR_EMISMATCH,
                        "wide.txt:1: a vector of 4 numbers, the layer's width is 3; set width: 4");
-    write_text("other.txt", "der 1 2 3\n");
+    scratch_write_text("other.txt", "der 1 2 3\n");
     expect_bad_vectors("other.txt", TR_EMISMATCH, "has no word of the training text");
-    write_text("broken.txt", "the 1 two 3\n");
+    scratch_write_text("broken.txt", "the 1 two 3\n");
     expect_bad_vectors("broken.txt", TR_EFORMAT, "broken.txt:1:7: \"two\" is not a number");
     expect_bad_vectors("missing.txt", TR_ENOTFOUND, "missing.txt");
 }
@@ -1031,8 +985,8 @@ static void test_from_averages(void **state)
     struct tr_train_info info = TR_TRAIN_INFO_INIT;
     float values[32], average[32], begun[32];
     char from[SCRATCH_PATH];
-    snprintf(from, sizeof from, "%s", in_place("averaged"));
-    job_begin(&job, in_place("normed.yaml"));
+    snprintf(from, sizeof from, "%s", scratch_in("averaged"));
+    job_begin(&job, scratch_in("normed.yaml"));
     job.settings.journal = "";
     job.settings.out = from;
     tr_trainer *trainer = job_trainer(&job);
@@ -1044,7 +998,7 @@ static void test_from_averages(void **state)
     }
     must_train(tr_trainer_save(trainer, NULL));
     tr_trainer_destroy(&trainer);
-    job_begin(&job, in_place("normed.yaml"));
+    job_begin(&job, scratch_in("normed.yaml"));
     job.settings.journal = "";
     job.settings.from = from;
     trainer = job_trainer(&job);
@@ -1090,5 +1044,5 @@ int main(void)
         cmocka_unit_test(test_from_averages),
         cmocka_unit_test(test_vectors),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, make_place, scratch_place_remove);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH], model[SCRATCH_PATH], out[SCRATCH_PATH];
+static char model[SCRATCH_PATH], out[SCRATCH_PATH];
 static tr_trainer *trainer;
 static tr_predictor *predictor;
 static struct tr_train_settings settings = TR_TRAIN_SETTINGS_INIT;
@@ -168,7 +168,6 @@ static void older_settings_are_taken(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
     static const char text[] = "name: sizes\n"
                                "data:\n"
                                "  train: {csv: {path: rows.csv, label_columns: 0}}\n"
@@ -178,11 +177,12 @@ static int set_up(void **state)
                                "train: {batch: 2, steps: 100, log_every: 0}\n";
     static const char rows[] = "0,1,2\n1,3,1\n0,2,2\n1,4,0\n";
     char path[SCRATCH_PATH];
-    scratch_make(place);
-    must_train(tr_file_write_atomic(NULL, scratch_join(path, place, "rows.csv"), rows, strlen(rows)));
-    must_train(tr_file_write_atomic(NULL, scratch_join(model, place, "job.yaml"), text, strlen(text)));
+    scratch_place_make(state);
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, scratch_place, "rows.csv"), rows, strlen(rows)));
+    must_train(
+        tr_file_write_atomic(NULL, scratch_join(model, scratch_place, "job.yaml"), text, strlen(text)));
     settings.model = model;
-    settings.out = scratch_join(out, place, "run");
+    settings.out = scratch_join(out, scratch_place, "run");
     settings.threads = 1;
     must_train(tr_trainer_create(&settings, &trainer));
     /* A run that was stopped has statistics, and leaves steps to others. */
@@ -196,11 +196,9 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     tr_predictor_destroy(&predictor);
     tr_trainer_destroy(&trainer);
-    scratch_remove(place);
-    return 0;
+    return scratch_place_remove(state);
 }
 
 int main(void)

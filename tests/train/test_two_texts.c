@@ -18,23 +18,6 @@
 
 #define COUNT 90
 
-static char place[SCRATCH_PATH];
-
-static const char *in_place(const char *name)
-{
-    static char path[4][SCRATCH_PATH];
-    static int next;
-    return scratch_join(path[next++ % 4], place, name);
-}
-
-static void write_and_free(const char *name, struct tr_text *text)
-{
-    char *bytes;
-    must_train(tr_text_finish(text, &bytes));
-    must_train(tr_file_write_atomic(NULL, in_place(name), bytes, strlen(bytes)));
-    tr_free(bytes);
-}
-
 /* Letters, of which the other text has every second one, in reverse: their lengths differ. */
 static int length_of(int i)
 {
@@ -60,7 +43,7 @@ static void write_pairs(const char *name, bool json, int rows)
             if (k % 2 == 0) tr_text_addf(&text, "%c", letter_of(i, k));
         tr_text_add(&text, json ? "" : "\n");
     }
-    write_and_free(name, &text);
+    must_write(scratch_in(name), &text);
 }
 
 #define LONG(path, layout)                                                                                   \
@@ -105,42 +88,25 @@ static const char golden[] = "8aa227fc2e1c94162260bee0ae29399d53e638dd0f0d7ef7fe
 
 static int make_place(void **state)
 {
-    (void)state;
     struct tr_text text = TR_TEXT_INIT;
-    scratch_make(place);
+    scratch_place_make(state);
     write_pairs("pairs.csv", false, COUNT);
     write_pairs("pairs.jsonl", true, COUNT);
     write_pairs("fewer.csv", false, COUNT - 1);
     tr_text_add(&text, model);
-    write_and_free("pairs.yaml", &text);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
+    must_write(scratch_in("pairs.yaml"), &text);
     return 0;
 }
 
 static void begin(struct job *job, const char *const *set)
 {
-    job_begin(job, in_place("pairs.yaml"));
+    job_begin(job, scratch_in("pairs.yaml"));
     job->settings.journal = "";
-    for (; set && *set; set++) job_set(job, *set);
+    job_set_all(job, set);
 }
 
 #define SET(...)     ((const char *const[]){__VA_ARGS__, NULL})
-#define OUTCOME(...) outcome_of(SET(__VA_ARGS__))
-
-static struct outcome outcome_of(const char *const *set)
-{
-    struct job job;
-    struct outcome outcome;
-    begin(&job, set);
-    job_outcome(&job, &outcome);
-    return outcome;
-}
+#define OUTCOME(...) begun_outcome(begin, SET(__VA_ARGS__))
 
 static void expect_one_hash(const char *what, const char *const *set)
 {
@@ -149,7 +115,7 @@ static void expect_one_hash(const char *what, const char *const *set)
                                                 {"train.recompute=[look, e1]"},
                                                 {"train.prefetch=2"},
                                                 {"train.pass=2", NULL, "plain"}};
-    const struct outcome alone = outcome_of(set);
+    const struct outcome alone = begun_outcome(begin, set);
     expect_shared_hash(&alone, begin, set, what);
     expect_variants(&alone, begin, set, others, sizeof others / sizeof others[0], what);
 }
@@ -230,10 +196,10 @@ static tr_predictor *trained(const char *steps, const char *run)
     struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
     tr_predictor *predictor;
     begin(&job, SET(steps));
-    job.settings.out = in_place(run);
+    job.settings.out = scratch_in(run);
     job_outcome(&job, &outcome);
     must_train(outcome.status);
-    settings.checkpoint = in_place(run);
+    settings.checkpoint = scratch_in(run);
     must_train(tr_predictor_create(&settings, &predictor));
     return predictor;
 }
@@ -359,9 +325,9 @@ static tr_status export_as(const char *run, const char *format)
 {
     struct tr_export_settings settings = TR_EXPORT_SETTINGS_INIT;
     tr_exporter *exporter;
-    settings.checkpoint = in_place(run);
+    settings.checkpoint = scratch_in(run);
     must_train(tr_exporter_create(&settings, &exporter));
-    tr_status status = tr_exporter_write(exporter, format, in_place("exported"));
+    tr_status status = tr_exporter_write(exporter, format, scratch_in("exported"));
     tr_exporter_destroy(&exporter);
     return status;
 }
@@ -395,10 +361,10 @@ static void test_whole_texts(void **state)
     begin(&job, SET("data.train={text: {path: pairs.csv, " TABLE
                     ", unit: characters, next: true, text_columns: short}}",
                     "layers=[{embedding: 8}, {lstm: 12}, {dense: 8}]", "train.steps=150"));
-    job.settings.out = in_place("whole");
+    job.settings.out = scratch_in("whole");
     job_outcome(&job, &outcome);
     must_train(outcome.status);
-    how.checkpoint = in_place("whole");
+    how.checkpoint = scratch_in("whole");
     must_train(tr_predictor_create(&how, &predictor));
     must_train(tr_predictor_info(predictor, &info));
     assert_true(info.language_model && !info.two_texts);
@@ -486,5 +452,5 @@ int main(void)
         cmocka_unit_test(test_exports),
         cmocka_unit_test(test_whole_texts),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, make_place, scratch_place_remove);
 }

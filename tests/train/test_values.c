@@ -15,19 +15,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
-static const char *in_place(const char *name)
-{
-    static char path[SCRATCH_PATH];
-    return scratch_join(path, place, name);
-}
-
-static void write_text(const char *name, const char *text)
-{
-    must_train(tr_file_write_atomic(NULL, in_place(name), text, strlen(text)));
-}
-
 /* Two smooth functions of two numbers, on a grid that the test data lie between. */
 static void write_functions(const char *name, int side, double offset)
 {
@@ -39,7 +26,7 @@ static void write_functions(const char *name, int side, double offset)
             tr_text_addf(&text, "%.6f,%.6f,%.6f,%.6f\n", x, y, 3 * x * y - 2 * x * x * x * y, x * x - y);
         }
     must_train(tr_text_finish(&text, &bytes));
-    write_text(name, bytes);
+    scratch_write_text(name, bytes);
     tr_free(bytes);
 }
 
@@ -70,20 +57,20 @@ static void test_every_rule_on_values(void **state)
     };
     write_functions("values.csv", 25, 0.5);
     write_functions("between.csv", 12, 0.37);
-    write_text("values.yaml",
-               "name: values\n"
-               "data:\n"
-               "  train: {csv: {path: values.csv, label: value, label_columns: [\"2\", \"3\"]}}\n"
-               "  test: {csv: {path: between.csv, label: value, label_columns: [\"2\", \"3\"]}}\n"
-               "layers: [{dense: {units: 32, activation: tanh}}, "
-               "{dense: {units: 32, activation: tanh}}, {dense: 2}]\n"
-               "loss: mean_squared_error\n"
-               "optimizer: {rule: sgd, rate: 1}\n"
-               "train: {batch: 50, steps: 2000}\n");
+    scratch_write_text("values.yaml",
+                       "name: values\n"
+                       "data:\n"
+                       "  train: {csv: {path: values.csv, label: value, label_columns: [\"2\", \"3\"]}}\n"
+                       "  test: {csv: {path: between.csv, label: value, label_columns: [\"2\", \"3\"]}}\n"
+                       "layers: [{dense: {units: 32, activation: tanh}}, "
+                       "{dense: {units: 32, activation: tanh}}, {dense: 2}]\n"
+                       "loss: mean_squared_error\n"
+                       "optimizer: {rule: sgd, rate: 1}\n"
+                       "train: {batch: 50, steps: 2000}\n");
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         struct job job;
         struct outcome outcome;
-        job_begin(&job, in_place("values.yaml"));
+        job_begin(&job, scratch_in("values.yaml"));
         job_set(&job, rules[i].optimizer);
         job_outcome(&job, &outcome);
         if (outcome.status != TR_OK) fail_msg("%s: %s", rules[i].optimizer, outcome.message);
@@ -94,24 +81,10 @@ static void test_every_rule_on_values(void **state)
     }
 }
 
-static int make_place(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_rule_on_values),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

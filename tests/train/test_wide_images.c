@@ -21,24 +21,11 @@
 
 enum { COUNT = 24, CLASSES = 3, EACH = COUNT / CLASSES, HEIGHT = 6, WIDTH = 5, PIXELS = HEIGHT * WIDTH };
 
-static char place[SCRATCH_PATH];
 static uint16_t value[COUNT][PIXELS];
-
-static const char *in_place(const char *name)
-{
-    static char path[4][SCRATCH_PATH];
-    static int next;
-    return scratch_join(path[next++ % 4], place, name);
-}
 
 static void write_bytes(const char *name, const void *data, size_t size)
 {
-    must_train(tr_file_write_atomic(NULL, in_place(name), data, size));
-}
-
-static void write_array(const char *name, const char *type, const char *shape, const void *data, size_t size)
-{
-    npy_write(in_place(name), type, shape, data, size);
+    must_train(tr_file_write_atomic(NULL, scratch_in(name), data, size));
 }
 
 /* Image `n` as a file: its values shifted to the right. */
@@ -54,15 +41,14 @@ static void write_picture(const char *name, int n, int depth, int shift)
 
 static void make_folder(const char *name)
 {
-    assert_int_equal(mkdir(in_place(name), 0700), 0);
+    assert_int_equal(mkdir(scratch_in(name), 0700), 0);
 }
 
 static int make_place(void **state)
 {
-    (void)state;
     uint8_t class[COUNT], mask[COUNT][PIXELS];
     char name[64];
-    scratch_make(place);
+    scratch_place_make(state);
     static const char *const folders[] = {"deep",   "deep/a", "deep/b", "deep/c", "high",  "high/a",
                                           "high/b", "high/c", "scenes", "masks",  "mixed", "mixed/a"};
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) make_folder(folders[i]);
@@ -103,13 +89,13 @@ static int make_place(void **state)
     write_bytes("deep.tar", tar.bytes, tar.size + 2 * TR_TAR_BLOCK);
     write_picture("mixed/a/1.png", 0, 16, 0);
     write_picture("mixed/a/2.png", 1, 8, 8);
-    write_array("values.npy", "<u2", "24, 6, 5, 1", value, sizeof value);
-    write_array("classes.npy", "|u1", "24,", class, sizeof class);
-    write_array("masks.npy", "|u1", "24, 6, 5", mask, sizeof mask);
+    npy_write(scratch_in("values.npy"), "<u2", "24, 6, 5, 1", value, sizeof value);
+    npy_write(scratch_in("classes.npy"), "|u1", "24,", class, sizeof class);
+    npy_write(scratch_in("masks.npy"), "|u1", "24, 6, 5", mask, sizeof mask);
     uint16_t widened[COUNT][PIXELS];
     for (int n = 0; n < COUNT; n++)
         for (int k = 0; k < PIXELS; k++) widened[n][k] = (uint16_t)((value[n][k] >> 8) * 257);
-    write_array("widened.npy", "<u2", "24, 6, 5, 1", widened, sizeof widened);
+    npy_write(scratch_in("widened.npy"), "<u2", "24, 6, 5, 1", widened, sizeof widened);
     static const char model[] = "name: deep\n"
                                 "data: {train: {folder: deep}}\n"
                                 "layers: [{conv: {filters: 3, kernel: 3, padding: same}}, {dense: 3}]\n"
@@ -119,17 +105,10 @@ static int make_place(void **state)
     return 0;
 }
 
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 static void run(struct outcome *out, const char *const *set)
 {
     struct job job;
-    job_begin(&job, in_place("deep.yaml"));
+    job_begin(&job, scratch_in("deep.yaml"));
     job.settings.journal = "";
     for (; *set; set++) job_set(&job, *set);
     job_outcome(&job, out);
@@ -177,9 +156,9 @@ static void test_unpacked(void **state)
     char cache[SCRATCH_PATH];
     RUN(&expected, FOLDER("path: deep"), EVALUATED);
     for (int turn = 0; turn < 2; turn++) {
-        job_begin(&job, in_place("deep.yaml"));
+        job_begin(&job, scratch_in("deep.yaml"));
         job.settings.journal = "";
-        job.settings.data_cache = scratch_join(cache, place, "cache");
+        job.settings.data_cache = scratch_join(cache, scratch_place, "cache");
         job_set(&job, FOLDER("path: deep, memory: true"));
         job_set(&job, EVALUATED);
         job_outcome(&job, &got);
@@ -243,5 +222,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_hash), cmocka_unit_test(test_unpacked),
                                        cmocka_unit_test(test_masks), cmocka_unit_test(test_depths),
                                        cmocka_unit_test(test_refused)};
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, make_place, scratch_place_remove);
 }

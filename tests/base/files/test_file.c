@@ -20,22 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char scratch[SCRATCH_PATH];
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_make(scratch);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(scratch);
-    return 0;
-}
-
 static void assert_message_has(const char *part)
 {
     if (!strstr(tr_error_message(), part)) fail_msg("\"%s\" lacks \"%s\"", tr_error_message(), part);
@@ -54,7 +38,7 @@ static void assert_content(const char *path, const char *text)
 static int64_t entries(void)
 {
     struct tr_file_names names;
-    assert_int_equal(tr_file_list(NULL, scratch, &names), TR_OK);
+    assert_int_equal(tr_file_list(NULL, scratch_place, &names), TR_OK);
     int64_t count = names.count;
     tr_file_names_free(&names);
     return count;
@@ -86,9 +70,9 @@ static void paths_from_the_root_resolve_links(void **state)
 {
     (void)state;
     char link[SCRATCH_PATH], inside[SCRATCH_PATH], target[SCRATCH_PATH];
-    assert_int_equal(mkdir(scratch_join(target, scratch, "real"), 0700), 0);
-    assert_int_equal(symlink("real", scratch_join(link, scratch, "link")), 0);
-    char *found = tr_path_absolute(scratch_join(inside, scratch, "link/.."));
+    assert_int_equal(mkdir(scratch_join(target, scratch_place, "real"), 0700), 0);
+    assert_int_equal(symlink("real", scratch_join(link, scratch_place, "link")), 0);
+    char *found = tr_path_absolute(scratch_join(inside, scratch_place, "link/.."));
     char *through = tr_path_absolute(link);
     char *missing = tr_path_absolute("missing/as typed");
     assert_string_equal(tr_path_name(through), "real");
@@ -106,15 +90,15 @@ static void only_regular_files_are_read(void **state)
     char path[SCRATCH_PATH];
     struct tr_file_content content;
     struct tr_file_map map;
-    assert_int_equal(tr_file_read(scratch_join(path, scratch, "missing"), 10, &content), TR_ENOTFOUND);
+    assert_int_equal(tr_file_read(scratch_join(path, scratch_place, "missing"), 10, &content), TR_ENOTFOUND);
     assert_message_has(path);
     assert_message_has("No such file");
     assert_int_equal(tr_file_map(path, &map), TR_ENOTFOUND);
-    assert_int_equal(tr_file_read(scratch, 10, &content), TR_EFORMAT);
+    assert_int_equal(tr_file_read(scratch_place, 10, &content), TR_EFORMAT);
     assert_message_has("a directory");
     assert_int_equal(tr_file_read("/dev/zero", 10, &content), TR_EFORMAT);
     assert_message_has("a device");
-    assert_int_equal(mkfifo(scratch_join(path, scratch, "pipe"), 0600), 0);
+    assert_int_equal(mkfifo(scratch_join(path, scratch_place, "pipe"), 0600), 0);
     assert_int_equal(tr_file_read(path, 10, &content), TR_EFORMAT); /* and does not wait for a writer */
     assert_message_has("a pipe");
 }
@@ -125,7 +109,7 @@ static void sizes_are_limited(void **state)
     char path[SCRATCH_PATH];
     struct tr_file_content content;
     struct tr_file_map map;
-    scratch_join(path, scratch, "ten");
+    scratch_join(path, scratch_place, "ten");
     assert_int_equal(tr_file_write_atomic(NULL, path, "0123456789", 10), TR_OK);
     assert_int_equal(tr_file_read(path, 9, &content), TR_EFORMAT);
     assert_message_has("10 bytes, more than the limit of 9");
@@ -152,14 +136,15 @@ static void directories_are_made_and_removed(void **state)
 {
     (void)state;
     char path[SCRATCH_PATH], inner[SCRATCH_PATH];
-    assert_int_equal(tr_file_make_directories(NULL, scratch_join(path, scratch, "a//b/c/")), TR_OK);
+    assert_int_equal(tr_file_make_directories(NULL, scratch_join(path, scratch_place, "a//b/c/")), TR_OK);
     assert_true(tr_file_is_directory(path));
     assert_int_equal(tr_file_make_directories(NULL, path), TR_OK);
     assert_int_equal(tr_file_write_atomic(NULL, scratch_join(inner, path, "file"), "x", 1), TR_OK);
     /* A link is removed, what it points to is not. */
-    assert_int_equal(symlink(scratch, scratch_join(inner, path, "link")), 0);
-    assert_int_equal(tr_file_write_atomic(NULL, scratch_join(inner, scratch, "bystander"), "x", 1), TR_OK);
-    assert_int_equal(tr_file_remove(NULL, scratch_join(path, scratch, "a")), TR_OK);
+    assert_int_equal(symlink(scratch_place, scratch_join(inner, path, "link")), 0);
+    assert_int_equal(tr_file_write_atomic(NULL, scratch_join(inner, scratch_place, "bystander"), "x", 1),
+                     TR_OK);
+    assert_int_equal(tr_file_remove(NULL, scratch_join(path, scratch_place, "a")), TR_OK);
     assert_false(tr_file_exists(path));
     assert_true(tr_file_exists(inner));
     assert_int_equal(tr_file_remove(NULL, path), TR_OK);
@@ -167,10 +152,10 @@ static void directories_are_made_and_removed(void **state)
     assert_message_has("Not a directory");
     char before[SCRATCH_PATH];
     assert_non_null(getcwd(before, sizeof before));
-    assert_int_equal(chdir(scratch), 0);
+    assert_int_equal(chdir(scratch_place), 0);
     assert_int_equal(tr_file_make_directories(NULL, "relative/path"), TR_OK);
     assert_int_equal(chdir(before), 0);
-    assert_true(tr_file_is_directory(scratch_join(path, scratch, "relative/path")));
+    assert_true(tr_file_is_directory(scratch_join(path, scratch_place, "relative/path")));
 }
 
 static void names_are_sorted(void **state)
@@ -179,10 +164,10 @@ static void names_are_sorted(void **state)
     char path[SCRATCH_PATH], name[16];
     for (int i = 0; i < 40; i++) {
         snprintf(name, sizeof name, "%02d", i * 23 % 40);
-        assert_int_equal(tr_file_write_atomic(NULL, scratch_join(path, scratch, name), "", 0), TR_OK);
+        assert_int_equal(tr_file_write_atomic(NULL, scratch_join(path, scratch_place, name), "", 0), TR_OK);
     }
     struct tr_file_names names;
-    assert_int_equal(tr_file_list(NULL, scratch, &names), TR_OK);
+    assert_int_equal(tr_file_list(NULL, scratch_place, &names), TR_OK);
     assert_int_equal(names.count, 40);
     for (int i = 0; i < 40; i++) {
         snprintf(name, sizeof name, "%02d", i);
@@ -196,7 +181,7 @@ static void a_fault_leaves_the_old_file(void **state)
 {
     (void)state;
     char path[SCRATCH_PATH];
-    scratch_join(path, scratch, "file");
+    scratch_join(path, scratch_place, "file");
     static const int errors[] = {ENOSPC, EIO, EFBIG, EDQUOT, EROFS};
     for (size_t e = 0; e < sizeof errors / sizeof errors[0]; e++) {
         for (int variant = 0; variant < 4; variant++) {
@@ -222,8 +207,8 @@ static void a_fault_leaves_the_old_file(void **state)
                 tr_file_content_free(&content);
                 if (!persistent) assert_int_equal(entries(), 1);
                 /* What a persistent fault left goes when the disk is well again. */
-                scratch_remove(scratch);
-                assert_int_equal(tr_file_make_directory(NULL, scratch), TR_OK);
+                scratch_remove(scratch_place);
+                assert_int_equal(tr_file_make_directory(NULL, scratch_place), TR_OK);
             }
         }
     }
@@ -236,7 +221,8 @@ static void a_write_says_how_far_it_came(void **state)
     struct fault_files fault;
     fault_files_init(&fault, FAULT_SHORT_WRITE, ENOSPC, 2, false);
     assert_int_equal(
-        tr_file_write_atomic(&fault.system, scratch_join(path, scratch, "file"), "0123456789", 10), TR_EIO);
+        tr_file_write_atomic(&fault.system, scratch_join(path, scratch_place, "file"), "0123456789", 10),
+        TR_EIO);
     assert_message_has("No space left on device after 5 of 10 bytes; free space");
     assert_int_equal(entries(), 0);
 }
@@ -253,13 +239,13 @@ static void devices_are_not_replaced(void **state)
     /* Nor through a link, in whichever way it is written. */
     char path[SCRATCH_PATH];
     struct tr_file_replacement file;
-    assert_int_equal(symlink("/dev/full", scratch_join(path, scratch, "full")), 0);
+    assert_int_equal(symlink("/dev/full", scratch_join(path, scratch_place, "full")), 0);
     assert_int_equal(tr_file_replace_begin(NULL, path, 0, &file), TR_OK);
     assert_int_equal(tr_file_write(&file.writer, "x", 1), TR_EIO);
     tr_file_replace_abandon(&file);
     assert_int_equal(stat(path, &facts), 0);
     assert_true(S_ISCHR(facts.st_mode));
-    assert_int_equal(tr_file_write_atomic(NULL, scratch, "x", 1), TR_EIO);
+    assert_int_equal(tr_file_write_atomic(NULL, scratch_place, "x", 1), TR_EIO);
     assert_message_has("Is a directory");
 }
 
@@ -270,10 +256,11 @@ static void only_regular_files_are_written(void **state)
     static const enum tr_file_create ways[] = {TR_FILE_REPLACE, TR_FILE_APPEND};
     char target[SCRATCH_PATH], link[SCRATCH_PATH], pipe[SCRATCH_PATH], directory[SCRATCH_PATH];
     struct tr_file_writer writer;
-    assert_int_equal(tr_file_write_atomic(NULL, scratch_join(target, scratch, "target"), "old", 3), TR_OK);
-    assert_int_equal(symlink(target, scratch_join(link, scratch, "link")), 0);
-    assert_int_equal(mkfifo(scratch_join(pipe, scratch, "unread"), 0600), 0);
-    assert_int_equal(mkdir(scratch_join(directory, scratch, "folder"), 0700), 0);
+    assert_int_equal(tr_file_write_atomic(NULL, scratch_join(target, scratch_place, "target"), "old", 3),
+                     TR_OK);
+    assert_int_equal(symlink(target, scratch_join(link, scratch_place, "link")), 0);
+    assert_int_equal(mkfifo(scratch_join(pipe, scratch_place, "unread"), 0600), 0);
+    assert_int_equal(mkdir(scratch_join(directory, scratch_place, "folder"), 0700), 0);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(tr_file_begin(NULL, link, ways[i], 0, &writer), TR_EIO);
         assert_message_has("a symbolic link is not followed here");
@@ -305,7 +292,7 @@ static void half_a_line_is_cut(void **state)
                                            {"a\nhal", "a\nnew\n", "new\n"},
                                            {"hal", "new\n", "new\n"}};
     char path[SCRATCH_PATH], line[] = "new";
-    scratch_join(path, scratch, "lines");
+    scratch_join(path, scratch_place, "lines");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int anew = 0; anew < 2; anew++) {
             struct tr_file_writer writer;
@@ -324,14 +311,14 @@ static void a_replacement_can_be_tried_before(void **state)
     char path[SCRATCH_PATH];
     struct tr_file_content content;
     struct tr_file_names names;
-    scratch_join(path, scratch, "new/file");
+    scratch_join(path, scratch_place, "new/file");
     assert_int_equal(tr_file_replace_check(path), TR_ENOTFOUND);
     assert_message_has("there is no directory");
-    assert_int_equal(tr_file_replace_check(scratch), TR_EIO);
+    assert_int_equal(tr_file_replace_check(scratch_place), TR_EIO);
     assert_int_equal(tr_file_replace_check("/dev/full"), TR_OK); /* nobody knows */
-    scratch_join(path, scratch, "new");
+    scratch_join(path, scratch_place, "new");
     assert_int_equal(tr_file_make_directory(NULL, path), TR_OK);
-    scratch_join(path, scratch, "new/file");
+    scratch_join(path, scratch_place, "new/file");
     assert_int_equal(tr_file_replace_check(path), TR_OK);
     assert_false(tr_file_exists(path));
     assert_int_equal(tr_file_write_atomic(NULL, path, "abc", 3), TR_OK);
@@ -339,7 +326,7 @@ static void a_replacement_can_be_tried_before(void **state)
     assert_int_equal(tr_file_read(path, 10, &content), TR_OK);
     assert_string_equal(content.data, "abc");
     tr_file_content_free(&content);
-    scratch_join(path, scratch, "new");
+    scratch_join(path, scratch_place, "new");
     assert_int_equal(tr_file_list(NULL, path, &names), TR_OK);
     assert_int_equal(names.count, 1);
     tr_file_names_free(&names);
@@ -351,7 +338,7 @@ static void a_file_size_limit_is_an_error_not_a_signal(void **state)
 {
     (void)state;
     char path[SCRATCH_PATH];
-    scratch_join(path, scratch, "file");
+    scratch_join(path, scratch_place, "file");
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -377,22 +364,22 @@ static void a_directory_is_taken_once(void **state)
     (void)state;
     int first, second;
     char path[SCRATCH_PATH];
-    assert_int_equal(tr_file_lock(scratch, &first), TR_OK);
+    assert_int_equal(tr_file_lock(scratch_place, &first), TR_OK);
     assert_true(first >= 0);
-    assert_int_equal(tr_file_lock(scratch, &second), TR_EIO);
+    assert_int_equal(tr_file_lock(scratch_place, &second), TR_EIO);
     assert_int_equal(second, -1);
     assert_message_has("in use by another process");
     close(first);
     /* A kill lets go. */
     pid_t child = fork();
     assert_true(child >= 0);
-    if (child == 0) _exit(tr_file_lock(scratch, &first) == TR_OK ? 0 : 1);
+    if (child == 0) _exit(tr_file_lock(scratch_place, &first) == TR_OK ? 0 : 1);
     int result;
     assert_int_equal(waitpid(child, &result, 0), child);
     assert_int_equal(result, 0);
-    assert_int_equal(tr_file_lock(scratch, &second), TR_OK);
+    assert_int_equal(tr_file_lock(scratch_place, &second), TR_OK);
     close(second);
-    assert_int_equal(tr_file_lock(scratch_join(path, scratch, "missing"), &second), TR_EIO);
+    assert_int_equal(tr_file_lock(scratch_join(path, scratch_place, "missing"), &second), TR_EIO);
     assert_int_equal(second, -1);
 }
 
@@ -408,8 +395,8 @@ static void failing_allocations_are_survived(void **state)
 {
     (void)state;
     char path[SCRATCH_PATH], directories[SCRATCH_PATH];
-    scratch_join(path, scratch, "file");
-    scratch_join(directories, scratch, "d/e/f");
+    scratch_join(path, scratch_place, "file");
+    scratch_join(directories, scratch_place, "d/e/f");
     int64_t live = tr_alloc_live();
     for (int64_t at = 0, done = 0; !done; at++) {
         assert_true(at < 100);
@@ -420,7 +407,7 @@ static void failing_allocations_are_survived(void **state)
         tr_status status = tr_file_make_directories(NULL, directories);
         if (status == TR_OK) status = tr_file_write_atomic(NULL, path, "text", 4);
         if (status == TR_OK) status = tr_file_read(path, 100, &content);
-        if (status == TR_OK) status = tr_file_list(NULL, scratch, &names);
+        if (status == TR_OK) status = tr_file_list(NULL, scratch_place, &names);
         if (status == TR_OK) status = tr_file_remove(NULL, directories);
         tr_alloc_set_hook(NULL, NULL);
         done = left >= 0;
@@ -435,20 +422,29 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_are_taken_apart),
-        cmocka_unit_test_setup_teardown(paths_from_the_root_resolve_links, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(only_regular_files_are_read, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(sizes_are_limited, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(directories_are_made_and_removed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(names_are_sorted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_fault_leaves_the_old_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_write_says_how_far_it_came, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(devices_are_not_replaced, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(only_regular_files_are_written, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(half_a_line_is_cut, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_replacement_can_be_tried_before, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_file_size_limit_is_an_error_not_a_signal, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_directory_is_taken_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(failing_allocations_are_survived, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(paths_from_the_root_resolve_links, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(only_regular_files_are_read, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(sizes_are_limited, scratch_place_make, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(directories_are_made_and_removed, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(names_are_sorted, scratch_place_make, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(a_fault_leaves_the_old_file, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(a_write_says_how_far_it_came, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(devices_are_not_replaced, scratch_place_make, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(only_regular_files_are_written, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(half_a_line_is_cut, scratch_place_make, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(a_replacement_can_be_tried_before, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(a_file_size_limit_is_an_error_not_a_signal, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(a_directory_is_taken_once, scratch_place_make, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(failing_allocations_are_survived, scratch_place_make,
+                                        scratch_place_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

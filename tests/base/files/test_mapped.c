@@ -12,11 +12,9 @@
 #include "base/files/mapped.h"
 #include "scratch.h"
 
-static char directory[SCRATCH_PATH];
-
 static void must_map(const char *name, const char *text, char path[SCRATCH_PATH], struct tr_file_map *map)
 {
-    scratch_join(path, directory, name);
+    scratch_join(path, scratch_place, name);
     assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
     assert_int_equal(tr_file_map(path, map), TR_OK);
 }
@@ -70,25 +68,11 @@ static void finds_each_of_many(void **state)
     for (int i = 0; i < MANY; i++) assert_null(tr_mapped_at(place[i]));
 }
 
-static int make_directory(void **state)
-{
-    (void)state;
-    scratch_make(directory);
-    return 0;
-}
-
-static int remove_directory(void **state)
-{
-    (void)state;
-    scratch_remove(directory);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_the_file_of_an_address),
         cmocka_unit_test(finds_each_of_many),
     };
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+    return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

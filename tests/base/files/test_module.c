@@ -15,13 +15,11 @@
 
 #include "scratch.h"
 
-static char place[SCRATCH_PATH];
-
 /* A path below the scratch directory; makes the directories on the way to it. */
 static const char *below(char out[SCRATCH_PATH], const char *name)
 {
-    scratch_join(out, place, name);
-    for (char *slash = out + strlen(place) + 1; (slash = strchr(slash, '/')); slash++) {
+    scratch_join(out, scratch_place, name);
+    for (char *slash = out + strlen(scratch_place) + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
         mkdir(out, 0755);
         *slash = '/';
@@ -126,7 +124,7 @@ static void a_library_finds_what_lies_beside_it(void **state)
     expect_library("was not found in " TEST_MODULE_DIR, library, NULL);
     copy(TEST_MODULE_SAMPLE, below(module, "python/package/lib/trireme/trireme-sample.so"), 0644);
     expect_library("loaded", library, NULL);
-    scratch_join(folder, place, "python/package");
+    scratch_join(folder, scratch_place, "python/package");
     expect_library("loaded", "lib/../lib/libuser.so", folder);
     char link[SCRATCH_PATH];
     assert_int_equal(symlink(library, below(link, "elsewhere/libuser.so")), 0);
@@ -172,20 +170,6 @@ static void links_are_followed_to_their_end(void **state)
     expect("open/target.so can be written by everybody", program, "x");
 }
 
-static int make(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    return 0;
-}
-
-static int clear(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,5 +180,5 @@ int main(void)
         cmocka_unit_test(what_others_can_write_is_refused),
         cmocka_unit_test(links_are_followed_to_their_end),
     };
-    return cmocka_run_group_tests(tests, make, clear);
+    return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

@@ -16,8 +16,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-static char place[SCRATCH_PATH];
-
 static void write_text(const char *path, const char *text)
 {
     assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
@@ -25,9 +23,8 @@ static void write_text(const char *path, const char *text)
 
 static int make_place(void **state)
 {
-    (void)state;
-    scratch_make(place);
-    if (chdir(place) != 0) return -1;
+    scratch_place_make(state);
+    if (chdir(scratch_place) != 0) return -1;
     write_text("numbers.csv", "0,0,0\n1,0,1\n0,1,2\n1,1,0\n0.5,2,1\n3,1,2\n1,7,2\n");
     write_text("words.tsv", "a b c\t0\nb a\t1\nc c c c c\t1\na\t0\n");
     write_text("adam.yaml", "name: adam\n"
@@ -54,10 +51,8 @@ static int make_place(void **state)
 
 static int remove_place(void **state)
 {
-    (void)state;
     if (chdir("/") != 0) return -1;
-    scratch_remove(place);
-    return 0;
+    return scratch_place_remove(state);
 }
 
 /* All but what does not grow with the network: scalars and norms. */

@@ -12,22 +12,6 @@
 
 #define COUNT 60
 
-static char place[SCRATCH_PATH];
-
-static int make_place(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 static void assert_said(const char *part)
 {
     if (!strstr(tr_error_message(), part)) fail_msg("\"%s\" lacks \"%s\"", tr_error_message(), part);
@@ -49,7 +33,7 @@ static tr_predictor *learn(const char *model, const struct tr_named_source *data
     tr_trainer *trainer = NULL;
     tr_predictor *predictor = NULL;
     settings.model_text = model;
-    settings.directory = place;
+    settings.directory = scratch_place;
     settings.data = data;
     settings.data_count = count;
     settings.threads = answering.threads = 1;
@@ -154,7 +138,7 @@ static void test_next_tokens(void **state)
     static const char *const prompts[] = {"abra", "cad", "b"};
     char path[SCRATCH_PATH];
     (void)state;
-    FILE *file = fopen(scratch_join(path, place, "poem.txt"), "w");
+    FILE *file = fopen(scratch_join(path, scratch_place, "poem.txt"), "w");
     assert_non_null(file);
     fputs(poem, file);
     fclose(file);
@@ -326,5 +310,5 @@ int main(void)
     };
     make_tokens();
     make_numbers();
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

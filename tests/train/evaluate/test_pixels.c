@@ -13,13 +13,12 @@
 
 enum { COUNT = 7, HEIGHT = 5, WIDTH = 6, CLASSES = 4, NONE = 9 };
 
-static char place[SCRATCH_PATH];
 static uint8_t image[COUNT][HEIGHT][WIDTH], label[COUNT][HEIGHT][WIDTH];
 
 static void write_bytes(const char *name, const void *data, size_t size)
 {
     char path[SCRATCH_PATH];
-    must_train(tr_file_write_atomic(NULL, scratch_join(path, place, name), data, size));
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, scratch_place, name), data, size));
 }
 
 static void write_idx(const char *name, const void *pixels)
@@ -42,7 +41,6 @@ static int answer_of(int x)
 
 static int make_place(void **state)
 {
-    (void)state;
     static const char model[] = "name: known\n"
                                 "data:\n"
                                 "  train: {idx: {images: images, labels: labels, ignore: 9}}\n"
@@ -52,7 +50,7 @@ static int make_place(void **state)
                                 "loss: {per: pixel}\n"
                                 "optimizer: {rule: sgd, rate: 0.1}\n"
                                 "train: {batch: 7, steps: 1}\n";
-    scratch_make(place);
+    scratch_place_make(state);
     for (int i = 0; i < COUNT * HEIGHT * WIDTH; i++) {
         (&image[0][0][0])[i] = (uint8_t)(i * 89 % 256);
         (&label[0][0][0])[i] = (uint8_t)(i % 11 == 0 ? NONE : i % 5 == 0 ? 3 : i / 7 % 3);
@@ -61,13 +59,6 @@ static int make_place(void **state)
     write_idx("images", image);
     write_idx("labels", label);
     write_bytes("known.yaml", model, strlen(model));
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
     return 0;
 }
 
@@ -114,7 +105,7 @@ static void pixels_are_counted(void **state)
     struct job job;
     char path[SCRATCH_PATH];
     struct tr_train_event event = TR_TRAIN_EVENT_INIT;
-    job_begin(&job, scratch_join(path, place, "known.yaml"));
+    job_begin(&job, scratch_join(path, scratch_place, "known.yaml"));
     tr_trainer *trainer = job_trainer(&job);
     must_train(tr_trainer_set_parameter(trainer, "known.weights", weights, CLASSES));
     must_train(tr_trainer_set_parameter(trainer, "known.bias", biases, CLASSES));
@@ -136,5 +127,5 @@ static void pixels_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(pixels_are_counted)};
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, make_place, scratch_place_remove);
 }

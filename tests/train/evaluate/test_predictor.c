@@ -11,14 +11,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
 enum { ROWS = 40 };
 
 static void write_file(const char *name, const char *text)
 {
     char path[SCRATCH_PATH];
-    must_train(tr_file_write_atomic(NULL, scratch_join(path, place, name), text, strlen(text)));
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, scratch_place, name), text, strlen(text)));
 }
 
 /* y = 2 a - b + 1; every eighth row misses b. */
@@ -51,7 +49,7 @@ static void train_model(const char *name, const char *model)
     struct job job;
     struct outcome outcome;
     write_file(name, model);
-    job_begin(&job, scratch_join(path, place, name));
+    job_begin(&job, scratch_join(path, scratch_place, name));
     snprintf(out, sizeof out, "%s.run", path);
     job.settings.out = out;
     job_outcome(&job, &outcome);
@@ -63,7 +61,7 @@ static tr_predictor *load(const char *name)
     char path[SCRATCH_PATH], out[SCRATCH_PATH + 8];
     struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
     tr_predictor *predictor;
-    snprintf(out, sizeof out, "%s.run", scratch_join(path, place, name));
+    snprintf(out, sizeof out, "%s.run", scratch_join(path, scratch_place, name));
     settings.checkpoint = out;
     settings.threads = 1;
     must_train(tr_predictor_create(&settings, &predictor));
@@ -72,8 +70,7 @@ static tr_predictor *load(const char *name)
 
 static int make(void **state)
 {
-    (void)state;
-    scratch_make(place);
+    scratch_place_make(state);
     write_table();
     train_model(
         "table.yaml",
@@ -93,13 +90,6 @@ static int make(void **state)
                 "layers: [{embedding: 8}, {dense: 3}]\n"
                 "optimizer: {rule: adam, rate: 0.1}\n"
                 "train: {batch: 4, steps: 60, evaluate_batch: 3}\n");
-    return 0;
-}
-
-static int release(void **state)
-{
-    (void)state;
-    scratch_remove(place);
     return 0;
 }
 
@@ -333,5 +323,5 @@ int main(void)
         cmocka_unit_test(test_wrong_examples),
         cmocka_unit_test(test_tags),
     };
-    return cmocka_run_group_tests(tests, make, release);
+    return cmocka_run_group_tests(tests, make, scratch_place_remove);
 }

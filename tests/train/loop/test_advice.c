@@ -11,8 +11,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
 /* Five examples. */
 #define CLASSES "numbers.csv}"
 #define VALUES  "numbers.csv, label: value}"
@@ -50,7 +48,8 @@ static void warnings_name_what_is_hardly_meant(void **state)
                  "optimizer: {rule: sgd, rate: 0.01}\n"
                  "train: {batch: %d, steps: 1}\n",
                  cases[i].data, cases[i].layers, cases[i].loss, cases[i].batch);
-        must_train(tr_file_write_atomic(NULL, scratch_join(model, place, "model.yaml"), text, strlen(text)));
+        must_train(
+            tr_file_write_atomic(NULL, scratch_join(model, scratch_place, "model.yaml"), text, strlen(text)));
         job_begin(&job, model);
         job_outcome(&job, &outcome);
         if (outcome.status != TR_OK) fail_msg("case %zu: %s", i, outcome.message);
@@ -65,17 +64,9 @@ static int make(void **state)
 {
     static const char numbers[] = "1,0,0\n0,2,1\n3,1,1\n2,2,0\n0.5,1,1\n";
     char path[SCRATCH_PATH];
-    (void)state;
-    scratch_make(place);
-    must_train(
-        tr_file_write_atomic(NULL, scratch_join(path, place, "numbers.csv"), numbers, sizeof numbers - 1));
-    return 0;
-}
-
-static int clean(void **state)
-{
-    (void)state;
-    scratch_remove(place);
+    scratch_place_make(state);
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, scratch_place, "numbers.csv"), numbers,
+                                    sizeof numbers - 1));
     return 0;
 }
 
@@ -84,5 +75,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(warnings_name_what_is_hardly_meant),
     };
-    return cmocka_run_group_tests_name("train.advice", tests, make, clean);
+    return cmocka_run_group_tests_name("train.advice", tests, make, scratch_place_remove);
 }

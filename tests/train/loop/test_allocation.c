@@ -18,7 +18,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH], out[SCRATCH_PATH];
+static char out[SCRATCH_PATH];
 
 /* ---- counting ---- */
 
@@ -65,9 +65,9 @@ static void watch_steps(const struct family *family, bool large, int threads, co
 {
     struct job job;
     if (large)
-        family_job_large(&job, family, place);
+        family_job_large(&job, family, scratch_place);
     else
-        family_job(&job, family, place);
+        family_job(&job, family, scratch_place);
     job.settings.threads = threads;
     job.settings.steps = 9;
     if (large) {
@@ -157,7 +157,7 @@ static bool live_through(const struct family *family, bool observed, long long a
     struct job job;
     tr_trainer *trainer = NULL;
     int warnings = 0;
-    family_job(&job, family, place);
+    family_job(&job, family, scratch_place);
     job.settings.out = out;
     job.settings.steps = 2;
     job.settings.set = job.set;
@@ -235,17 +235,9 @@ static void test_failures_of_observed_runs(void **state)
 
 static int make_place(void **state)
 {
-    (void)state;
-    scratch_make(place);
-    family_files(place);
-    scratch_join(out, place, "out");
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
+    scratch_place_make(state);
+    family_files(scratch_place);
+    scratch_join(out, scratch_place, "out");
     return 0;
 }
 
@@ -261,5 +253,5 @@ int main(void)
         cmocka_unit_test(test_failures_of_everything),
         cmocka_unit_test(test_failures_of_observed_runs),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, make_place, scratch_place_remove);
 }

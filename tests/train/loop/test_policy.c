@@ -14,8 +14,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
 /* ---- a run, as its listener sees it ---- */
 
 #define STEPS 24
@@ -104,9 +102,10 @@ static void values_job(struct job *job)
                                 "optimizer: {rule: sgd, rate: 0.2}\n"
                                 "train: {batch: 4, microbatches: 2, steps: 12, log_every: 1}\n";
     static const char values[] = "a,b,y\n1,2,5000\n2,-1,6000\n-1,3,7000\n0.5,0.25,8000\n";
-    must_train(
-        tr_file_write_atomic(NULL, scratch_join(data, place, "policy.csv"), values, sizeof values - 1));
-    must_train(tr_file_write_atomic(NULL, scratch_join(path, place, "policy.yaml"), model, sizeof model - 1));
+    must_train(tr_file_write_atomic(NULL, scratch_join(data, scratch_place, "policy.csv"), values,
+                                    sizeof values - 1));
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, scratch_place, "policy.yaml"), model,
+                                    sizeof model - 1));
     job_begin(job, path);
 }
 
@@ -263,7 +262,7 @@ static void the_wanted_accuracy_ends_a_run(void **state)
     char set[64], out[SCRATCH_PATH];
     struct job job;
     struct told told;
-    family_job(&job, &families[2], place);
+    family_job(&job, &families[2], scratch_place);
     job_set(&job, "optimizer.rate=1e-30");
     job_set(&job, "train.evaluate_every=2");
     int64_t all = run(&job, &told);
@@ -271,7 +270,7 @@ static void the_wanted_accuracy_ends_a_run(void **state)
     assert_true(accuracy > 0 && accuracy < 1);
     snprintf(set, sizeof set, "train.until_accuracy=%.17g", accuracy);
     job_set(&job, set);
-    job.settings.out = scratch_join(out, place, "accuracy");
+    job.settings.out = scratch_join(out, scratch_place, "accuracy");
     assert_int_equal(run(&job, &told), 2);
     /* It has ended: taken up, it ends at once. */
     job.settings.resume = out;
@@ -289,7 +288,7 @@ static void patience_outlives_a_checkpoint(void **state)
     struct job job;
     struct told told;
     char out[SCRATCH_PATH];
-    scratch_join(out, place, "patience");
+    scratch_join(out, scratch_place, "patience");
     idle_job(&job);
     job_set(&job, "train.patience=4");
     job.settings.out = out;
@@ -317,7 +316,7 @@ static void things_come_when_they_are_due(void **state)
     job_set(&job, "train.evaluate_every=4");
     job_set(&job, "train.checkpoint_every=5");
     job_set(&job, "train.checkpoint_seconds=0");
-    job.settings.out = scratch_join(out, place, "due");
+    job.settings.out = scratch_join(out, scratch_place, "due");
     assert_int_equal(run(&job, &told), 12);
     /* The first and the last step are reported, too; the last is kept, and tested. */
     expect_steps("report", told.reported, told.reports, (const int64_t[]){1, 5, 10, 12, 0});
@@ -340,7 +339,7 @@ static void what_is_turned_off_stays_away(void **state)
     job_set(&job, "train.evaluate_every=0");
     job_set(&job, "train.checkpoint_every=0");
     job_set(&job, "train.checkpoint_seconds=0");
-    job.settings.out = scratch_join(out, place, "off");
+    job.settings.out = scratch_join(out, scratch_place, "off");
     assert_int_equal(run(&job, &told), 12);
     assert_int_equal(told.reports, 0);
     expect_steps("checkpoint", told.kept, told.checkpoints, (const int64_t[]){12, 0});
@@ -358,7 +357,7 @@ static void checkpoints_come_by_the_clock(void **state)
     job_set(&job, "optimizer.clip_norm=1");
     job_set(&job, "train.checkpoint_seconds=1e-9");
     job_set(&job, "train.steps=4");
-    job.settings.out = scratch_join(out, place, "clock");
+    job.settings.out = scratch_join(out, scratch_place, "clock");
     assert_int_equal(run(&job, &told), 4);
     expect_steps("checkpoint", told.kept, told.checkpoints, (const int64_t[]){1, 2, 3, 4, 0});
 }
@@ -378,7 +377,7 @@ static void a_stopped_run_saves_its_last_step(void **state)
     char out[SCRATCH_PATH];
     values_job(&job);
     job_set(&job, "optimizer.clip_norm=1");
-    job.settings.out = scratch_join(out, place, "stopped");
+    job.settings.out = scratch_join(out, scratch_place, "stopped");
     struct told told = {.trainer = job_trainer(&job)};
     assert_int_equal(tr_trainer_run(told.trainer, stop_at_five, &told), TR_EINTERRUPTED);
     expect_steps("checkpoint", told.kept, told.checkpoints, (const int64_t[]){5, 0});
@@ -392,8 +391,8 @@ static void validation_comes_first(void **state)
     struct job job;
     struct told told;
     char set[2 * SCRATCH_PATH], path[SCRATCH_PATH];
-    must_train(
-        tr_file_write_atomic(NULL, scratch_join(path, place, "seen.csv"), "a,b,y\n1,1,1\n1,1,1\n", 18));
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, scratch_place, "seen.csv"),
+                                    "a,b,y\n1,1,1\n1,1,1\n", 18));
     values_job(&job);
     job_set(&job, "optimizer.clip_norm=1");
     snprintf(set, sizeof set, "data.validation={csv: {path: %s, label: value}}", path);
@@ -452,16 +451,8 @@ static void a_seed_and_steps_of_the_caller_count(void **state)
 
 static int make(void **state)
 {
-    (void)state;
-    scratch_make(place);
-    family_files(place);
-    return 0;
-}
-
-static int release(void **state)
-{
-    (void)state;
-    scratch_remove(place);
+    scratch_place_make(state);
+    family_files(scratch_place);
     return 0;
 }
 
@@ -483,5 +474,5 @@ int main(void)
         cmocka_unit_test(evaluations_are_of_averages),
         cmocka_unit_test(a_seed_and_steps_of_the_caller_count),
     };
-    return cmocka_run_group_tests_name("train.policy", tests, make, release);
+    return cmocka_run_group_tests_name("train.policy", tests, make, scratch_place_remove);
 }
