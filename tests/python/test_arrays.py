@@ -12,6 +12,7 @@ import tempfile
 import numpy as np
 
 import trireme
+from checks import raises
 from trireme import _arrays, _sources
 
 rng = np.random.default_rng(5)
@@ -25,16 +26,6 @@ VALUES = MODEL.replace("dense: 3", "dense: 1") + "loss: mean_squared_error\n"
 x = rng.normal(size=(60, 4)).astype(np.float32)
 y = np.argmax(x[:, :3], 1).astype(np.int32)
 expected = trireme.train(MODEL, x, y).hash
-
-
-def raises(kind, call, *words):
-    try:
-        call()
-    except kind as error:
-        missing = [word for word in words if word not in str(error)]
-        assert not missing, f"{missing} not in {error}"
-        return
-    raise AssertionError(f"{kind.__name__} was expected, {words}")
 
 
 def has(module):

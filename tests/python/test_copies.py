@@ -15,6 +15,7 @@ import tempfile
 import numpy as np
 
 import trireme
+from checks import raises
 
 MODEL = """
 name: job
@@ -33,16 +34,6 @@ def hash_of(seed):
 
 def predicted(network):
     return network.predict(x)
-
-
-def raises(kind, call, *words):
-    try:
-        call()
-    except kind as error:
-        missing = [word for word in words if word not in str(error)]
-        assert not missing, f"{missing} not in {error}"
-        return
-    raise AssertionError(f"{kind.__name__} was expected")
 
 
 def test_copies():

@@ -19,6 +19,7 @@ with tempfile.NamedTemporaryFile("w", suffix=".md") as manual:
     subprocess.run([sys.executable, source / "python" / "tools" / "layers.py", "--check", manual.name], check=True)
 
 import trireme
+from checks import raises
 from trireme import _layouts, layers
 from trireme._library import check, lib, sized
 from trireme._settings import Settings
@@ -33,16 +34,6 @@ def plan(model):
     settings = Settings(model_text=json.dumps(model))
     found = sized(_layouts.tr_train_plan)
     check(lib.tr_train_plan(ctypes.byref(settings.raw(None, [])), ctypes.byref(found)))
-
-
-def raises(kind, call, *words):
-    try:
-        call()
-    except kind as error:
-        missing = [word for word in words if word not in str(error)]
-        assert not missing, f"{missing} not in {error}"
-        return
-    raise AssertionError(f"{kind.__name__} was expected")
 
 
 def test_every_layer():

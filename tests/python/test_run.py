@@ -15,6 +15,7 @@ import tempfile
 import numpy as np
 
 import trireme
+from checks import raises
 
 place = pathlib.Path(tempfile.mkdtemp(prefix="trireme-run-"))
 rng = np.random.default_rng(5)
@@ -26,16 +27,6 @@ train: {batch: 20, epochs: 20, log_every: 20, evaluate_every: 40}
 """
 x = rng.normal(size=(200, 4)).astype(np.float32)
 y = (x[:, 0] * x[:, 1] > 0).astype(int)
-
-
-def raises(kind, call, *words):
-    try:
-        call()
-    except kind as error:
-        missing = [word for word in words if word not in str(error)]
-        assert not missing, f"{missing} not in {error}"
-        return
-    raise AssertionError(f"{kind.__name__} was expected")
 
 
 def test_history():

@@ -14,6 +14,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import trireme
+from checks import raises
 from trireme.sklearn import TriremeClassifier, TriremeRegressor
 
 x, y = load_iris(return_X_y=True)
@@ -24,16 +25,6 @@ loss: softmax_cross_entropy
 optimizer: {rule: adam, rate: 2e-2}
 train: {batch: 30, epochs: 20}
 """
-
-
-def raises(kind, call, *words):
-    try:
-        call()
-    except kind as error:
-        missing = [word for word in words if word not in str(error)]
-        assert not missing, f"{missing} not in {error}"
-        return
-    raise AssertionError(f"{kind.__name__} was expected")
 
 
 def test_checks():

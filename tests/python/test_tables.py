@@ -15,6 +15,7 @@ import pyarrow.feather
 import pyarrow.parquet
 
 import trireme
+from checks import raises
 
 PLACE = tempfile.mkdtemp(prefix="trireme-tables-")
 atexit.register(shutil.rmtree, PLACE, ignore_errors=True)
@@ -31,16 +32,6 @@ train: {batch: 20, steps: 12}
 
 def place(name):
     return os.path.join(PLACE, name)
-
-
-def raises(kind, call, *words):
-    try:
-        call()
-    except kind as error:
-        missing = [word for word in words if word not in str(error)]
-        assert not missing, f"{missing} not in {error}"
-        return
-    raise AssertionError(f"{kind.__name__} was expected, {words}")
 
 
 rng = np.random.default_rng(9)

@@ -13,6 +13,7 @@ import time
 import numpy as np
 
 import trireme
+from checks import raises
 
 program = sys.argv[1]
 place = pathlib.Path(tempfile.mkdtemp(prefix="trireme-python-"))
@@ -28,16 +29,6 @@ train: {batch: 40, microbatches: 4, epochs: 4, log_every: 5}
 """
 x = rng.normal(size=(240, 6)).astype(np.float32)
 y = np.argmax(x[:, :3] + 0.1 * rng.normal(size=(240, 3)), 1).astype(np.int64)
-
-
-def raises(kind, call, *words):
-    try:
-        call()
-    except kind as error:
-        missing = [word for word in words if word not in str(error)]
-        assert not missing, f"{missing} not in {error}"
-        return error
-    raise AssertionError(f"{kind.__name__} was expected")
 
 
 def command_hash():

@@ -1,7 +1,7 @@
 # The Python package. What needs no NumPy runs in every ./check; the rest with the environment of ./check --interop.
 find_program(TRIREME_PYTHON3 python3)
 mark_as_advanced(TRIREME_PYTHON3)
-set(place "TRIREME_LIBRARY=$<TARGET_FILE:trireme_shared>;TRIREME_SHIPPED=${PROJECT_SOURCE_DIR};PYTHONPATH=${PROJECT_SOURCE_DIR}/python")
+set(place "TRIREME_LIBRARY=$<TARGET_FILE:trireme_shared>;TRIREME_SHIPPED=${PROJECT_SOURCE_DIR};PYTHONPATH=${PROJECT_SOURCE_DIR}/python;PYTHONDONTWRITEBYTECODE=1")
 if(TRIREME_PYTHON3 AND NOT TRIREME_SANITIZE)
   add_test(NAME python.layouts COMMAND ${TRIREME_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/python/test_layouts.py ${PROJECT_SOURCE_DIR}
                                        ${CMAKE_C_COMPILER})
@@ -13,7 +13,7 @@ else()
   endforeach()
 endif()
 set_tests_properties(python.layouts python.layers PROPERTIES LABELS python SKIP_REGULAR_EXPRESSION "^skipped:" TIMEOUT 900)
-set_tests_properties(python.layers PROPERTIES ENVIRONMENT "${place};PYTHONDONTWRITEBYTECODE=1")
+set_tests_properties(python.layers PROPERTIES ENVIRONMENT "${place}")
 
 file(GLOB scripts RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/python CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/python/test_*.py)
 list(REMOVE_ITEM scripts test_layouts.py test_layers.py)
