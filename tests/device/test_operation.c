@@ -3,8 +3,7 @@
  * written changes; fusions have parts, and nothing else has.
  */
 #include "device/cases/cases.h"
-#include "device/operation.h"
-#include "device/ref/ref.h"
+#include "support/watched.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,9 +11,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-
-static tr_device *reference, watched;
-static struct tr_device_class watched_class;
 
 /* The call of the case that runs. */
 static struct call {
@@ -26,7 +22,7 @@ static struct call {
 } call;
 static char arguments_of_call[1024];
 
-static void note(enum tr_operation_number number, const void *arguments, size_t size)
+static void watch(enum tr_operation_number number, const void *arguments, size_t size)
 {
     assert_true(size <= sizeof arguments_of_call);
     memcpy(arguments_of_call, arguments, size);
@@ -34,36 +30,6 @@ static void note(enum tr_operation_number number, const void *arguments, size_t 
     call.rows = tr_operation_rows(call.operation, arguments, true);
     call.operation->measure(arguments, call.rows, true, call.elements);
     call.cost = tr_operation_cost(call.operation, arguments, true);
-}
-
-#define WATCH(op)                                                                                            \
-    static tr_status watch_##op(tr_device *device, const struct tr_op_##op *arguments)                       \
-    {                                                                                                        \
-        (void)device;                                                                                        \
-        note(TR_OPERATION_##op, arguments, sizeof *arguments);                                               \
-        return ref_##op(reference, arguments);                                                               \
-    }
-TR_DEVICE_OPS(WATCH)
-#undef WATCH
-
-static int make_devices(void **state)
-{
-    (void)state;
-    if (tr_device_create("ref", 1, NULL, &reference) != TR_OK) return -1;
-    watched_class = *reference->class;
-#define SLOT(op) watched_class.op = watch_##op;
-    TR_DEVICE_OPS(SLOT)
-#undef SLOT
-    watched = *reference;
-    watched.class = &watched_class;
-    return 0;
-}
-
-static int destroy_devices(void **state)
-{
-    (void)state;
-    tr_device_destroy(&reference);
-    return 0;
 }
 
 static const char *begin_of(const struct scene_buffer *b)
@@ -231,5 +197,5 @@ int main(void)
         tests[i] =
             (struct CMUnitTest){case_lists[i].operation, test_operation, NULL, NULL, (void *)&case_lists[i]};
     tests[CASE_LISTS] = (struct CMUnitTest)cmocka_unit_test(test_costs);
-    return cmocka_run_group_tests_name("descriptions of operations", tests, make_devices, destroy_devices);
+    return cmocka_run_group_tests_name("descriptions of operations", tests, watched_make, watched_remove);
 }

@@ -5,8 +5,8 @@
  * test_dispute_units [OPERATION]
  */
 #include "device/cases/cases.h"
-#include "device/ref/ref.h"
 #include "dispute/units/unit.h"
+#include "support/watched.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,9 +18,6 @@
 
 #define OUTPUTS 24 /* of a region that are tried in a case */
 
-static tr_device *reference, watched;
-static struct tr_device_class watched_class;
-
 /* The call of the case that runs. */
 static struct call {
     enum tr_operation_number operation;
@@ -30,38 +27,13 @@ static struct call {
     int regions;
 } call;
 
-#define WATCH(op)                                                                                            \
-    static tr_status watch_##op(tr_device *device, const struct tr_op_##op *arguments)                       \
-    {                                                                                                        \
-        (void)device;                                                                                        \
-        assert_true(sizeof *arguments <= sizeof call.arguments);                                             \
-        call.operation = TR_OPERATION_##op;                                                                  \
-        memcpy(call.arguments, arguments, sizeof *arguments);                                                \
-        call.rows = tr_operation_rows(tr_operation_of(call.operation), arguments, true);                     \
-        call.regions = tr_unit_regions(call.operation, arguments, call.rows, call.region);                   \
-        return ref_##op(reference, arguments);                                                               \
-    }
-TR_DEVICE_OPS(WATCH)
-#undef WATCH
-
-static int make_devices(void **state)
+static void watch(enum tr_operation_number number, const void *arguments, size_t size)
 {
-    (void)state;
-    if (tr_device_create("ref", 1, NULL, &reference) != TR_OK) return -1;
-    watched_class = *reference->class;
-#define SLOT(op) watched_class.op = watch_##op;
-    TR_DEVICE_OPS(SLOT)
-#undef SLOT
-    watched = *reference;
-    watched.class = &watched_class;
-    return 0;
-}
-
-static int destroy_devices(void **state)
-{
-    (void)state;
-    tr_device_destroy(&reference);
-    return 0;
+    assert_true(size <= sizeof call.arguments);
+    call.operation = number;
+    memcpy(call.arguments, arguments, size);
+    call.rows = tr_operation_rows(tr_operation_of(number), arguments, true);
+    call.regions = tr_unit_regions(number, arguments, call.rows, call.region);
 }
 
 /* What was at an address before or after the operation; fails the test outside of the case's buffers. */
@@ -184,6 +156,5 @@ int main(int argc, char **argv)
             tests[count++] =
                 (struct CMUnitTest){case_lists[i].operation, test_units, NULL, NULL, (void *)&case_lists[i]};
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(test_parts);
-    return _cmocka_run_group_tests("units of operations", tests, (size_t)count, make_devices,
-                                   destroy_devices);
+    return _cmocka_run_group_tests("units of operations", tests, (size_t)count, watched_make, watched_remove);
 }
