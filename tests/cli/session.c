@@ -329,3 +329,33 @@ const char *hash_in(const char *text)
     memcpy(hash, at, 64);
     return hash;
 }
+
+static const char *tiny_hash(void)
+{
+    static char hash[65];
+    struct session session;
+    if (hash[0]) return hash;
+    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "alone", NULL), 0);
+    memcpy(hash, hash_in(session.text[0]), sizeof hash);
+    session_release(&session);
+    return hash;
+}
+
+void expect_tiny_hash(struct session *session, int code)
+{
+    const char *expected = tiny_hash(); /* before hash_in(), whose storage it uses */
+    if (code != 0) session_show(session);
+    assert_int_equal(code, 0);
+    assert_string_equal(hash_in(session->text[0]), expected);
+}
+
+struct setup setup_with(const char *program, const char *format, ...)
+{
+    static char variable[1024];
+    static const char *environment[] = {variable, NULL};
+    va_list values;
+    va_start(values, format);
+    vsnprintf(variable, sizeof variable, format, values);
+    va_end(values);
+    return (struct setup){.program = program, .environment = environment};
+}

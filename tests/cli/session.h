@@ -74,5 +74,10 @@ int place_remove(void **state);
 void write_text(const char *path, const char *text);
 /* The 64 digits after "hash" in a summary, in static storage. */
 const char *hash_in(const char *text);
+/* Fails the test, and shows the session, unless it ended with `code` 0 and with the hash of tiny.yaml in one
+   process on the processor, which is trained once. */
+void expect_tiny_hash(struct session *session, int code);
+/* A variable "NAME=value" in addition, for the next program; NULL: trireme. */
+struct setup setup_with(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

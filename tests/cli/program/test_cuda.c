@@ -17,37 +17,6 @@
 
 #define SAVES "--set=train.checkpoint_every=2"
 
-static const char *expected_hash(void)
-{
-    static char hash[65];
-    struct session session;
-    if (hash[0]) return hash;
-    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "alone", NULL), 0);
-    memcpy(hash, hash_in(session.text[0]), sizeof hash);
-    session_release(&session);
-    return hash;
-}
-
-static void expect_hash(struct session *session, int code)
-{
-    if (code != 0) session_show(session);
-    assert_int_equal(code, 0);
-    assert_string_equal(hash_in(session->text[0]), expected_hash());
-}
-
-/* A variable in addition, for the next program. */
-static struct setup with(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static struct setup with(const char *format, ...)
-{
-    static char variable[1024];
-    static const char *environment[] = {variable, NULL};
-    va_list values;
-    va_start(values, format);
-    vsnprintf(variable, sizeof variable, format, values);
-    va_end(values);
-    return (struct setup){.environment = environment};
-}
-
 static void expect_in(const struct session *session, int stream, const char *said)
 {
     if (!strstr(session->text[stream], said)) session_show(session);
@@ -64,18 +33,18 @@ static void a_missing_driver_is_said(void **state)
     (void)state;
     assert_int_equal(mkdir("none", 0755), 0);
     write_text("none/libcuda.so.1", "");
-    int code = run_with(&session, with("LD_LIBRARY_PATH=%s/none", here), "train", "tiny.yaml", "--device",
-                        "cuda", "-o", "none/run", NULL);
+    int code = run_with(&session, setup_with(NULL, "LD_LIBRARY_PATH=%s/none", here), "train", "tiny.yaml",
+                        "--device", "cuda", "-o", "none/run", NULL);
     expect_error(2, "no CUDA here: ", &session, code);
     expect_in(&session, 1, "none/libcuda.so.1: file too short; install NVIDIA's driver");
     session_release(&session);
-    code = run_with(&session, with("LD_LIBRARY_PATH=%s/none", here), "devices", NULL);
+    code = run_with(&session, setup_with(NULL, "LD_LIBRARY_PATH=%s/none", here), "devices", NULL);
     assert_int_equal(code, 0);
     expect_in(&session, 0, "no CUDA here: ");
     assert_null(strstr(session.text[0], "gpu:0"));
     session_release(&session);
-    code = run_with(&session, with("LD_LIBRARY_PATH=%s/none", here), "train", "tiny.yaml", "--device", "gpu",
-                    "-o", "none/run", NULL);
+    code = run_with(&session, setup_with(NULL, "LD_LIBRARY_PATH=%s/none", here), "train", "tiny.yaml",
+                    "--device", "gpu", "-o", "none/run", NULL);
     expect_error(2, "there is no GPU here", &session, code);
     session_release(&session);
 }
@@ -84,8 +53,8 @@ static void a_missing_device_is_said(void **state)
 {
     struct session session;
     (void)state;
-    int code = run_with(&session, with("TRIREME_STAND_IN=devices=0"), "train", "tiny.yaml", "--device",
-                        "cuda", "-o", "none/run", NULL);
+    int code = run_with(&session, setup_with(NULL, "TRIREME_STAND_IN=devices=0"), "train", "tiny.yaml",
+                        "--device", "cuda", "-o", "none/run", NULL);
     expect_error(2, "no CUDA here: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected", &session, code);
     session_release(&session);
     code = run(&session, "train", "tiny.yaml", "--device", "cuda:2", "-o", "none/run", NULL);
@@ -102,13 +71,13 @@ static void a_missing_compiler_is_said(void **state)
     static const char *const names[] = {"half/libnvrtc.so.13", "half/libnvrtc.so.12", "half/libnvrtc.so.11.2",
                                         "half/libnvrtc.so"};
     for (int i = 0; i < 4; i++) write_text(names[i], "");
-    int code = run_with(&session, with("LD_LIBRARY_PATH=%s/half", here), "train", "tiny.yaml", "--device",
-                        "cuda", "-o", "none/run", NULL);
+    int code = run_with(&session, setup_with(NULL, "LD_LIBRARY_PATH=%s/half", here), "train", "tiny.yaml",
+                        "--device", "cuda", "-o", "none/run", NULL);
     expect_error(2, "its compiler NVRTC is not here: ", &session, code);
     expect_in(&session, 1, "half/libnvrtc.so.12: file too short");
     session_release(&session);
-    code = run_with(&session, with("LD_LIBRARY_PATH=%s/half", here), "train", "tiny.yaml", "--device", "gpu",
-                    "-o", "none/run", NULL);
+    code = run_with(&session, setup_with(NULL, "LD_LIBRARY_PATH=%s/half", here), "train", "tiny.yaml",
+                    "--device", "gpu", "-o", "none/run", NULL);
     expect_error(2, "there is no GPU here that can be used: its compiler NVRTC", &session, code);
     session_release(&session);
 }
@@ -143,7 +112,7 @@ static void processes_share_a_hash(void **state)
         struct session session;
         int code = run(&session, "launch", jobs[i][0], jobs[i][1], "train", "tiny.yaml", jobs[i][2],
                        jobs[i][3], "-o", "several", "--overwrite", "-t", "1", NULL);
-        expect_hash(&session, code);
+        expect_tiny_hash(&session, code);
         session_release(&session);
     }
 }
@@ -153,8 +122,9 @@ static void a_lost_device_ends_the_run(void **state)
 {
     struct session session;
     (void)state;
-    int code = run_with(&session, with("TRIREME_STAND_IN=lost=ends/checkpoint-00000004:lost-alone"), "train",
-                        "tiny.yaml", SAVES, "--device", "cuda", "-o", "ends", "--log", "none", NULL);
+    int code =
+        run_with(&session, setup_with(NULL, "TRIREME_STAND_IN=lost=ends/checkpoint-00000004:lost-alone"),
+                 "train", "tiny.yaml", SAVES, "--device", "cuda", "-o", "ends", "--log", "none", NULL);
     if (code != 1) session_show(&session);
     assert_int_equal(code, 1);
     expect_in(&session, 1, "stand-in for a GPU: the device failed ");
@@ -162,7 +132,7 @@ static void a_lost_device_ends_the_run(void **state)
     assert_int_equal(access("lost-alone", F_OK), 0);
     session_release(&session);
     code = run(&session, "train", "tiny.yaml", SAVES, "--continue", "-o", "ends", NULL);
-    expect_hash(&session, code);
+    expect_tiny_hash(&session, code);
     session_release(&session);
 }
 
@@ -170,8 +140,8 @@ static void a_device_without_room_is_said(void **state)
 {
     struct session session;
     (void)state;
-    int code = run_with(&session, with("TRIREME_STAND_IN=full=40000000"), "train", "tiny.yaml", "--set",
-                        "layers[0].dense=1000000", "--device", "cuda", "-o", "none/run", NULL);
+    int code = run_with(&session, setup_with(NULL, "TRIREME_STAND_IN=full=40000000"), "train", "tiny.yaml",
+                        "--set", "layers[0].dense=1000000", "--device", "cuda", "-o", "none/run", NULL);
     if (code == 0) session_show(&session);
     assert_int_not_equal(code, 0);
     expect_in(&session, 1, "cuda:0");

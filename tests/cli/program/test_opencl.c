@@ -28,39 +28,7 @@ static void expect(struct session *session, int got, int code, const char *said)
     assert_non_null(strstr(session->text[1], said));
 }
 
-/* The hash of the job on the processor, alone. */
-static const char *expected_hash(void)
-{
-    static char hash[65];
-    struct session session;
-    if (hash[0]) return hash;
-    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "alone", NULL), 0);
-    memcpy(hash, hash_in(session.text[0]), sizeof hash);
-    session_release(&session);
-    return hash;
-}
-
-static void expect_hash(struct session *session, int code)
-{
-    if (code != 0) session_show(session);
-    assert_int_equal(code, 0);
-    assert_string_equal(hash_in(session->text[0]), expected_hash());
-}
-
 /* ---- no device ---- */
-
-/* A variable in addition, for the next program. */
-static struct setup with(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static struct setup with(const char *program, const char *format, ...)
-{
-    static char variable[1024];
-    static const char *environment[] = {variable, NULL};
-    va_list values;
-    va_start(values, format);
-    vsnprintf(variable, sizeof variable, format, values);
-    va_end(values);
-    return (struct setup){.program = program, .environment = environment};
-}
 
 /* A library that cannot be loaded is none. */
 static void a_missing_library_is_said(void **state)
@@ -71,17 +39,17 @@ static void a_missing_library_is_said(void **state)
     assert_non_null(getcwd(here, sizeof here));
     assert_int_equal(mkdir("none", 0755), 0);
     write_text("none/libOpenCL.so.1", "");
-    int code = run_with(&session, with(NULL, "LD_LIBRARY_PATH=%s/none", here), "train", "tiny.yaml",
+    int code = run_with(&session, setup_with(NULL, "LD_LIBRARY_PATH=%s/none", here), "train", "tiny.yaml",
                         "--device", "opencl", "-o", "none/run", NULL);
     expect_error(2, "no OpenCL here: libOpenCL.so.1 cannot be loaded (", &session, code);
     assert_non_null(strstr(session.text[1], "/none/libOpenCL.so.1: file too short"));
     session_release(&session);
-    code = run_with(&session, with(NULL, "LD_LIBRARY_PATH=%s/none", here), "devices", NULL);
+    code = run_with(&session, setup_with(NULL, "LD_LIBRARY_PATH=%s/none", here), "devices", NULL);
     if (!strstr(session.text[0], "no OpenCL here")) session_show(&session);
     assert_int_equal(code, 0);
     assert_non_null(strstr(session.text[0], "no OpenCL here"));
     session_release(&session);
-    code = run_with(&session, with(NULL, "LD_LIBRARY_PATH=%s/none", here), "devices", "--json", NULL);
+    code = run_with(&session, setup_with(NULL, "LD_LIBRARY_PATH=%s/none", here), "devices", "--json", NULL);
     assert_int_equal(code, 0);
     assert_non_null(strstr(session.text[0], "\"reason\": \"no OpenCL here"));
     session_release(&session);
@@ -92,7 +60,7 @@ static void what_a_library_needs_is_said(void **state)
 {
     struct session session;
     (void)state;
-    int code = run_with(&session, with(NULL, "LD_LIBRARY_PATH=" TRIREME_BROKEN), "train", "tiny.yaml",
+    int code = run_with(&session, setup_with(NULL, "LD_LIBRARY_PATH=" TRIREME_BROKEN), "train", "tiny.yaml",
                         "--device", "opencl", "-o", "none/run", NULL);
     expect_error(2, "no OpenCL here: libOpenCL.so.1 cannot be loaded (libabsent.so: ", &session, code);
     session_release(&session);
@@ -102,7 +70,7 @@ static void a_missing_driver_is_said(void **state)
 {
     struct session session;
     (void)state;
-    int code = run_with(&session, with(NULL, "OCL_ICD_VENDORS=/nonexistent/"), "train", "tiny.yaml",
+    int code = run_with(&session, setup_with(NULL, "OCL_ICD_VENDORS=/nonexistent/"), "train", "tiny.yaml",
                         "--device", "opencl", "-o", "none/run", NULL);
     expect_error(2, "OpenCL knows no device here; install", &session, code);
     session_release(&session);
@@ -151,7 +119,7 @@ static void a_driver_is_used_directly(void **state)
         int code = run_with(&session, setup, "train", "tiny.yaml", "--device", "opencl", "-o", "direct",
                             "--overwrite", NULL);
         expect(&session, code, 0, ways[i].why);
-        assert_string_equal(hash_in(session.text[0]), expected_hash());
+        expect_tiny_hash(&session, code);
         session_release(&session);
     }
 }
@@ -188,12 +156,12 @@ static void a_device_that_is_not_exact_is_refused_and_listed(void **state)
 {
     struct session session;
     (void)state;
-    int code = run_with(&session, with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=lacks"), "devices", NULL);
+    int code = run_with(&session, setup_with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=lacks"), "devices", NULL);
     if (!strstr(session.text[0], "it lacks infinities and NaN")) session_show(&session);
     assert_int_equal(code, 0);
     assert_non_null(strstr(session.text[0], "it lacks infinities and NaN"));
     session_release(&session);
-    code = run_with(&session, with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=lacks"), "train", "tiny.yaml",
+    code = run_with(&session, setup_with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=lacks"), "train", "tiny.yaml",
                     "--device", "opencl", "-o", "none/run", NULL);
     expect_error(2, "cannot give the bits of other devices: it lacks infinities and NaN", &session, code);
     session_release(&session);
@@ -204,14 +172,14 @@ static void a_poor_device_is_slow_and_exact(void **state)
 {
     struct session session;
     (void)state;
-    int code = run_with(&session, with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=poor"), "devices", NULL);
+    int code = run_with(&session, setup_with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=poor"), "devices", NULL);
     if (!strstr(session.text[0], "exact, slow")) session_show(&session);
     assert_int_equal(code, 0);
     assert_non_null(strstr(session.text[0], "exact, slow"));
     session_release(&session);
-    code = run_with(&session, with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=poor"), "train", "tiny.yaml",
+    code = run_with(&session, setup_with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=poor"), "train", "tiny.yaml",
                     "--device", "opencl", "-o", "poor", NULL);
-    expect_hash(&session, code);
+    expect_tiny_hash(&session, code);
     session_release(&session);
 }
 
@@ -219,9 +187,9 @@ static void a_device_without_room_is_said(void **state)
 {
     struct session session;
     (void)state;
-    int code =
-        run_with(&session, with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=full=3000000"), "train", "tiny.yaml",
-                 "--set", "layers[0].dense=100000", "--device", "opencl", "-o", "none/run", NULL);
+    int code = run_with(&session, setup_with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=full=3000000"), "train",
+                        "tiny.yaml", "--set", "layers[0].dense=100000", "--device", "opencl", "-o",
+                        "none/run", NULL);
     expect(&session, code, 1, "no room for ");
     assert_non_null(strstr(session.text[1], "opencl:0 ("));
     assert_non_null(strstr(session.text[1], "train.pass"));
@@ -244,15 +212,16 @@ static void a_lost_device_ends_the_run(void **state)
 {
     struct session session;
     (void)state;
-    int code = run_with(
-        &session, with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=lost=ends/checkpoint-00000004:lost-alone"),
-        "train", "tiny.yaml", SAVES, "--device", "opencl", "-o", "ends", "--log", "none", NULL);
+    int code =
+        run_with(&session,
+                 setup_with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=lost=ends/checkpoint-00000004:lost-alone"),
+                 "train", "tiny.yaml", SAVES, "--device", "opencl", "-o", "ends", "--log", "none", NULL);
     expect(&session, code, 1, "is lost to this run");
     assert_non_null(strstr(session.text[1], failure_of_device()));
     assert_int_equal(access("lost-alone", F_OK), 0);
     session_release(&session);
     code = run(&session, "train", "tiny.yaml", SAVES, "--continue", "-o", "ends", NULL);
-    expect_hash(&session, code);
+    expect_tiny_hash(&session, code);
     session_release(&session);
 }
 
@@ -260,15 +229,15 @@ static void restarts_go_on(void **state)
 {
     struct session session;
     (void)state;
-    int code =
-        run_with(&session, with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=lost=on/checkpoint-00000004:lost-one"),
-                 "launch", "-n", "2", "--restarts", "1", "train", "tiny.yaml", SAVES, "--device", "opencl",
-                 "-o", "on", "--log", "none", "-t", "1", NULL);
+    int code = run_with(
+        &session, setup_with(TRIREME_FAILING, "TRIREME_TEST_FAILURE=lost=on/checkpoint-00000004:lost-one"),
+        "launch", "-n", "2", "--restarts", "1", "train", "tiny.yaml", SAVES, "--device", "opencl", "-o", "on",
+        "--log", "none", "-t", "1", NULL);
     expect(&session, code, 0, "is lost to this run");
     assert_non_null(strstr(session.text[1], failure_of_device()));
     assert_non_null(strstr(session.text[1], "restart 1 of 1 in "));
     assert_non_null(strstr(session.text[1], "from the checkpoint of step "));
-    assert_string_equal(hash_in(session.text[0]), expected_hash());
+    expect_tiny_hash(&session, code);
     session_release(&session);
 }
 
@@ -288,7 +257,7 @@ static void processes_share_a_hash(void **state)
         struct session session;
         int code = run(&session, "launch", jobs[i][0], jobs[i][1], "train", "tiny.yaml", jobs[i][2],
                        jobs[i][3], "-o", "several", "--overwrite", "-t", "1", NULL);
-        expect_hash(&session, code);
+        expect_tiny_hash(&session, code);
         session_release(&session);
     }
 }
