@@ -162,10 +162,135 @@ static void check_value(const Onnx__ValueInfoProto *value)
     }
 }
 
+/* ---- how many dimensions a value has ---- */
+
+enum { VALUES = 4096, UNKNOWN = -1 };
+
+struct ranks {
+    const Onnx__GraphProto *graph;
+    const char *name[VALUES];
+    int rank[VALUES];
+    size_t count;
+};
+
+static void note_rank(struct ranks *ranks, const char *name, int rank)
+{
+    assert_true(ranks->count < VALUES);
+    ranks->name[ranks->count] = name;
+    ranks->rank[ranks->count++] = rank;
+}
+
+static int rank_of(const struct ranks *ranks, const char *name)
+{
+    for (size_t i = 0; i < ranks->count; i++)
+        if (strcmp(ranks->name[i], name) == 0) return ranks->rank[i];
+    return UNKNOWN;
+}
+
+/* The length of a constant vector; UNKNOWN where it is computed. */
+static int length_of(const struct ranks *ranks, const char *name)
+{
+    for (size_t i = 0; i < ranks->graph->n_initializer; i++) {
+        const Onnx__TensorProto *tensor = ranks->graph->initializer[i];
+        if (strcmp(tensor->name, name) == 0) return tensor->n_dims == 1 ? (int)tensor->dims[0] : UNKNOWN;
+    }
+    return UNKNOWN;
+}
+
+static const Onnx__AttributeProto *attribute_of(const Onnx__NodeProto *node, const char *name)
+{
+    for (size_t k = 0; k < node->n_attribute; k++)
+        if (strcmp(node->attribute[k]->name, name) == 0) return node->attribute[k];
+    return NULL;
+}
+
+static bool is_one_of(const char *name, const char *const *names)
+{
+    while (*names && strcmp(*names, name) != 0) names++;
+    return *names != NULL;
+}
+
+/* The dimensions of a node's output by those of its inputs, which are checked where the operation fixes them.
+ */
+static int infer(const struct ranks *ranks, const Onnx__NodeProto *node)
+{
+    static const char *const broadcast[] = {"Add", "And", "Div", "Equal", "Less",  "LessOrEqual",
+                                            "Min", "Mul", "Or",  "Sub",   "Where", NULL};
+    static const char *const of_images[] = {
+        "AveragePool", "Conv", "ConvTranspose", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", NULL};
+    static const char *const matrices[] = {"Flatten", "Gemm", NULL};
+    static const char *const vectors[] = {"Range", "Shape", NULL};
+    static const char *const other[] = {"GRU", "GatherND", "LSTM", NULL};
+    const char *type = node->op_type;
+    const int x = rank_of(ranks, node->input[0]);
+    if (is_one_of(type, other)) return UNKNOWN;
+    if (is_one_of(type, vectors)) return 1;
+    if (is_one_of(type, matrices)) return 2;
+    if (strcmp(type, "Reshape") == 0) return length_of(ranks, node->input[1]);
+    if (x == UNKNOWN) return UNKNOWN;
+    if (is_one_of(type, broadcast) || strcmp(type, "MatMul") == 0) {
+        int most = x;
+        for (size_t k = 1; k < node->n_input; k++) {
+            int rank = rank_of(ranks, node->input[k]);
+            if (rank == UNKNOWN) return UNKNOWN;
+            if (rank > most) most = rank;
+        }
+        return most;
+    }
+    if (is_one_of(type, of_images)) {
+        const Onnx__AttributeProto *kernel = attribute_of(node, "kernel_shape");
+        if (x < 3 || (kernel && (int)kernel->n_ints != x - 2))
+            fail_msg("%s slides over %d dimensions", node->name, x);
+        return x;
+    }
+    if (strcmp(type, "Gather") == 0) {
+        int rows = rank_of(ranks, node->input[1]);
+        return rows == UNKNOWN ? UNKNOWN : x - 1 + rows;
+    }
+    if (strcmp(type, "Transpose") == 0) {
+        const Onnx__AttributeProto *order = attribute_of(node, "perm");
+        if (order && (int)order->n_ints != x) fail_msg("%s turns %d dimensions", node->name, x);
+        return x;
+    }
+    if (strcmp(type, "Unsqueeze") == 0 || strcmp(type, "Squeeze") == 0) {
+        const int axes = node->n_input > 1 ? length_of(ranks, node->input[1]) : UNKNOWN;
+        return axes == UNKNOWN ? UNKNOWN : x + (*type == 'U' ? axes : -axes);
+    }
+    if (strncmp(type, "Reduce", strlen("Reduce")) == 0) {
+        const Onnx__AttributeProto *keeps = attribute_of(node, "keepdims"),
+                                   *axes = attribute_of(node, "axes");
+        const int count = axes ? (int)axes->n_ints : node->n_input > 1 ? length_of(ranks, node->input[1]) : x;
+        return !keeps || keeps->i || count == UNKNOWN ? x : x - count;
+    }
+    return x;
+}
+
+/* Outputs, and the values that the graph describes, have as many dimensions as the nodes give them. */
+static void check_ranks(const Onnx__GraphProto *graph)
+{
+    static struct ranks ranks;
+    ranks.graph = graph;
+    ranks.count = 0;
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        note_rank(&ranks, graph->initializer[i]->name, (int)graph->initializer[i]->n_dims);
+    for (size_t i = 0; i < graph->n_input; i++)
+        note_rank(&ranks, graph->input[i]->name, (int)graph->input[i]->type->tensor_type->shape->n_dim);
+    for (size_t i = 0; i < graph->n_node; i++)
+        note_rank(&ranks, graph->node[i]->output[0], infer(&ranks, graph->node[i]));
+    for (size_t i = 0; i < graph->n_output + graph->n_value_info; i++) {
+        const Onnx__ValueInfoProto *value =
+            i < graph->n_output ? graph->output[i] : graph->value_info[i - graph->n_output];
+        const int rank = rank_of(&ranks, value->name), said = (int)value->type->tensor_type->shape->n_dim;
+        if (rank != UNKNOWN && rank != said)
+            fail_msg("%s has %d dimensions, and the graph says %d", value->name, rank, said);
+    }
+}
+
 void onnx_expect_sound(const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_node; i++) check_node(graph, i);
     check_tensors(graph);
+    check_ranks(graph);
     for (size_t i = 0; i < graph->n_input; i++) check_value(graph->input[i]);
     for (size_t i = 0; i < graph->n_output; i++) {
         check_value(graph->output[i]);

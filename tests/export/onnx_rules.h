@@ -5,8 +5,8 @@
 #include "io/proto/onnx.pb-c.h"
 
 /* Fails unless nodes read what is there and write what is new; operations are of set 13 and have as many
- * inputs and outputs as it gives them; tensors have the bytes of their shapes; values have types and shapes.
- */
+ * inputs and outputs as it gives them; tensors have the bytes of their shapes; values have types and shapes,
+ * of as many dimensions as the operations give them. */
 void onnx_expect_sound(const Onnx__GraphProto *graph);
 
 #endif
