@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "plan/plan.h"
 #include "refuse.h"
+#include "support/html.h"
 
 #include <math.h>
 
@@ -77,6 +78,27 @@ static void a_legend_fits_into_its_picture(void **state)
     }
 }
 
+static void a_page_is_well_formed(void **state)
+{
+    (void)state;
+    struct tr_plan_row row[MOST + 1];
+    char name[MOST + 1][24], hostile[] = "<b>&\"'";
+    struct tr_plan plan;
+    char *text;
+    make_plan(row, name, 3, &plan);
+    plan.name = hostile;
+    row[1].strategy = hostile;
+    assert_int_equal(tr_plan_page(&plan, &text), TR_OK);
+    expect_well_formed(text);
+    expect_whole_rows(text);
+    expect_styled(text);
+    assert_null(strstr(text, hostile));
+    assert_non_null(strstr(text, "&lt;b&gt;&amp;"));
+    assert_non_null(strstr(text, "<title>&lt;b&gt;"));
+    for (int i = 2; i <= 3; i++) assert_non_null(strstr(text, name[i]));
+    tr_free(text);
+}
+
 /* Whichever allocation fails, there is no text, and nothing stays behind. */
 static void without_memory_there_is_no_text(void **state)
 {
@@ -105,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_legend_fits_into_its_picture),
+        cmocka_unit_test(a_page_is_well_formed),
         cmocka_unit_test(without_memory_there_is_no_text),
     };
     return cmocka_run_group_tests_name("plan.page", tests, NULL, NULL);

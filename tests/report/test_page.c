@@ -1,12 +1,12 @@
 /* The page of runs: well-formed, complete, and closed to hostile names. */
 #include "trireme/report.h"
 
+#include "support/html.h"
 #include "support/training.h"
 
 #include "base/files/file.h"
 #include "report/draw/chart_frame.h"
 
-#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -36,67 +36,6 @@ static char *page_of(const char *first, const char *second)
     if (second) snprintf(path[1], sizeof path[1], "%s/%s/", scratch_place, second);
     must_train(tr_report(runs, second ? 2 : 1, &settings, &html));
     return html;
-}
-
-/* Tags that stand alone in HTML. */
-static bool is_void(const char *name)
-{
-    static const char *const names[] = {"meta", "br", "img", "!DOCTYPE"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    return false;
-}
-
-/* Every tag is closed in order, and text between tags has no markup characters left. */
-static void expect_well_formed(const char *html)
-{
-    enum { DEPTH = 64, NAME = 32 };
-    static char open[DEPTH][NAME];
-    int depth = 0;
-    for (const char *at = strchr(html, '<'); at; at = strchr(at, '<')) {
-        char name[NAME] = "";
-        bool closes = at[1] == '/';
-        const char *begin = at + 1 + closes, *end = strchr(at, '>');
-        assert_non_null(end);
-        for (int i = 0;
-             i < NAME - 1 && !isspace((unsigned char)begin[i]) && begin[i] != '>' && begin[i] != '/'; i++)
-            name[i] = begin[i];
-        at = end + 1;
-        if (is_void(name) || end[-1] == '/') continue;
-        if (!closes) {
-            assert_true(depth < DEPTH);
-            memcpy(open[depth++], name, NAME);
-        } else if (depth == 0 || strcmp(open[--depth], name) != 0) {
-            fail_msg("</%s> closes <%s>", name, open[depth]);
-        }
-        if (!closes && strcmp(name, "style") == 0) at = strstr(at, "</style>");
-    }
-    assert_int_equal(depth, 0);
-}
-
-static int count_within(const char *begin, const char *end, const char *mark)
-{
-    int count = 0;
-    for (const char *at = begin; (at = strstr(at, mark)) != NULL && at < end; at++) count++;
-    return count;
-}
-
-/* Every row of a table has a cell below each of its heads. */
-static void expect_whole_rows(const char *html)
-{
-    for (const char *table = html; (table = strstr(table, "<thead>")) != NULL; table++) {
-        const char *head = strstr(table, "</thead>"), *end = strstr(table, "</table>");
-        assert_true(head && end && head < end);
-        int columns = count_within(table + 1, head, "<th");
-        for (const char *row = head, *next; (row = strstr(row, "<tr")) != NULL && row < end; row = next) {
-            next = strstr(row, "</tr>");
-            assert_non_null(next);
-            if (count_within(row, next, "colspan") > 0) continue;
-            int cells = count_within(row, next, "<td") + count_within(row, next, "<th");
-            if (cells != columns)
-                fail_msg("%d cells below %d heads: %.*s", cells, columns, (int)(next - row), row);
-        }
-    }
 }
 
 #define HOSTILE "<script>alert(1)</script>\\\" onload=\\\"x&'"
@@ -171,6 +110,7 @@ static void runs_are_compared(void **state)
     char *html = page_of("b", "c");
     expect_well_formed(html);
     expect_whole_rows(html);
+    expect_styled(html);
     assert_non_null(strstr(html, "1234567890ab"));
     assert_non_null(strstr(html, "<td><i class=\"s2\"></i>c</td>"));
     assert_non_null(strstr(html, "has the first one&#39;s settings, and its hash"));

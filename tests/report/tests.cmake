@@ -1,4 +1,4 @@
-trireme_test(report page SOURCES support/training.c support/families.c)
+trireme_test(report page SOURCES support/html.c support/training.c support/families.c)
 trireme_test(report chart)
 trireme_test(report html)
 trireme_test(report examples SOURCES support/training.c)

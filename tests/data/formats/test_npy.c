@@ -265,6 +265,31 @@ static void test_pixels(void **state)
     }
     assert_string_equal(digest[0], digest[1]);
     expect_refusal("{npy: {features: x, labels: y, classes: 3}}", TR_EFORMAT, "or set ignore");
+    /* One class is one; without any the file says nothing, unless the job says how many there are. */
+    static const uint8_t first[12] = {0, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+                         none[12] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+    static const struct {
+        const uint8_t *mask;
+        const char *options;
+        int classes; /* 0: refused */
+    } few[] = {{first, "", 1},
+               {first, ", classes: 1", 1},
+               {none, ", classes: 1", 1},
+               {none, ", classes: 5", 5},
+               {none, "", 0}};
+    for (size_t i = 0; i < sizeof few / sizeof few[0]; i++) {
+        char description[96];
+        snprintf(description, sizeof description, "{npy: {features: x, labels: y, ignore: 255%s}}",
+                 few[i].options);
+        write_array("y", "|u1", "(2, 2, 3)", few[i].mask, 1, 12);
+        if (few[i].classes == 0) {
+            expect_refusal(description, TR_EFORMAT, "no pixel has a class");
+            continue;
+        }
+        tr_source *source = must_open(description);
+        assert_int_equal(tr_source_info(source)->classes, few[i].classes);
+        tr_source_close(&source);
+    }
     write_array("y", "|u1", "(2, 3, 2)", bytes, 1, 12);
     expect_refusal(BOTH, TR_EFORMAT, "has labels of 3 x 2 pixels, the images have 2 x 3");
     write_array("y", "|u1", "(2, 6)", bytes, 1, 12);

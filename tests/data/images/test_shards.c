@@ -130,6 +130,7 @@ static void test_what_is_refused(void **unused)
     (void)unused;
     add_text(&archive, "README", "no image");
     expect_bad("", TR_EFORMAT, "no PNG or JPEG files in the archive");
+    assert_null(strstr(tr_error_message(), "archives"));
     add_image(&archive, "1.png", 3, 4, 1);
     expect_bad("", TR_EFORMAT, "\"1\" has no class; give each image a file of its name");
     add_text(&archive, "1.cls", "0");
