@@ -1,0 +1,119 @@
+/* The text of a job's settings: whatever weights depend on changes it, and nothing else does. */
+#include "job/file/settings.h"
+
+#include "base/alloc.h"
+#include "strategy/strategy.h"
+#include "support/training.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+static char place[SCRATCH_PATH], path[SCRATCH_PATH];
+
+static const char rows[] = "1,2,0.5\n2,3,1.5\n3,1,2.5\n4,7,3.5\n5,2,0.25\n6,1,4\n7,7,1\n8,3,2\n";
+static const char model[] =
+    "name: settings\n"
+    "data:\n"
+    "  train: {csv: {path: rows.csv, label: value}}\n"
+    "layers: [{dense: {units: 3, activation: tanh, name: hidden}}, {dense: 1}]\n"
+    "loss: {kind: huber, delta: 0.5}\n"
+    "optimizer: {rule: adam, rate: 0.01, schedule: {kind: exponential, every: 2, decay: 0.5}}\n"
+    "train: {batch: 4, microbatches: 2, steps: 3}\n";
+
+static int set_up(void **state)
+{
+    char data[SCRATCH_PATH];
+    (void)state;
+    scratch_make(place);
+    must_train(tr_file_write_atomic(NULL, scratch_join(data, place, "rows.csv"), rows, sizeof rows - 1));
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, place, "job.yaml"), model, sizeof model - 1));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+/* Free with tr_free(). `set` may be NULL. */
+static char *settings_with(const char *set)
+{
+    const struct tr_job_settings settings = {
+        .set = &set, .set_count = set ? 1 : 0, .first_of_strategy = tr_strategy_first_option};
+    struct tr_job *job;
+    char *text;
+    if (tr_job_open(path, &settings, &job) != TR_OK) fail_msg("%s: %s", set, tr_error_message());
+    must_train(tr_settings_text(job, &text));
+    tr_job_destroy(&job);
+    return text;
+}
+
+static void what_weights_depend_on_is_there(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {
+        "seed=2",
+        "train.batch=8",
+        "train.microbatches=4",
+        "train.shuffle=false",
+        "train.last_batch=drop",
+        "data.validation_split=0.25",
+        "layers.hidden.units=4",
+        "layers.hidden.activation=relu",
+        "layers.hidden.use_bias=false",
+        "loss.delta=0.25",
+        "loss=mean_squared_error",
+        "optimizer.rate=0.02",
+        "optimizer.rule=sgd",
+        "optimizer.epsilon=0.1",
+        "optimizer.clip_norm=1",
+        "optimizer.schedule.every=3",
+        "optimizer.schedule.decay=0.25",
+        "optimizer.schedule={kind: constant}",
+    };
+    char *plain = settings_with(NULL), *changed[sizeof sets / sizeof sets[0]];
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        changed[i] = settings_with(sets[i]);
+        if (strcmp(changed[i], plain) == 0) fail_msg("%s is not told: %s", sets[i], plain);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(changed[i], changed[k]) == 0) fail_msg("%s and %s are told alike", sets[i], sets[k]);
+    }
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) tr_free(changed[i]);
+    tr_free(plain);
+}
+
+static void what_they_do_not_depend_on_is_not(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {
+        "name=other",
+        "train.log_every=2",
+        "train.evaluate_every=2",
+        "train.checkpoint_every=1",
+        "strategy=pipeline",
+        "strategy=easgd",
+        "data.train.csv.path=./rows.csv",
+    };
+    char *plain = settings_with(NULL);
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        char *text = settings_with(sets[i]);
+        if (strcmp(text, plain) != 0) fail_msg("%s is told: %s", sets[i], text);
+        tr_free(text);
+    }
+    tr_free(plain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_weights_depend_on_is_there),
+        cmocka_unit_test(what_they_do_not_depend_on_is_not),
+    };
+    return cmocka_run_group_tests_name("job.settings", tests, set_up, tear_down);
+}
