@@ -245,25 +245,26 @@ static const char *const named[NAMED] = {"red,1.5,7", "\"dark */ blue\",NA,9", "
 static const float given[NAMED][COLUMNS] = {
     {2, 1.5f, 7}, {0, NAN, 9}, {NAN, 2, 8}, {1, 0.25f, NAN}, {-1, 3, 5}};
 
-static void begin_named(void)
+static void begin_named(bool standardize)
 {
     struct tr_text text = TR_TEXT_INIT;
     struct job job;
     struct outcome outcome;
     static const char model[] = "name: columns\n"
                                 "data: {train: {csv: {path: named.csv, label: value, categories: 0, missing: "
-                                "mean, standardize: true}}}\n"
+                                "mean, standardize: %s}}}\n"
                                 "layers: [{dense: {units: 4, activation: tanh}}, {dense: 1}]\n"
                                 "loss: mean_squared_error\n"
                                 "optimizer: {rule: adam, rate: 0.1}\n"
                                 "train: {batch: 20, steps: 20, log_every: 0}\n";
-    char *bytes;
+    char *bytes, file[sizeof model + 8];
     for (int i = 0; i < ROWS; i++) tr_text_addf(&text, "%s,%d\n", named[i % 4], i % 4);
     must_train(tr_text_finish(&text, &bytes));
     must_train(tr_file_write_atomic(NULL, scratch_in("named.csv"), bytes, strlen(bytes)));
     tr_text_free(bytes);
     const char *path = scratch_in("named.yaml");
-    must_train(tr_file_write_atomic(NULL, path, model, sizeof model - 1));
+    snprintf(file, sizeof file, model, standardize ? "true" : "false");
+    must_train(tr_file_write_atomic(NULL, path, file, strlen(file)));
     job_begin(&job, path);
     job.settings.out = scratch_join(run, scratch_place, "named");
     must_train(tr_file_remove(NULL, run));
@@ -274,7 +275,7 @@ static void begin_named(void)
 static void names_and_gaps_enter_everywhere(void **state)
 {
     (void)state;
-    begin_named();
+    begin_named(true);
     tr_predictor *own = predictor();
     struct tr_predict_info info = TR_PREDICT_INFO_INIT;
     float answer[NAMED], value;
@@ -342,6 +343,28 @@ static void names_and_gaps_enter_everywhere(void **state)
     onnx__model_proto__free_unpacked(model, NULL);
 }
 
+/* Means take the place of gaps, with scaling and without, in what is exported, too. */
+static void gaps_are_means(void **state)
+{
+    (void)state;
+    static const float gaps[3][COLUMNS] = {{2, NAN, 7}, {0, 1.5f, NAN}, {1, NAN, NAN}};
+    static const float means[3][COLUMNS] = {{2, 1.25f, 7}, {0, 1.5f, 8}, {1, 1.25f, 8}};
+    for (int standardize = 0; standardize < 2; standardize++) {
+        begin_named(standardize);
+        tr_predictor *own = predictor();
+        float with_gap, filled;
+        for (int i = 0; i < 3; i++) {
+            must_train(tr_predictor_floats(own, gaps[i], &with_gap));
+            must_train(tr_predictor_floats(own, means[i], &filled));
+            assert_true(isfinite(filled));
+            if (with_gap != filled) fail_msg("row %d: %g, not %g", i, (double)with_gap, (double)filled);
+        }
+        tr_predictor_destroy(&own);
+        assert_non_null(strstr(export_as("torch", scratch_in("gaps.py")), "torch.isnan(values)"));
+        assert_non_null(strstr(export_as("c", scratch_in("gaps.c")), "isnan"));
+    }
+}
+
 static int set_up(void **state)
 {
     scratch_place_make(state);
@@ -365,6 +388,7 @@ int main(void)
         cmocka_unit_test(modules_prepare_rows),
         cmocka_unit_test(nothing_is_scaled_that_was_not),
         cmocka_unit_test(names_and_gaps_enter_everywhere),
+        cmocka_unit_test(gaps_are_means),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -6,6 +6,7 @@
 #include "base/files/file_fault.h"
 #include "scratch.h"
 
+#include <sys/mman.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,7 +118,12 @@ static void sizes_are_limited(void **state)
     assert_int_equal(tr_file_map(path, &map), TR_OK);
     assert_int_equal(map.size, 10);
     assert_memory_equal(map.data, "0123456789", 10);
+    void *before = (void *)map.data;
+    assert_int_equal(msync(before, 10, MS_ASYNC), 0);
     tr_file_unmap(&map);
+    assert_null(map.data);
+    assert_int_equal(msync(before, 10, MS_ASYNC), -1); /* nothing is there */
+    assert_int_equal(errno, ENOMEM);
     assert_int_equal(tr_file_write_atomic(NULL, path, "", 0), TR_OK);
     assert_content(path, "");
     assert_int_equal(tr_file_map(path, &map), TR_OK);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -136,6 +137,13 @@ static void test_directories(void **state)
     expect_exit(0, "data", "tokenizer", "tale.txt", "--tokens=260");
     expect_exit(0, "train", "tale.yaml", "--quiet");
     expect_exit(0, "export", "runs/tale", "--hub", "hub");
+    expect_exit(0, "export", "runs/tale", "--hub", "hub"); /* its own files are replaced */
+    write_text("hub/notes.txt", "mine");
+    struct session session;
+    int code = run(&session, "export", "runs/tale", "--hub", "hub", NULL);
+    expect_error(2, "\"hub\" has a \"notes.txt\", which is no file of this export", &session, code);
+    session_release(&session);
+    assert_int_equal(unlink("hub/notes.txt"), 0);
     expect_exit(0, "import", "./hub/", "--text=tale.txt", "--out=runs/back");
     assert_int_equal(tr_file_read("runs/back/model.yaml", 1 << 20, &content), TR_OK);
     snprintf(expected, sizeof expected, "{path: \"%s/tale.txt\", unit: bpe, tokenizer: \"%s/hub\", ", here,

@@ -106,6 +106,19 @@ static void expect_kept(const struct seen *seen, const char *out, const char *ho
                  seen->accuracy);
 }
 
+/* The last line of the journal names it. */
+static void expect_journal(const struct seen *seen, const char *out)
+{
+    char path[SCRATCH_PATH], part[64];
+    struct tr_file_content journal;
+    must_train(tr_file_read(scratch_join(path, out, "journal.jsonl"), 1 << 20, &journal));
+    const char *end = strstr(journal.data, "{\"event\":\"end\"");
+    assert_non_null(end);
+    snprintf(part, sizeof part, "\"best\":{\"step\":%lld,\"set\":\"test\",\"loss\":", (long long)seen->step);
+    if (!strstr(end, part)) fail_msg("no %s in %s", part, end);
+    tr_file_content_free(&journal);
+}
+
 /* Runs a trainer that is destroyed then, and compares what it says of its best with what was seen. */
 static void run_and_see(tr_trainer *trainer, tr_status expected, struct seen *seen)
 {
@@ -138,6 +151,7 @@ static void the_best_is_kept(void **state)
         assert_true(seen.told > 1 && seen.told < seen.evaluations);
         assert_true(seen.step > 0 && seen.step < STEPS - 4); /* long gone, but for being the best */
         expect_kept(&seen, out, by_accuracy ? "by accuracy" : "by loss");
+        expect_journal(&seen, out);
     }
 }
 
