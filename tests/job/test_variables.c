@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "job/step/variables.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -184,6 +185,51 @@ static void averages_go_with_present_statistics(void **state)
     end(&fixture);
 }
 
+/* Whatever was in the memory before: between parameters, behind the last one, and of a part alone. */
+static void gaps_are_zero(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    begin(&fixture);
+    fixture.optimizer.ema = 0.5f;
+    const struct tr_model *model = fixture.model;
+    const int64_t floats = model->arena_floats, middle = model->parameters[2].offset;
+    const struct {
+        int64_t begin, end;
+    } parts[] = {{0, floats}, {0, middle}, {middle, floats}};
+    const enum tr_arena arenas[] = {TR_ARENA_PARAMETERS, TR_ARENA_EMA};
+    for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) {
+        struct tr_variables_part part = {.begin = parts[p].begin,
+                                         .end = parts[p].end,
+                                         .state_begin = parts[p].begin,
+                                         .state_end = parts[p].end};
+        tr_variables *variables;
+        mallopt(M_PERTURB, 0x55);
+        must(tr_variables_create_part(fixture.device, model, &fixture.optimizer, &part, NULL, &variables));
+        mallopt(M_PERTURB, 0);
+        must(tr_device_wait(fixture.device));
+        for (int a = 0; a < 2; a++) {
+            const float *values = tr_variables_arena(variables, arenas[a]);
+            int64_t gaps = 0;
+            for (int i = 0; i < model->parameter_count; i++) {
+                const struct tr_parameter *parameter = &model->parameters[i];
+                const int64_t next =
+                    i + 1 < model->parameter_count ? model->parameters[i + 1].offset : floats;
+                for (int64_t k = parameter->offset + parameter->count; k < next; k++) {
+                    if (k < part.begin || k >= part.end) continue;
+                    const float zero = 0;
+                    if (memcmp(&values[k], &zero, sizeof zero) != 0)
+                        fail_msg("float %d behind parameter %d is %g", (int)k, i, (double)values[k]);
+                    gaps++;
+                }
+            }
+            assert_true(gaps > 0);
+        }
+        tr_variables_destroy(&variables);
+    }
+    end(&fixture);
+}
+
 /* A step of `loss`, whose gradient is fixture->gradient times `scale`, and the sum of the parameters then. */
 static double step_with(struct fixture *fixture, tr_variables *variables, float loss, float scale)
 {
@@ -325,6 +371,7 @@ int main(void)
         cmocka_unit_test(squares_are_those_of_the_part),
         cmocka_unit_test(parts_join_to_one_norm),
         cmocka_unit_test(averages_go_with_present_statistics),
+        cmocka_unit_test(gaps_are_zero),
         cmocka_unit_test(steps_behind_a_bad_one_are_held),
         cmocka_unit_test(ranks_do_not_write_where_one_fills),
         cmocka_unit_test(shared_memory_is_taken_as_it_is),

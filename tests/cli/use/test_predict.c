@@ -174,6 +174,30 @@ static void test_a_failure_leaves_the_old_file(void **state)
                                                      "nowhere/p.csv", NULL});
 }
 
+/* Values without names: one, and two. */
+static void test_values_without_names(void **state)
+{
+    (void)state;
+    static const char *const titles[] = {"example,label,output", "example,label_0,label_1,output_0,output_1"};
+    write_text("plain.csv", "1,2,3\n2,3,5\n3,1,4\n4,4,8\n");
+    for (int i = 0; i < 2; i++) {
+        char model[400];
+        snprintf(
+            model, sizeof model,
+            "name: plain\ndata: {train: {csv: {path: plain.csv, label: value%s}}}\nlayers: [{dense: %d}]\n"
+            "loss: mean_squared_error\noptimizer: {rule: sgd, rate: 0.01}\ntrain: {batch: 4, steps: 1}\n",
+            i ? ", label_columns: [1, 2]" : "", i + 1);
+        write_text("plain.yaml", model);
+        expect_exit(0, "train", "plain.yaml", "--quiet", "--overwrite");
+        expect_exit(0, "predict", "runs/plain", "--set-name", "train", "-o", "plain.out.csv");
+        struct tr_file_content table = content_of("plain.out.csv");
+        char *at = table.data;
+        assert_string_equal(next_line(&at), titles[i]);
+        assert_int_equal(strncmp(at, i ? "0,2,3," : "0,3,", i ? 6 : 4), 0);
+        tr_file_content_free(&table);
+    }
+}
+
 /* ---- several losses ---- */
 
 static void test_several_losses(void **state)
@@ -420,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_a_file_by_its_name),
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_a_failure_leaves_the_old_file),
+        cmocka_unit_test(test_values_without_names),
         cmocka_unit_test(test_several_losses),
         cmocka_unit_test(test_tags),
         cmocka_unit_test(test_pictures_of_16_bits),
