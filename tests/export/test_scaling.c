@@ -376,6 +376,29 @@ static void gaps_are_means(void **state)
     }
 }
 
+/* Where means are all that the data set gives, exported programs take them, too. */
+static void means_alone_enter(void **state)
+{
+    (void)state;
+    if (!program_compilers()[0]) skip();
+    const float gap[COLUMNS] = {row[0][0], NAN, row[0][2]};
+    const float full[COLUMNS] = {row[0][0], (float)mean[1], row[0][2]};
+    float answer, filled, output, workspace[64];
+    begin("data.train.csv.missing=mean", "means");
+    tr_predictor *own = predictor();
+    must_train(tr_predictor_floats(own, gap, &answer));
+    must_train(tr_predictor_floats(own, full, &filled));
+    tr_predictor_destroy(&own);
+    assert_true(isfinite(answer) && answer == filled);
+    const char *path = in_scratch("means.c");
+    export_as("c", path);
+    void *program = program_open(program_compilers()[0], path);
+    void (*predict)(void) = program_function(program, "net_predict");
+    ((predict_values *)predict)(gap, &output, workspace);
+    program_close(program);
+    assert_true(output == answer);
+}
+
 static int set_up(void **state)
 {
     scratch_place_make(state);
@@ -400,6 +423,7 @@ int main(void)
         cmocka_unit_test(nothing_is_scaled_that_was_not),
         cmocka_unit_test(names_and_gaps_enter_everywhere),
         cmocka_unit_test(gaps_are_means),
+        cmocka_unit_test(means_alone_enter),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
