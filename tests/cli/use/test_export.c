@@ -151,6 +151,20 @@ static void test_directories(void **state)
     assert_non_null(strstr(content.data, expected));
     tr_file_content_free(&content);
     expect_exit(0, "train", "runs/back/model.yaml", "--from=runs/back", "--quiet");
+
+    /* Of numbers there are no words, and no tokenizer is written. */
+    char *numbers = strdup(tale), *at = strstr(numbers, "unit: bpe, tokenizer: tokenizer.json");
+    assert_non_null(at);
+    memcpy(at, "unit:               ids,     ids: 20", strlen("unit: bpe, tokenizer: tokenizer.json"));
+    write_text("numbers.yaml", numbers);
+    free(numbers);
+    uint8_t ids[80] = {0}; /* 16 bits each */
+    for (int i = 0; i < 40; i++) ids[2 * i] = (uint8_t)(i * 7 % 20);
+    assert_int_equal(tr_file_write_atomic(NULL, "tale.txt", ids, sizeof ids), TR_OK);
+    expect_exit(0, "train", "numbers.yaml", "--quiet", "--overwrite");
+    expect_exit(0, "export", "runs/tale", "--hub", "hub_of_numbers");
+    assert_int_equal(access("hub_of_numbers/config.json", F_OK), 0);
+    assert_int_equal(access("hub_of_numbers/tokenizer.json", F_OK), -1);
     free(here);
 }
 
