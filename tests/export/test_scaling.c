@@ -390,7 +390,7 @@ static void means_alone_enter(void **state)
     must_train(tr_predictor_floats(own, full, &filled));
     tr_predictor_destroy(&own);
     assert_true(isfinite(answer) && answer == filled);
-    const char *path = in_scratch("means.c");
+    const char *path = scratch_in("means.c");
     export_as("c", path);
     void *program = program_open(program_compilers()[0], path);
     void (*predict)(void) = program_function(program, "net_predict");
