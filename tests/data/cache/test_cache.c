@@ -32,11 +32,12 @@
 #define TABLE  "{csv: {path: table, standardize: true}}"
 #define TEXTS  "{text: {path: texts}}"
 #define DIGITS "{idx: {images: images, labels: labels}}"
+#define MASKS  "{idx: {images: images, labels: images}}"
 #define PACKED "{tfrecord: {path: packed.tfrecord, height: 9, width: 9}}"
 #define FOLDER "{folder: {path: folder, memory: true}}"
 #define ARRAYS "{npy: {features: array.npy}}"
 
-static const char *const unpacking[] = {DIGITS, TABLE, TEXTS, PACKED, FOLDER};
+static const char *const unpacking[] = {DIGITS, TABLE, TEXTS, PACKED, FOLDER, MASKS};
 #define UNPACKING (sizeof unpacking / sizeof unpacking[0])
 
 static char cache_path[512];
@@ -145,7 +146,7 @@ static void compare(const tr_source *a, const tr_source *b)
     compare_info(&a->info, &b->info);
     compare_state(a, b);
     for (int64_t i = 0; i < a->info.count; i++) {
-        uint8_t features[2][4096] = {{0}}, label[2][64] = {{0}};
+        uint8_t features[2][4096] = {{0}}, label[2][4 * SIDE * SIDE] = {{0}};
         int64_t length[2];
         assert_int_equal(tr_source_read(a, i, features[0], 1024, &length[0], label[0]), TR_OK);
         assert_int_equal(tr_source_read(b, i, features[1], 1024, &length[1], label[1]), TR_OK);
