@@ -3,12 +3,14 @@
 #include "base/fail.h"
 #include "base/files/file.h"
 #include "base/files/file_fault.h"
+#include "base/numbers/hash.h"
 #include "base/text/log.h"
 #include "data/order/batch.h"
 #include "data/cache/cache.h"
 #include "data/files/hold.h"
 #include "data/support.h"
 #include "data/cache/store.h"
+#include "data/cache/unpacked_format.h"
 #include "support/npy.h"
 
 #include <setjmp.h>
@@ -462,6 +464,47 @@ static void makes_damaged_entries_anew(void **unused)
     free(good.data);
 }
 
+/* Figures that no data have, where all checksums are right. */
+static void refuses_figures_out_of_range(void **unused)
+{
+    (void)unused;
+#define FIGURE(name) #name, offsetof(struct tr_unpacked_tail, name)
+    static const struct {
+        const char *name;
+        size_t at;
+        int64_t most;
+    } figures[] = {
+        {FIGURE(features), TR_FEATURE_TOKENS}, {FIGURE(labels), TR_LABEL_PIXELS},
+        {FIGURE(height), UINT16_MAX},          {FIGURE(width), UINT16_MAX},
+        {FIGURE(channels), UINT16_MAX},        {FIGURE(floats), INT32_MAX},
+        {FIGURE(max_tokens), INT32_MAX},       {FIGURE(vocabulary), INT32_MAX},
+        {FIGURE(classes), INT32_MAX},          {FIGURE(values), INT32_MAX},
+        {FIGURE(skipped), INT64_MAX},
+    };
+    int count;
+    expect_right(NULL, TEXTS, NULL);
+    char path[1024];
+    snprintf(path, sizeof path, "%s", only(".data", &count));
+    struct bytes entry = read_file(path);
+    uint8_t *end = entry.data + entry.size - sizeof(struct tr_unpacked_tail);
+    struct tr_unpacked_tail good, bad;
+    memcpy(&good, end, sizeof good);
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
+        for (int above = 0; above < 2; above++) {
+            if (above && figures[i].most == INT64_MAX) continue;
+            const int64_t value = above ? figures[i].most + 1 : -1;
+            bad = good;
+            memcpy((char *)&bad + figures[i].at, &value, sizeof value);
+            bad.crc = tr_crc32c(0, &bad, offsetof(struct tr_unpacked_tail, crc));
+            memcpy(end, &bad, sizeof bad);
+            expect_repair(path, entry.data, entry.size);
+            if (!strstr(last_warning, "a figure in its header is out of range"))
+                fail_msg("%s %lld: %s", figures[i].name, (long long)value, last_warning);
+        }
+    }
+    free(entry.data);
+}
+
 /* An entry of other data under this name: whole, but not what was asked for. */
 static void refuses_an_entry_of_another_name(void **unused)
 {
@@ -896,6 +939,7 @@ int main(void)
         cmocka_unit_test_setup(keeps_digests_of_what_stays_in_files, empty_cache),
         cmocka_unit_test_setup(names_a_file_that_changes_in_use, empty_cache),
         cmocka_unit_test_setup(makes_damaged_entries_anew, empty_cache),
+        cmocka_unit_test_setup(refuses_figures_out_of_range, empty_cache),
         cmocka_unit_test_setup(refuses_an_entry_of_another_name, empty_cache),
         cmocka_unit_test_setup(does_without_damaged_notes, empty_cache),
         cmocka_unit_test_setup(trusts_nobody_else, empty_cache),
