@@ -191,6 +191,7 @@ static void test_finished_run(void **state)
     job.settings.resume = out;
     job_outcome(&job, &got);
     assert_int_equal(got.steps_seen, 0);
+    assert_int_equal(got.checkpoints, 0); /* it has been saved */
     memcpy(got.losses, expected.losses, sizeof got.losses);
     expect_same(&expected, &got, "a finished run, taken up");
 }
