@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef int32_t next_token(const char **text);
@@ -157,6 +158,34 @@ static void export_program(const char *run, const char *path)
     tr_exporter_destroy(&exporter);
 }
 
+/* The number that the file defines for NET_`name`. */
+static long defined(const char *path, const char *name)
+{
+    struct tr_file_content content;
+    char definition[64];
+    must_train(tr_file_read(path, 64 << 20, &content));
+    snprintf(definition, sizeof definition, "#define NET_%s ", name);
+    const char *at = strstr(content.data, definition);
+    if (!at) fail_msg("%s: no %s", path, definition);
+    const long number = strtol(at + strlen(definition), NULL, 10);
+    tr_file_content_free(&content);
+    return number;
+}
+
+/* Who asks for the text of a token gives room for NET_TEXT bytes. */
+static void expect_room(const struct program *program, const char *path, const char *what)
+{
+    const long room = defined(path, "TEXT"), tokens = defined(path, "VOCABULARY");
+    int32_t longest = 0;
+    char bytes[512];
+    for (int32_t i = 0; i < tokens; i++) {
+        const int32_t length = program->text_of(i, bytes);
+        if (length > longest) longest = length;
+    }
+    if (longest < 1 || longest > room)
+        fail_msg("%s: a text has %d bytes, the file says %ld at most", what, (int)longest, room);
+}
+
 /* Of the training text, where the jobs look for it. */
 static void train_tokenizer(void)
 {
@@ -203,6 +232,7 @@ static void test_texts_are_those_of_the_trainer(void **state)
         for (const char *const *compiler = program_compilers(); *compiler; compiler++) {
             struct program program;
             open_program(*compiler, path, strcmp(cases[i].name, "subwords") == 0, &program);
+            expect_room(&program, path, cases[i].name);
             for (size_t k = 0; k < sizeof ways / sizeof ways[0]; k++)
                 compare(predictor, &program, cases[i].name, cases[i].prompt, &ways[k]);
             close_program(&program);
