@@ -13,16 +13,27 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 /* ---- runs ---- */
 
+/* Holds an evaluation up, so that rank 1 trains between two pieces of it. */
+struct stage {
+    atomic_int held;   /* rank 2 has a piece, with which it dies when rank 1 is trained on */
+    atomic_int pieces; /* of rank 1 */
+    atomic_int lost;
+    atomic_int again; /* rank 1 has a piece once more, for which the root waits */
+};
+
 /* What a rank saw and did. */
 struct part {
-    int victim; /* the rank that dies with a piece of an evaluation, -1: none */
+    int victim;          /* the rank that dies with a piece of an evaluation, -1: none */
+    struct stage *stage; /* NULL: none */
     struct tr_evaluation_hooks hooks;
     tr_comm *comm;
     tr_status status;
@@ -31,15 +42,50 @@ struct part {
     /* Of the root: */
     double loss, accuracy; /* of the evaluation of what was saved last */
     double best_loss, best_accuracy;
+    double first_loss, first_accuracy;
     int evaluations, bests;
-    char saved[SCRATCH_PATH];
+    char saved[SCRATCH_PATH], first_saved[SCRATCH_PATH];
 };
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* A minute is enough. */
+static void wait_for(const atomic_int *flag)
+{
+    for (int i = 0; i < 60000 && !*flag; i++) nap();
+}
+
+/* The root keeps its first piece, and rank 2 too, until rank 1 has taken all others and has nothing left but
+   to train, for a while. Then rank 2 dies, and its piece is for rank 1. */
+static void hold_up(struct stage *stage, int rank)
+{
+    if (rank == 0) {
+        wait_for(&stage->again);
+    } else if (rank == 1) {
+        stage->pieces++;
+        if (stage->lost) stage->again = 1;
+        wait_for(&stage->held);
+    } else {
+        stage->held = 1;
+        wait_for(&stage->pieces);
+        for (int quiet = 0, seen = 0; quiet < 300; quiet++) {
+            if (seen != stage->pieces) quiet = 0;
+            seen = stage->pieces;
+            nap();
+        }
+        stage->lost = 1;
+    }
+}
 
 static tr_status evaluate(void *user, const struct tr_shared_evaluation *evaluation, int64_t first,
                           int64_t end, void *found)
 {
     struct part *part = user;
     part->pieces++;
+    if (part->stage) hold_up(part->stage, tr_comm_rank(part->comm));
     if (tr_comm_rank(part->comm) == part->victim) tr_comm_thread_kill(part->comm);
     return part->hooks.evaluate(part->hooks.user, evaluation, first, end, found);
 }
@@ -61,8 +107,12 @@ static int hear(void *user, const struct tr_train_event *event)
         part->bests += event->best;
         if (event->best) part->best_loss = event->loss;
         if (event->best) part->best_accuracy = event->accuracy;
+        if (part->evaluations == 1) part->first_loss = event->loss;
+        if (part->evaluations == 1) part->first_accuracy = event->accuracy;
     }
     if (event->kind == TR_EVENT_CHECKPOINT) snprintf(part->saved, sizeof part->saved, "%s", event->name);
+    if (event->kind == TR_EVENT_CHECKPOINT && part->evaluations == 1 && !part->first_saved[0])
+        snprintf(part->first_saved, sizeof part->first_saved, "%s", event->name);
     return 0;
 }
 
@@ -173,6 +223,44 @@ static void what_a_lost_worker_leaves_others_do(void **state)
     run("parameter-server,mode=async,servers=2,buffers=1", 5, 2, 1, 2);
 }
 
+/* Whoever trains between two pieces of an evaluation gets the weights to evaluate again. Returns how often
+   the run was evaluated. */
+static int train_between_pieces(int apart)
+{
+    static int number;
+    struct job job;
+    struct stage stage = {0};
+    struct part part[4];
+    struct rank ranks[RANKS];
+    struct tr_train_event alone;
+    char out[SCRATCH_PATH + 24];
+    snprintf(out, sizeof out, "%s/between%d", family_place, number++);
+    begin(&job, "parameter-server,mode=async", out);
+    job_set(&job, "train.keep=100");
+    job.settings.steps = 300;
+    for (int r = 0; r < 4; r++) {
+        part[r] = (struct part){.victim = 2, .stage = &stage};
+        ranks[r].user = &part[r];
+    }
+    run_ranks_by(run_part, &job.settings, 4, apart, ranks);
+    for (int r = 0; r < 4; r++)
+        if (r != 2 && part[r].status != TR_OK) fail_msg("rank %d: %s", r, part[r].message);
+    assert_true(stage.lost && stage.again);
+    evaluate_alone(&job, part[0].first_saved, &alone);
+    if (alone.loss != part[0].first_loss || alone.accuracy != part[0].first_accuracy)
+        fail_msg("%d apart: loss %.17g and accuracy %g; one process finds %.17g and %g", apart,
+                 part[0].first_loss, part[0].first_accuracy, alone.loss, alone.accuracy);
+    return part[0].evaluations;
+}
+
+static void who_trains_in_between_gets_the_weights_again(void **state)
+{
+    (void)state;
+    for (int apart = 0; apart < 2; apart++)
+        for (int tries = 0; train_between_pieces(apart) < 2; tries++)
+            if (tries == 50) fail_msg("never evaluated on the way");
+}
+
 /* ---- the rules ---- */
 
 #define WORKERS 5
@@ -238,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_find_what_one_process_does),
         cmocka_unit_test(what_a_lost_worker_leaves_others_do),
+        cmocka_unit_test(who_trains_in_between_gets_the_weights_again),
         cmocka_unit_test(every_piece_is_found_once),
         cmocka_unit_test(missing_memory_is_told),
     };
