@@ -265,6 +265,51 @@ static void test_a_terminated_job_saves_and_goes_on(void **state)
     session_release(&session);
 }
 
+/* ---- by a stand-in for mpirun ---- */
+
+/* For a program that finds this script as mpirun. */
+static struct setup setup_by(const char *mpirun)
+{
+    static char path[2048];
+    static const char *const environment[] = {path, NULL};
+    char directory[512];
+    assert_non_null(getcwd(directory, sizeof directory));
+    snprintf(path, sizeof path, "PATH=%s/stand-in:%s", directory, getenv("PATH"));
+    (void)mkdir("stand-in", 0700);
+    write_text("stand-in/mpirun", mpirun);
+    assert_int_equal(chmod("stand-in/mpirun", 0755), 0);
+    return (struct setup){.environment = environment};
+}
+
+/* Processes of a job continue without one that dies only where the user asks for it, and an asynchronous
+   strategy does by itself. */
+static void test_processes_outlive_others_on_demand(void **state)
+{
+    static const struct {
+        const char *on_loss, *strategy;
+        bool outlives;
+    } jobs[] = {{"stop", "allreduce", false},
+                {"shrink", "allreduce", true},
+                {"shrink", "parameter-server,mode=async", false}};
+    struct session session;
+    struct tr_file_content content;
+    (void)state;
+    skip_without_mpi();
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        (void)run_with(&session, setup_by("#!/bin/sh\nenv > environment\n"), "launch", "--transport", "mpi",
+                       "-n", "3", "--on-loss", jobs[i].on_loss, "train", "tiny.yaml", "-o", "outlives",
+                       "--strategy", jobs[i].strategy, MICROBATCHES, NULL);
+        if (!tr_file_exists("environment")) session_show(&session);
+        assert_int_equal(tr_file_read("environment", 1 << 20, &content), TR_OK);
+        assert_non_null(strstr(content.data, "TRIREME_TRANSPORT=mpi\n"));
+        if ((strstr(content.data, "TRIREME_OUTLIVES=true\n") != NULL) != jobs[i].outlives)
+            fail_msg("--on-loss %s, %s: %s", jobs[i].on_loss, jobs[i].strategy, content.data);
+        tr_file_content_free(&content);
+        session_release(&session);
+        assert_int_equal(unlink("environment"), 0);
+    }
+}
+
 /* ---- what plans ask other hosts ---- */
 
 /* One of two processes says in a line how fast they talk: seconds, and bytes a second. */
@@ -294,17 +339,8 @@ static void test_processes_tell_how_fast_they_talk(void **state)
 
 static int plan_on(struct session *session, const char *hosts, const char *mpirun)
 {
-    static char path[2048];
-    static const char *const environment[] = {path, NULL};
-    char directory[512];
-    assert_non_null(getcwd(directory, sizeof directory));
-    snprintf(path, sizeof path, "PATH=%s/stand-in:%s", directory, getenv("PATH"));
-    (void)mkdir("stand-in", 0700);
-    write_text("stand-in/mpirun", mpirun);
-    assert_int_equal(chmod("stand-in/mpirun", 0755), 0);
-    return run_with(session, (struct setup){.environment = environment}, "plan", "tiny.yaml", "--hosts",
-                    hosts, "--workers", "1", "--strategies", "allreduce", "--seconds", "0", "--json",
-                    "hosts.json", NULL);
+    return run_with(session, setup_by(mpirun), "plan", "tiny.yaml", "--hosts", hosts, "--workers", "1",
+                    "--strategies", "allreduce", "--seconds", "0", "--json", "hosts.json", NULL);
 }
 
 /* A process on each of the first two hosts is asked, and what they answer is the network of the plan. */
@@ -363,6 +399,7 @@ int main(void)
         cmocka_unit_test(test_more_processes_than_microbatches_are_refused),
         cmocka_unit_test(test_a_missing_launcher_is_named),
         cmocka_unit_test(test_processes_tell_how_fast_they_talk),
+        cmocka_unit_test(test_processes_outlive_others_on_demand),
         cmocka_unit_test(test_plans_ask_two_hosts),
         cmocka_unit_test(test_wrong_commands_are_refused_first),
         cmocka_unit_test(test_stragglers_are_checked),
