@@ -1,5 +1,5 @@
 /* What is mpirun's: what it leaves when it is killed, the hosts it cannot reach, the ports it opens, and
- * stops that it does not hand on. Skipped where Open MPI is missing. */
+ * stops and ends that it does not heed. Skipped where Open MPI is missing. */
 #include "living/job.h"
 
 #include "base/threads/clock.h"
@@ -225,6 +225,26 @@ static void expect_stop(void)
     job_release(&job);
 }
 
+/* Makes this script the mpirun that is found; returns what use_again() takes. */
+static char *use_as_mpirun(const char *script)
+{
+    char path[8192], directory[400], *before = strdup(getenv("PATH"));
+    assert_non_null(before);
+    assert_non_null(getcwd(directory, sizeof directory));
+    mkdir("other-bin", 0755);
+    write_text("other-bin/mpirun", script);
+    assert_int_equal(chmod("other-bin/mpirun", 0755), 0);
+    snprintf(path, sizeof path, "%s/other-bin:%s", directory, before);
+    setenv("PATH", path, 1);
+    return before;
+}
+
+static void use_again(char *before)
+{
+    setenv("PATH", before, 1);
+    free(before);
+}
+
 /* An mpirun that hands no signal on. */
 static void stops_reach_processes_past_a_deaf_mpirun(void **state)
 {
@@ -234,18 +254,38 @@ static void stops_reach_processes_past_a_deaf_mpirun(void **state)
                                "/usr/bin/mpirun \"$@\" &\n"
                                "trap \"kill $!\" TERM\n"
                                "wait $!\n";
-    char path[8192], directory[400], *before;
     skip_without_mpi();
-    assert_non_null(getcwd(directory, sizeof directory));
-    assert_non_null(before = strdup(getenv("PATH")));
-    mkdir("deaf-bin", 0755);
-    write_text("deaf-bin/mpirun", deaf);
-    assert_int_equal(chmod("deaf-bin/mpirun", 0755), 0);
-    snprintf(path, sizeof path, "%s/deaf-bin:%s", directory, before);
-    setenv("PATH", path, 1);
+    char *before = use_as_mpirun(deaf);
     expect_stop();
-    setenv("PATH", before, 1);
-    free(before);
+    use_again(before);
+}
+
+/* ---- ends ---- */
+
+/* An mpirun that stays, with a process, after the end of its job, and that no request ends. */
+static void an_mpirun_that_heeds_no_request_is_killed(void **state)
+{
+    (void)state;
+    static const char stays[] = "#!/bin/sh\n"
+                                "trap '' TERM\n"
+                                "say() { printf '\\036%s %s\\n' \"$TRIREME_LAUNCHED\" \"$1\" >&2; }\n"
+                                "say \"started $$\"\n"
+                                "say 'begun 0'\n"
+                                "say 'ended 0'\n"
+                                "sleep 120\n"
+                                "echo > survived\n";
+    struct job job;
+    skip_without_mpi();
+    char *before = use_as_mpirun(stays);
+    job_start(&job, "-n", "2", "--on-loss", "shrink", "train", "job.yaml", "--overwrite", "-o", "stays",
+              NULL);
+    int code = job_end(&job);
+    use_again(before);
+    if (code != 0) session_show(&job.session);
+    assert_int_equal(code, 0); /* as the job ended */
+    assert_int_equal(access("survived", F_OK), -1);
+    job_expect_gone(&job, 5);
+    job_release(&job);
 }
 
 /* hwloc's part for OpenCL loads the compiler of pocl, which takes mpirun's handlers away: with it and
@@ -300,6 +340,7 @@ int main(void)
         cmocka_unit_test(processes_of_one_host_open_no_port),
         cmocka_unit_test(what_the_user_sets_stays),
         cmocka_unit_test(stops_reach_processes_past_a_deaf_mpirun),
+        cmocka_unit_test(an_mpirun_that_heeds_no_request_is_killed),
         cmocka_unit_test(stops_are_not_lost_where_opencl_is_installed),
         cmocka_unit_test(inherited_children_are_left_alone),
     };
