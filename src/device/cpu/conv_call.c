@@ -40,35 +40,24 @@ struct conv_call cpu_conv_backward(tr_device *device, const struct tr_op_conv_ba
                               .weights = a->w};
 }
 
-struct conv_grid cpu_conv_grid(int threads, int64_t lines, int64_t image_lines, int64_t again, int64_t panels,
-                               double packing)
+int cpu_conv_line_parts(int threads, int64_t lines, int64_t image_lines, int64_t again, int64_t panels,
+                        double packing)
 {
-    struct conv_grid best = {1};
+    int best = threads;
     double least = INFINITY;
-    for (int parts = 1; parts <= threads; parts++) {
+    for (int parts = threads; parts >= 1; parts--) {
         if (threads % parts) continue;
-        const struct conv_grid grid = {parts};
-        double slowest = 0.0;
-        for (int member = 0; member < threads; member++) {
-            const struct conv_part part = cpu_conv_part(&grid, lines, panels, member, threads);
-            const double own = (double)(part.line_end - part.line + smaller(again, part.line % image_lines));
-            slowest = fmax(slowest, own * ((double)(part.panel_end - part.panel) + packing));
+        int64_t most = 0, begin, end;
+        for (int run = 0; run < parts; run++) {
+            tr_team_chunk(lines, 1, run, parts, &begin, &end);
+            most = larger(most, end - begin + smaller(again, begin % image_lines));
         }
+        const double slowest = (double)most * ((double)divide_up(panels, threads / parts) + packing);
         if (slowest >= least) continue;
         least = slowest;
-        best = grid;
+        best = parts;
     }
     return best;
-}
-
-struct conv_part cpu_conv_part(const struct conv_grid *grid, int64_t lines, int64_t panels, int member,
-                               int size)
-{
-    const int parts = size == 1 ? 1 : grid->panel_parts;
-    struct conv_part part;
-    tr_team_chunk(lines, 1, member / parts, size / parts, &part.line, &part.line_end);
-    tr_team_chunk(panels, 1, member % parts, parts, &part.panel, &part.panel_end);
-    return part;
 }
 
 void cpu_conv_bias(const struct conv_call *call, int64_t columns, float *to)

@@ -8,16 +8,6 @@
 
 #include <stdbool.h>
 
-/* How a team divides a target: into runs of lines, and each of them into runs of panels of columns. */
-struct conv_grid {
-    int panel_parts; /* members that share the lines of one run */
-};
-
-/* A member's rectangle. */
-struct conv_part {
-    int64_t line, line_end, panel, panel_end;
-};
-
 struct conv_call {
     struct cpu_device *cpu;
     const struct tr_sliding_window *window;
@@ -32,18 +22,22 @@ struct conv_call {
     float slope;
 };
 
+/* Whether each output reads one pixel, which is in the image. */
+static inline bool cpu_conv_is_pointwise(const struct tr_sliding_window *w)
+{
+    return w->kernel_h == 1 && w->kernel_w == 1 && w->pad_top == 0 && w->pad_left == 0 &&
+           (w->out_h - 1) * w->stride_h < w->in_h && (w->out_w - 1) * w->stride_w < w->in_w;
+}
+
 /* Forward: from inputs to outputs. Backward: from gradients of outputs to those of inputs. */
 struct conv_call cpu_conv_forward(tr_device *device, const struct tr_op_conv_forward *a);
 struct conv_call cpu_conv_backward(tr_device *device, const struct tr_op_conv_backward_data *a);
 
-/* The grid whose slowest member finishes first. A member packs its own lines, as long as it takes `packing`
-   panels to compute them; it computes up to `again` lines before its own again, unless it begins with an
-   image of `image_lines`. */
-struct conv_grid cpu_conv_grid(int threads, int64_t lines, int64_t image_lines, int64_t again, int64_t panels,
-                               double packing);
-/* The rectangle of a member of a team of `size`, which may be one instead of the grid's. */
-struct conv_part cpu_conv_part(const struct conv_grid *grid, int64_t lines, int64_t panels, int member,
-                               int size);
+/* Into how many runs a team divides the lines, such that its slowest member finishes first: the members of a
+   run divide its panels (grid.h). A member packs its own lines, which takes as long as `packing` panels; it
+   computes up to `again` lines before its own again, unless it begins with an image of `image_lines`. */
+int cpu_conv_line_parts(int threads, int64_t lines, int64_t image_lines, int64_t again, int64_t panels,
+                        double packing);
 
 /* Writes the bias, followed by +0 up to `columns`, to `to`; there must be a bias. */
 void cpu_conv_bias(const struct conv_call *call, int64_t columns, float *to);

@@ -1,5 +1,6 @@
 /* The grid of a convolution covers its target once, and balances a team. */
 #include "device/cpu/conv_call.h"
+#include "device/cpu/grid.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,10 +34,11 @@ static void the_slowest_member_finishes_first(void **state)
 {
     (void)state;
     for (int i = 0; i < LENGTH(cases); i++) {
-        const struct conv_grid grid = cpu_conv_grid(cases[i].threads, cases[i].lines, cases[i].image_lines,
-                                                    cases[i].again, cases[i].panels, cases[i].packing);
-        if (grid.panel_parts != cases[i].parts)
-            fail_msg("case %d: %d parts of the panels, expected %d", i, grid.panel_parts, cases[i].parts);
+        const int parts =
+            cases[i].threads / cpu_conv_line_parts(cases[i].threads, cases[i].lines, cases[i].image_lines,
+                                                   cases[i].again, cases[i].panels, cases[i].packing);
+        if (parts != cases[i].parts)
+            fail_msg("case %d: %d parts of the panels, expected %d", i, parts, cases[i].parts);
     }
 }
 
@@ -44,19 +46,19 @@ static void the_slowest_member_finishes_first(void **state)
 #define MOST_PANELS 5
 
 /* Counts, for each line and panel, the members that have it. */
-static void expect_once(const struct conv_grid *grid, int size, int lines, int panels)
+static void expect_once(int line_parts, int size, int lines, int panels)
 {
     int members[MOST_LINES][MOST_PANELS] = {{0}};
     for (int member = 0; member < size; member++) {
-        const struct conv_part part = cpu_conv_part(grid, lines, panels, member, size);
-        for (int64_t l = part.line; l < part.line_end; l++)
-            for (int64_t p = part.panel; p < part.panel_end; p++) members[l][p]++;
+        const struct cpu_part part = cpu_part(line_parts, lines, panels, 1, member, size);
+        for (int64_t l = part.row; l < part.row_end; l++)
+            for (int64_t p = part.column; p < part.column_end; p++) members[l][p]++;
     }
     for (int l = 0; l < lines; l++)
         for (int p = 0; p < panels; p++)
             if (members[l][p] != 1)
-                fail_msg("%d members, %d parts: line %d of %d and panel %d of %d has %d members", size,
-                         grid->panel_parts, l, lines, p, panels, members[l][p]);
+                fail_msg("%d members, %d parts of the lines: line %d of %d and panel %d of %d has %d members",
+                         size, line_parts, l, lines, p, panels, members[l][p]);
 }
 
 static void each_line_and_panel_has_one_member(void **state)
@@ -65,11 +67,10 @@ static void each_line_and_panel_has_one_member(void **state)
     for (int threads = 1; threads <= 12; threads++)
         for (int parts = 1; parts <= threads; parts++) {
             if (threads % parts) continue;
-            const struct conv_grid grid = {parts};
             for (int lines = 0; lines <= MOST_LINES; lines++)
                 for (int panels = 1; panels <= MOST_PANELS; panels++) {
-                    expect_once(&grid, threads, lines, panels);
-                    expect_once(&grid, 1, lines, panels); /* the caller alone */
+                    expect_once(parts, threads, lines, panels);
+                    expect_once(parts, 1, lines, panels); /* the caller alone */
                 }
         }
 }

@@ -15,6 +15,7 @@
 #include "base/fail.h"
 #include "device/cpu/convolutions/conv.h"
 #include "device/cpu/convolutions/conv_pointwise.h"
+#include "device/cpu/grid.h"
 #include "device/cpu/products/run_tile.h"
 
 /* With fewer images than this, the tile kernel would wait for the latency of its own sums. */
@@ -158,16 +159,15 @@ static void convolve(void *arguments, int member, int size)
     const struct conv *c = arguments;
     char *scratch = cpu_scratch(c->call.cpu, member);
     const int64_t tiles = work_tiles(c), units = c->call.target_h / c->unit;
-    const struct conv_part part =
-        cpu_conv_part(&c->grid, tiles * units, divide_up(c->call.target_c, TILE_COLUMNS), member, size);
+    const struct cpu_part part =
+        cpu_part(c->line_parts, tiles * units, c->call.target_c, TILE_COLUMNS, member, size);
     const struct conv_memory memory = {.a = (float *)scratch,
                                        .segments = (struct tile_segment *)(scratch + c->member_segments),
                                        .lines = (float *)(scratch + c->member_lines),
-                                       .column = part.panel * TILE_COLUMNS,
-                                       .column_end =
-                                           smaller(c->call.target_c, part.panel_end * TILE_COLUMNS)};
-    for (int64_t unit = part.line; unit < part.line_end && part.panel < part.panel_end;) {
-        const int64_t tile = unit / units, h = unit % units, stop = smaller(units, h + part.line_end - unit);
+                                       .column = part.column,
+                                       .column_end = part.column_end};
+    for (int64_t unit = part.row; unit < part.row_end && part.column < part.column_end;) {
+        const int64_t tile = unit / units, h = unit % units, stop = smaller(units, h + part.row_end - unit);
         const int32_t first = (int32_t)h * c->unit, last = (int32_t)stop * c->unit;
         if (is_by_pixel(c)) {
             conv_image(c, tile, first, last, &memory);
@@ -198,10 +198,7 @@ static void thin_out(struct conv *c, struct conv_extent *h, struct conv_extent *
     c->image_h = c->call.source_h;
     c->image_w = c->call.source_w;
     c->every_h = c->every_w = 1;
-    if (c->call.backward || c->call.window->kernel_h > 1 || c->call.window->kernel_w > 1 || h->pad > 0 ||
-        w->pad > 0)
-        return;
-    if ((h->out - 1) * h->stride >= h->in || (w->out - 1) * w->stride >= w->in) return;
+    if (c->call.backward || !cpu_conv_is_pointwise(c->call.window)) return;
     c->every_h = h->stride;
     c->every_w = w->stride;
     c->call.source_h = h->in = h->out;
@@ -257,9 +254,10 @@ static tr_status run(struct conv *c)
 
     /* A pool needs all columns of a row. */
     const int64_t units = c->call.target_h / c->unit;
-    c->grid = c->pool ? (struct conv_grid){1}
-                      : cpu_conv_grid(c->call.cpu->base.threads, work_tiles(c) * units, units, 0, panels,
-                                      PACKING_PANELS);
+    const int threads = c->call.cpu->base.threads;
+    c->line_parts =
+        c->pool ? threads
+                : cpu_conv_line_parts(threads, work_tiles(c) * units, units, 0, panels, PACKING_PANELS);
     const double outputs = (double)c->call.rows * c->call.target_h * c->call.target_w * c->call.target_c;
     cpu_run(c->call.cpu, (double)taps * c->call.source_c * c->call.target_c, pack_weights, c);
     cpu_run(c->call.cpu, outputs * (double)taps * c->call.source_c / (8.0 * VW), convolve, c);

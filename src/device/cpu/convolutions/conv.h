@@ -22,7 +22,7 @@ struct conv {
     const struct tr_op_pool_forward *pool;    /* forward: the pool after it, or NULL */
     const struct tr_op_pool_backward *unpool; /* backward: the pool that gives the source, or NULL */
     int32_t unit;                             /* target rows that are computed together */
-    struct conv_grid grid;
+    int line_parts;                           /* runs of lines of the team's grid */
     struct conv_axis h, w;
     /* Parts of the shared scratch. */
     float *packed;      /* [panel][kernel_h][kernel_w][source_c][TILE_COLUMNS], taps in the walk's order */

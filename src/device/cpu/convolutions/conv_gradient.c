@@ -1,13 +1,13 @@
 /* The weight gradient of a convolution.
  *
  * A tile is a group of channels (or, where a kernel row has few inputs, that kernel row or a part of it) by
- * a panel of filters; its chains run over the output pixels. A member takes a chunk of
- * all (panel, group, tap) tiles or, where these are few, all tiles of some microbatches (subtrees.h). The
- * pixels are processed in blocks of output lines. Per block, x is packed to [pixel][channel of the group]
- * and dy to [pixel][filter], once for all taps, unless memory has nearly this layout. A tile's segments
- * are the runs of pixels of each line that have the tap inside the image. Sums that wait for the next
- * block, or for their partner in the tree over microbatches, lie in slots (reduction.h); where all pixels
- * are one block, all tiles use the same ones.
+ * a panel of filters; its chains run over the output pixels. A member takes a chunk of all (panel, group,
+ * tap) tiles or, where these are few, all tiles of some microbatches (subtrees.h). The pixels are processed
+ * in blocks of output lines. Per block, x is packed to [pixel][channel of the group] and dy to
+ * [pixel][filter], once for all taps, unless memory has nearly this layout. A tile's segments are the runs
+ * of pixels of each line that have the tap inside the image. Sums that wait for the next block, or for
+ * their partner in the tree over microbatches, lie in slots (reduction.h); where all pixels are one block,
+ * all tiles use the same ones.
  *
  * With few channels a kernel row is read directly from the image: its next pixel is the next step of the
  * same rows. Pixels at the border have only some of the rows, as noted in the segment.
@@ -115,11 +115,10 @@ static void reduce_tile(const struct conv_gradient *g, const struct conv_block *
     const int64_t first = tile_first(op->in_c, g->groups, group);
     int64_t height = tile_first(op->in_c, g->groups, group + 1) - first, row = tap * op->in_c + first;
     if (g->by_row) {
-        const int64_t inputs = (int64_t)w->kernel_w * op->in_c, part = tap % g->parts;
-        const int64_t begin = tile_first(inputs, g->parts, part);
-        height = tile_first(inputs, g->parts, part + 1) - begin;
-        row = tap / g->parts * inputs + begin;
-        tile.a = image + begin;
+        const struct conv_row_part part = conv_row_part(g, tap);
+        height = part.count;
+        row = tap / g->parts * w->kernel_w * op->in_c + part.first;
+        tile.a = image + part.first;
         tile.a_unit = op->in_c;
     } else if (g->in_place) {
         tile.a = image + first;
@@ -285,7 +284,7 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
 tr_status CPU_KERNEL(conv_backward_weights)(tr_device *device, const struct tr_op_conv_backward_weights *a)
 {
     struct cpu_device *cpu = cpu_device_of(device);
-    if (conv_pointwise_suits(cpu, &a->window, a->in_c) && a->in_c > cpu->blocks.conv_in_place)
+    if (cpu_conv_is_pointwise(&a->window) && a->in_c > cpu->blocks.conv_in_place)
         return conv_pointwise_gradient(cpu, a);
     return run(device, a, NULL);
 }

@@ -20,15 +20,15 @@ struct conv_gradient {
     const struct tr_op_pool_backward *unpool; /* computes dy line by line, or NULL */
     bool direct;                              /* dy is read in place, since few tiles use it */
     bool by_row;                              /* tiles are parts of kernel rows, read from the image */
-    int64_t parts;                            /* of a kernel row, if by_row */
     bool in_place;                            /* x is read in place, since its pixels are dense */
-    int64_t groups, taps, panels;             /* taps: parts of kernel rows, if by_row */
-    int64_t lines;                            /* output lines in a block */
-    int64_t positions;                        /* packed source pixels of a block, at most */
-    int64_t list;                             /* segments of a block and tap, at most */
-    int64_t slots, chunk;                     /* slots, and tiles that process all blocks together */
-    int64_t tile_step; /* floats between the first slots of these tiles; 0 where they share their slots */
-    int64_t slot_step; /* floats between the slots of a tile */
+    int64_t parts;                            /* of a kernel row, if by_row; then the taps are these */
+    int64_t groups, taps, panels;
+    int64_t lines;            /* output lines in a block */
+    int64_t positions;        /* packed source pixels of a block, at most */
+    int64_t list;             /* segments of a block and tap, at most */
+    int64_t slots, chunk;     /* slots, and tiles that process all blocks together */
+    int64_t tile_step;        /* floats between the first slots of these tiles; 0: they share their slots */
+    int64_t slot_step;        /* floats between the slots of a tile */
     struct subtrees subtrees; /* members that divide microbatches and not tiles */
     /* Parts of a member's scratch, in bytes. */
     size_t b_at, waiting_at, bias_at, segments_at, starts_at, line_at;
@@ -54,6 +54,19 @@ struct conv_portion {
 
 /* Most inputs of a kernel row that by_row supports: bits of a segment's rows. */
 #define ROW_INPUTS 31
+
+/* The inputs [first, first + count) of a kernel row. */
+struct conv_row_part {
+    int64_t first, count;
+};
+
+/* Those of part `tap` of all kernel rows, if by_row. */
+static inline struct conv_row_part conv_row_part(const struct conv_gradient *g, int64_t tap)
+{
+    const int64_t inputs = g->op->window.kernel_w * g->op->in_c, part = tap % g->parts;
+    const int64_t first = tile_first(inputs, g->parts, part);
+    return (struct conv_row_part){first, tile_first(inputs, g->parts, part + 1) - first};
+}
 
 /* The portion that begins with output line `line`, counted over all images, of a block that ends at `end`. */
 struct conv_portion conv_portion_at(const struct tr_sliding_window *w, int64_t line, int64_t end);

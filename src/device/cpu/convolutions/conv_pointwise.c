@@ -16,9 +16,7 @@ static bool reads_all(const struct tr_sliding_window *w)
 
 bool conv_pointwise_suits(const struct cpu_device *cpu, const struct tr_sliding_window *w, int64_t in_c)
 {
-    if (w->kernel_h > 1 || w->kernel_w > 1 || w->pad_top > 0 || w->pad_left > 0) return false;
-    if ((w->out_h - 1) * w->stride_h >= w->in_h || (w->out_w - 1) * w->stride_w >= w->in_w) return false;
-    return reads_all(w) || in_c > cpu->blocks.conv_in_place;
+    return cpu_conv_is_pointwise(w) && (reads_all(w) || in_c > cpu->blocks.conv_in_place);
 }
 
 tr_status conv_pointwise(const struct conv_call *call)

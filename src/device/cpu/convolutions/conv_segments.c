@@ -76,6 +76,24 @@ static int64_t runs_of_row(const struct tr_sliding_window *w, int64_t channels,
     return count;
 }
 
+/* Appends the segments of an output line for a part of a kernel row: the runs that have some of its inputs.
+   Returns the new end of the list. */
+static struct tile_segment *line_of_part(struct conv_row_part part, const struct tile_segment *runs,
+                                         int64_t count, int64_t source, int64_t target,
+                                         struct tile_segment *to)
+{
+    const uint32_t all = (uint32_t)((UINT64_C(1) << part.count) - 1);
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t only = runs[i].only >> part.first & all;
+        if (only == 0) continue;
+        *to++ = (struct tile_segment){.a = runs[i].a + (int32_t)source,
+                                      .b = runs[i].b + (int32_t)target,
+                                      .length = runs[i].length,
+                                      .only = only == all ? 0 : only};
+    }
+    return to;
+}
+
 void conv_list_segments(const struct conv_gradient *g, const struct conv_block *block)
 {
     const struct tr_sliding_window *w = &g->op->window;
@@ -85,11 +103,6 @@ void conv_list_segments(const struct conv_gradient *g, const struct conv_block *
     for (int64_t tap = 0; tap < g->taps; tap++) {
         const int64_t kh = tap / (g->by_row ? g->parts : w->kernel_w), kw = tap % w->kernel_w;
         struct tile_segment *list = block->segments + tap * g->list, *to = list;
-        /* The bits of a part's inputs, which begin at bit `first` of the row's. */
-        const int64_t inputs = w->kernel_w * g->op->in_c, index = tap % g->parts,
-                      first = tile_first(inputs, g->parts, index);
-        const uint32_t part =
-            (uint32_t)((UINT64_C(1) << (tile_first(inputs, g->parts, index + 1) - first)) - 1);
         int32_t *starts = block->starts + tap * (g->lines + 1);
         int64_t packed = 0;
         for (int64_t line = block->line; line < end;) {
@@ -101,20 +114,11 @@ void conv_list_segments(const struct conv_gradient *g, const struct conv_block *
                 if (ih < 0 || ih >= w->in_h) continue;
                 const int64_t image = p.image - block->line / w->out_h;
                 const int64_t source = (image * w->in_h + ih) * w->in_w;
-                if (g->by_row) {
-                    for (int64_t i = 0; i < run_count; i++) {
-                        *to = runs[i];
-                        to->a += (int32_t)source;
-                        to->b += (int32_t)target;
-                        to->only = to->only >> first & part;
-                        if (to->only == 0) continue;
-                        if (to->only == part) to->only = 0;
-                        to++;
-                    }
-                } else {
+                if (g->by_row)
+                    to = line_of_part(conv_row_part(g, tap), runs, run_count, source, target, to);
+                else
                     to =
                         line_of_tap(w, kw, g->in_place ? source : packed + (ih - p.ih) * w->in_w, target, to);
-                }
             }
             packed += (p.ih_end - p.ih) * w->in_w;
         }

@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "device/cpu/vectors/ahead.h"
+#include "device/cpu/grid.h"
 #include "device/cpu/products/pack.h"
 #include "device/cpu/reduction.h"
 #include "device/cpu/sizes.h"
@@ -320,10 +321,9 @@ static void reduce(void *arguments, int member, int size)
 {
     const struct work *work = arguments;
     const struct gradient *g = work->gradient;
-    const int parts_rows = size == 1 ? 1 : work->parts_rows, parts_columns = size / parts_rows;
-    int64_t row, row_end, column, column_end;
-    tr_team_chunk(g->height, 1, member / parts_columns, parts_rows, &row, &row_end);
-    tr_team_chunk(g->width, TILE_COLUMNS, member % parts_columns, parts_columns, &column, &column_end);
+    const int parts_rows = size == 1 ? 1 : work->parts_rows;
+    const struct cpu_part part = cpu_part(parts_rows, g->height, g->width, TILE_COLUMNS, member, size);
+    const int64_t row = part.row, row_end = part.row_end;
 
     struct chunk chunk = {.a = cpu_scratch(work->cpu, member), .sums_step = work->columns};
     chunk.b = chunk.a + floats_round(PACKED_A);
@@ -334,8 +334,9 @@ static void reduce(void *arguments, int member, int size)
     /* In one block, provided that it ends with the rows and not with its table of pieces. */
     const bool at_once = work->rows <= work->block_rows && g->cut->count + g->cut->nodes <= REDUCTION_PIECES;
     const int64_t tiles = tile_count(row_end - row);
-    for (chunk.column = column; row < row_end && chunk.column < column_end; chunk.column += work->columns) {
-        chunk.columns = smaller(work->columns, column_end - chunk.column);
+    for (chunk.column = part.column; row < row_end && chunk.column < part.column_end;
+         chunk.column += work->columns) {
+        chunk.columns = smaller(work->columns, part.column_end - chunk.column);
         const int64_t across = divide_up(chunk.columns, TILE_COLUMNS);
         int64_t most = tiles;
         if (at_once) {
@@ -355,6 +356,7 @@ static void reduce(void *arguments, int member, int size)
         }
     }
     if (g->bias && !has_bias) {
+        int64_t column, column_end;
         tr_team_chunk(g->width, 16, member, size, &column, &column_end);
         sum_columns(g->cut, g->repeat, g->b, g->width, column, column_end, g->bias);
     }

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/numbers/tree.h"
 
+#include "device/cpu/grid.h"
 #include "device/cpu/products/pack.h"
 #include "device/cpu/products/row_tile.h"
 #include "device/cpu/products/tile_gelu.h"
@@ -253,10 +254,9 @@ static void multiply(void *arguments, int member, int size)
 {
     const struct work *work = arguments;
     const struct product *p = work->product;
-    const int parts_rows = size == 1 ? 1 : work->parts_rows, parts_columns = size / parts_rows;
-    int64_t row, row_end, column, column_end;
-    tr_team_chunk(p->rows, 1, member / parts_columns, parts_rows, &row, &row_end);
-    tr_team_chunk(p->columns, TILE_COLUMNS, member % parts_columns, parts_columns, &column, &column_end);
+    const struct cpu_part part = cpu_part(work->parts_rows, p->rows, p->columns, TILE_COLUMNS, member, size);
+    const int64_t row = part.row, row_end = part.row_end, column_end = part.column_end;
+    int64_t column = part.column;
     if (row == row_end || column == column_end) return;
 
     float *a = cpu_scratch(work->cpu, member), *b = a + cpu_round(PACKED_A * sizeof *a) / sizeof *a;

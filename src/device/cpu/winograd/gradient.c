@@ -18,6 +18,7 @@
 #include "device/cpu/winograd/block.h"
 
 #include "base/fail.h"
+#include "device/cpu/grid.h"
 #include "device/cpu/products/gradient.h"
 
 #include <assert.h>
@@ -76,25 +77,22 @@ static void reduce(void *arguments, int member, int size)
 {
     const struct winograd_work *g = arguments;
     const bool all = size == 1 || g->subtrees.count > 0;
-    const int parts_rows = all ? 1 : g->parts_rows, parts_columns = all ? 1 : size / parts_rows;
     float *memory = cpu_scratch(g->cpu, member);
-    int64_t channel, channel_end, panel, panel_end;
-    tr_team_chunk(g->op->in_c, 1, member / parts_columns % parts_rows, parts_rows, &channel, &channel_end);
-    tr_team_chunk(divide_up(g->op->out_c, TILE_COLUMNS), 1, member % parts_columns, parts_columns, &panel,
-                  &panel_end);
-    struct winograd_block block = {
-        .work = g,
-        .channel = channel,
-        .channels = channel_end - channel,
-        .groups = tile_count(channel_end - channel),
-        .parts = channel_end - channel > TOGETHER ? tile_count(channel_end - channel) : 1,
-        .v = memory,
-        .z = memory + g->z_at,
-        .sums = memory + g->sums_at,
-        .slots = memory + g->slots_at,
-        .border = memory + g->border_at,
-        .data = memory + g->data_at,
-        .before = (int32_t(*)[POINTS])((char *)memory + g->lines_at)};
+    const struct cpu_part part = cpu_part(g->parts_rows, g->op->in_c, divide_up(g->op->out_c, TILE_COLUMNS),
+                                          1, all ? 0 : member, all ? 1 : size);
+    const int64_t channels = part.row_end - part.row;
+    struct winograd_block block = {.work = g,
+                                   .channel = part.row,
+                                   .channels = channels,
+                                   .groups = tile_count(channels),
+                                   .parts = channels > TOGETHER ? tile_count(channels) : 1,
+                                   .v = memory,
+                                   .z = memory + g->z_at,
+                                   .sums = memory + g->sums_at,
+                                   .slots = memory + g->slots_at,
+                                   .border = memory + g->border_at,
+                                   .data = memory + g->data_at,
+                                   .before = (int32_t(*)[POINTS])((char *)memory + g->lines_at)};
     struct winograd_work own = *g;
     struct tr_op_conv_backward_weights op = *g->op;
     int32_t bound[2];
@@ -106,15 +104,16 @@ static void reduce(void *arguments, int member, int size)
         own.op = &op;
         block.work = &own;
     }
-    for (; channel < channel_end && panel < panel_end; panel += block.panels) {
+    for (int64_t panel = part.column; channels > 0 && panel < part.column_end; panel += block.panels) {
         block.panel = panel;
-        block.panels = smaller(g->chunk, panel_end - panel);
+        block.panels = smaller(g->chunk, part.column_end - panel);
         reduce_chunk(&block, image);
     }
     if (g->op->db) {
         const int64_t pixels = (int64_t)g->op->window.out_h * g->op->window.out_w;
-        tr_team_chunk(g->op->out_c, 16, member, size, &channel, &channel_end);
-        sum_columns(&g->op->cut, pixels, g->op->dy, g->op->out_c, channel, channel_end, g->op->db);
+        int64_t begin, end;
+        tr_team_chunk(g->op->out_c, 16, member, size, &begin, &end);
+        sum_columns(&g->op->cut, pixels, g->op->dy, g->op->out_c, begin, end, g->op->db);
     }
 }
 

@@ -25,7 +25,7 @@ struct walk {
     int64_t columns;             /* columns of a tile of sums: all, or half of them where target_c is not
                                     larger */
     int64_t panel_begin, panels; /* panels whose weights are transformed */
-    struct conv_grid grid;       /* of these panels, for winograd.c */
+    int line_parts;              /* runs of lines of the team's grid, for winograd.c */
     /* Parts of the shared scratch. */
     float *u;           /* [panels][POSITIONS][source_c][TILE_COLUMNS], positions u_position apart */
     int64_t u_position; /* floats; not a power of two, which would map all positions to one cache set */

@@ -18,6 +18,7 @@
 #include "base/fail.h"
 #include "device/cpu/vectors/ahead.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/grid.h"
 #include "device/cpu/products/pack.h"
 #include "device/cpu/sizes.h"
 
@@ -241,12 +242,12 @@ static void convolve(void *arguments, int member, int size)
     struct band band = {.packed = cpu_scratch(c->call.cpu, member)};
     band.v = band.packed + c->v_at;
     band.sums = band.packed + c->sums_at;
-    const struct conv_part part = cpu_conv_part(&c->grid, tiles * c->tiles_h, c->panels, member, size);
-    band.panel = part.panel;
-    band.panel_end = part.panel_end;
-    for (int64_t unit = part.line; unit < part.line_end && part.panel < part.panel_end;) {
+    const struct cpu_part part = cpu_part(c->line_parts, tiles * c->tiles_h, c->panels, 1, member, size);
+    band.panel = part.column;
+    band.panel_end = part.column_end;
+    for (int64_t unit = part.row; unit < part.row_end && part.column < part.column_end;) {
         const int64_t tile = unit / c->tiles_h, line = unit % c->tiles_h;
-        const int64_t stop = smaller(c->tiles_h, line + part.line_end - unit);
+        const int64_t stop = smaller(c->tiles_h, line + part.row_end - unit);
         band.image = tile_first(c->call.rows, tiles, tile);
         band.height = tile_first(c->call.rows, tiles, tile + 1) - band.image;
         convolve_lines(c, &band, (int32_t)line, (int32_t)stop);
@@ -304,8 +305,10 @@ static tr_status run(struct walk *c)
                              ((double)POSITIONS / (c->outputs * c->outputs)) * c->call.source_c;
     for (int64_t begin = 0; begin < panels; begin += most) {
         winograd_walk_weights(c, begin, smaller(most, panels - begin));
-        c->grid = cpu_conv_grid(c->call.cpu->base.threads, tile_count(c->call.rows) * c->tiles_h, c->tiles_h,
-                                c->call.backward ? walk_lines_above(c) : 0, c->panels, TRANSFORM_PANELS);
+        if (!few)
+            c->line_parts = cpu_conv_line_parts(
+                c->call.cpu->base.threads, tile_count(c->call.rows) * c->tiles_h, c->tiles_h,
+                c->call.backward ? walk_lines_above(c) : 0, c->panels, TRANSFORM_PANELS);
         cpu_run(c->call.cpu, positions * (double)(c->panels * TILE_COLUMNS + 8) / (8.0 * VW),
                 few ? winograd_few : convolve, c);
     }
