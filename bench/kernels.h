@@ -8,8 +8,7 @@
 /* The three passes of a layer. */
 enum pass { PASS_FORWARD, PASS_DATA, PASS_WEIGHTS, PASSES };
 
-/* A layer to be measured. Dense: rows x in x out. Convolution: square images and kernels; the stride of 0
- * is 1. */
+/* A layer to be measured. Dense: rows x in x out. Convolution: square images and kernels. */
 struct dense_shape {
     int rows, in, out, microbatches;
 };

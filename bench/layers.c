@@ -64,7 +64,7 @@ void layer_open_dense(struct layer *layer, tr_device *device, const struct dense
 
 void layer_open_conv(struct layer *layer, tr_device *device, const struct conv_shape *s, bool winograd)
 {
-    const int stride = s->stride > 0 ? s->stride : 1;
+    const int stride = s->stride;
     const struct tr_sliding_window window = {s->in,  s->in,  s->out, s->out, s->kernel, s->kernel,
                                              stride, stride, 1,      1,      s->pad,    s->pad};
     const int64_t inputs = (int64_t)s->rows * s->in * s->in * s->in_c;
@@ -87,9 +87,10 @@ void layer_open_conv(struct layer *layer, tr_device *device, const struct conv_s
     layer->conv_weights = (struct tr_op_conv_backward_weights){
         s->in_c, s->out_c, window, x,
         y,       dw,       db,     layer_cut(s->rows, s->microbatches, layer->row, layer->bound)};
+    char by[16] = "";
+    if (stride > 1) snprintf(by, sizeof by, " by %d", stride);
     snprintf(layer->name, sizeof layer->name, "%s %dx%d%s %d->%d on %d, batch %d",
-             winograd ? "winograd" : "conv", s->kernel, s->kernel, stride > 1 ? " by 2" : "", s->in_c,
-             s->out_c, s->in, s->rows);
+             winograd ? "winograd" : "conv", s->kernel, s->kernel, by, s->in_c, s->out_c, s->in, s->rows);
 }
 
 void layer_close(struct layer *layer)

@@ -48,9 +48,8 @@ static dnnl_status_t describe_shapes(const struct conv_shape *s, enum pass pass,
                                      const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint,
                                      const onednn_shape shape[4], dnnl_primitive_desc_t *out)
 {
-    const int stride = s->stride > 0 ? s->stride : 1;
-    const dnnl_dims_t strides = {stride, stride}, dilates = {0, 0}, pad = {s->pad, s->pad};
-    const int after = (s->out - 1) * stride + s->kernel - s->in - s->pad;
+    const dnnl_dims_t strides = {s->stride, s->stride}, dilates = {0, 0}, pad = {s->pad, s->pad};
+    const int after = (s->out - 1) * s->stride + s->kernel - s->in - s->pad;
     const dnnl_dims_t pad_after = {after, after};
     onednn_shape x = shape[0], w = shape[1], b = shape[2], y = shape[3];
     dnnl_status_t status;
