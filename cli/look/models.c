@@ -23,6 +23,16 @@ static const struct tr_option table[] = {
     CLI_OPTION_HELP(struct options),
 };
 
+/* Where the first sentence of a text ends, or NULL: at a full stop before a capital. "et al. 2017" goes on.
+ */
+static const char *end_of_sentence(const char *text, size_t length)
+{
+    const char *limit = text + length;
+    for (const char *at = text; (at = memmem(at, (size_t)(limit - at), ". ", 2)); at++)
+        if (at + 2 == limit || (at[2] >= 'A' && at[2] <= 'Z')) return at;
+    return NULL;
+}
+
 /* The first sentence of the comment at the top of a model file; "" without one. Returned, free with
    tr_free(). */
 static tr_status read_about(const char *path, char **out)
@@ -33,7 +43,7 @@ static tr_status read_about(const char *path, char **out)
     for (const char *at = file.data; *at == '#'; at++) {
         at += 1 + strspn(at + 1, " ");
         size_t length = strcspn(at, "\n");
-        const char *end = memmem(at, length, ". ", 2);
+        const char *end = end_of_sentence(at, length);
         if (about.length > 0) tr_text_add(&about, " ");
         tr_text_add_bytes(&about, at, end ? (size_t)(end - at) : length);
         at += length;

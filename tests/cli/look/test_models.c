@@ -27,6 +27,7 @@ static void every_model_has_a_line(void **state)
     struct tr_file_names names;
     int code = run(&session, "models", NULL), lines = 0;
     expect_output("\nmnist-quick ", &session, code);
+    expect_output("(Vaswani et al. 2017), a block of each, 64 wide\n", &session, code); /* one sentence */
     assert_int_equal(tr_file_list(NULL, TRIREME_SOURCE_DIR "/models", &names), TR_OK);
     for (int64_t i = 0; i < names.count; i++) {
         char line[256];
