@@ -20,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/threads/pause.h"
 #include "base/threads/thread.h"
 
 #include <assert.h>
@@ -70,15 +71,6 @@ struct tr_team {
     struct member members[];
 };
 
-static inline void pause_shortly(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("isb" ::: "memory");
-#endif
-}
-
 static int64_t nanoseconds(void)
 {
     struct timespec now;
@@ -116,7 +108,7 @@ static void wait_until(struct tr_team *team, int member, struct condition *condi
         }
         for (int i = 0; i < SPIN_ROUND; i++) {
             if (reached(word, target)) return;
-            pause_shortly();
+            tr_pause();
         }
         /* The scheduler may have put the awaited member on this very processor, and keep both there while
            other processors are busy: yield, so that it need not wait for the whole spin. */

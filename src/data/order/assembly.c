@@ -212,5 +212,6 @@ tr_status tr_assembly_read(const struct tr_assembly *assembly, int64_t begin, in
 
 bool tr_assembly_is_divisible(const struct tr_assembly *assembly)
 {
-    return assembly->source->class->fetch && assembly->source->info.features != TR_FEATURE_TOKENS;
+    const tr_source *source = assembly->source;
+    return (source->class->fetch || source->filed) && source->info.features != TR_FEATURE_TOKENS;
 }

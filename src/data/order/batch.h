@@ -39,7 +39,8 @@ struct tr_loader_options {
     /* The global batch is cut into `microbatches` by tr_cut(); this worker takes those in [first, end). */
     int64_t microbatches, first_microbatch, end_microbatch;
     /* Batches kept ready ahead of the current one, at most TR_PREFETCH_MAX. 0: assembled on request;
-       TR_PREFETCH_AUTO: 2 for sources that decode or read files, else 0. */
+       TR_PREFETCH_AUTO: 2 for sources that decode or read files, 1 without a thread for files of the cache,
+       which helpers read, else 0. */
     int prefetch;
     /* Steps from this one on are not read ahead. */
     int64_t end_step;

@@ -6,15 +6,17 @@
  * that takes a portion reads it outside the lock: the reader thread takes all rows that are left; with
  * help, idle threads take small portions. The batch is ready once all rows are taken and no thread is
  * busy. With help, the reader thread reads only the next batch and leaves later ones to idle threads, or
- * it would take processor time from computation. Help is paused when a portion took so long that others
- * may have waited for the helper. A request for a step outside [current, next] waits until no thread is
- * busy and starts again there. All of this is guarded by `lock`.
+ * it would take processor time from computation. Examples of a file in the system's cache are worth idle
+ * time, but no thread of their own: there the caller reads the rows that are left. Help is paused when a
+ * portion took so long that others may have waited for the helper. A request for a step outside [current,
+ * next] waits until no thread is busy and starts again there. All of this is guarded by `lock`.
  */
 #include "data/order/assembly.h"
 
 #include "base/alloc.h"
 #include "base/threads/clock.h"
 #include "base/fail.h"
+#include "base/threads/pause.h"
 #include "base/threads/thread.h"
 #include "base/threads/timeline.h"
 #include "base/numbers/tree.h"
@@ -26,13 +28,18 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Rows of a helper's portion: they take some microseconds. */
-#define PORTION 4
+/* Rows of a helper's portion, which takes a microsecond or two: of examples in memory, and of a file, each a
+   call of the system. */
+#define PORTION       4
+#define PORTION_FILED 1
 /* A portion that took longer was not in memory: then helpers pause for so many steps, twice as many each
    time. */
 #define PORTION_SECONDS 100e-6
 #define PAUSE_FIRST     16
 #define PAUSE_MOST      4096
+/* How often the caller looks for the end of a helper's portion before it sleeps: for as long as a portion
+   takes. */
+#define LOOKS 1000
 
 struct slot {
     struct tr_batch batch;
@@ -44,6 +51,7 @@ struct tr_loader {
     int slots;
     struct slot *slot;
 
+    bool guarded; /* the lock and its conditions exist */
     bool reading; /* the thread exists */
     pthread_t thread;
     tr_timeline *timeline; /* where the thread records, or NULL */
@@ -54,9 +62,10 @@ struct tr_loader {
     int64_t next;           /* step that is being filled, or the next to be filled */
     bool begun;             /* the batch of `next`: rows before `taken` have been taken */
     int64_t taken, failed;  /* failed: the first row that could not be read, INT64_MAX: none */
-    int busy;               /* threads that are reading */
+    atomic_int busy;        /* threads that are reading; looked at without the lock, too */
     bool quit;
     bool helped;             /* helpers may take rows */
+    int64_t portion;         /* rows of a helper's portion */
     int64_t paused, pause;   /* steps left in this pause; length of the next pause */
     atomic_bool offers_rows; /* a helper would find rows; read without the lock */
 };
@@ -184,7 +193,7 @@ bool tr_loader_help(void *arguments)
     struct portion portion;
     if (!atomic_load_explicit(&loader->offers_rows, memory_order_relaxed)) return false;
     if (pthread_mutex_trylock(&loader->lock) != 0) return false;
-    const bool took = shares(loader) && take(loader, PORTION, &portion);
+    const bool took = shares(loader) && take(loader, loader->portion, &portion);
     if (took) {
         const double start = tr_clock_seconds();
         read_portion(loader, &portion);
@@ -201,7 +210,7 @@ bool tr_loader_help(void *arguments)
 
 bool tr_loader_may_be_helped(const tr_loader *loader)
 {
-    return loader->reading && tr_assembly_is_divisible(&loader->assembly);
+    return loader->guarded && tr_assembly_is_divisible(&loader->assembly);
 }
 
 void tr_loader_expect_help(tr_loader *loader)
@@ -214,25 +223,33 @@ void tr_loader_expect_help(tr_loader *loader)
 
 /* ---- making ---- */
 
-static tr_status start_reading(tr_loader *loader)
+static tr_status refused(void)
 {
-    if (pthread_mutex_init(&loader->lock, NULL) != 0) goto no_lock;
+    return tr_fail(TR_ENOMEM,
+                   "start a thread that reads data ahead: the system refused; set prefetch: 0 or free "
+                   "processes");
+}
+
+static tr_status make_lock(tr_loader *loader)
+{
+    if (pthread_mutex_init(&loader->lock, NULL) != 0) return refused();
     if (pthread_cond_init(&loader->changed, NULL) != 0) goto no_condition;
     if (pthread_cond_init(&loader->wanted, NULL) != 0) goto no_second_condition;
-    loader->timeline = tr_timeline_current();
-    if (tr_thread_start(&loader->thread, read_ahead, loader) != 0) goto no_thread;
-    loader->reading = true;
+    loader->guarded = true;
     return TR_OK;
-no_thread:
-    pthread_cond_destroy(&loader->wanted);
 no_second_condition:
     pthread_cond_destroy(&loader->changed);
 no_condition:
     pthread_mutex_destroy(&loader->lock);
-no_lock:
-    return tr_fail(TR_ENOMEM,
-                   "start a thread that reads data ahead: the system refused; set prefetch: 0 or free "
-                   "processes");
+    return refused();
+}
+
+static tr_status start_reading(tr_loader *loader)
+{
+    loader->timeline = tr_timeline_current();
+    if (tr_thread_start(&loader->thread, read_ahead, loader) != 0) return refused();
+    loader->reading = true;
+    return TR_OK;
 }
 
 static tr_status check_options(const struct tr_assembly *assembly)
@@ -265,11 +282,16 @@ tr_status tr_loader_create(const tr_source *source, const struct tr_order *order
     *assembly = (struct tr_assembly){.source = source, .options = *options};
     loader->current = -1;
     loader->pause = PAUSE_FIRST;
+    loader->portion = source->filed ? PORTION_FILED : PORTION;
     if (options->prefetch == TR_PREFETCH_AUTO) assembly->options.prefetch = source->info.slow ? 2 : 0;
     TR_TRY_GOTO(tr_order_reader_make(order, &assembly->order), fail);
     TR_TRY_GOTO(check_options(assembly), fail);
     /* With images in memory only numbers and labels are read, which takes less time than waking a thread. */
-    if (source->resident) assembly->options.prefetch = 0;
+    const bool in_memory = source->resident && !(source->filed && !options->in_place);
+    if (in_memory) assembly->options.prefetch = 0;
+    const bool thread = assembly->options.prefetch > 0;
+    if (!thread && options->prefetch == TR_PREFETCH_AUTO && source->filed && !in_memory)
+        assembly->options.prefetch = 1; /* by idle threads, if there are any */
 
     /* The most rows that tr_cut() gives to a range of microbatches, for batches up to this size. */
     int64_t parts = options->end_microbatch - options->first_microbatch;
@@ -300,7 +322,8 @@ tr_status tr_loader_create(const tr_source *source, const struct tr_order *order
     }
     for (int i = 0; i < loader->slots; i++)
         TR_TRY_GOTO(tr_assembly_alloc(assembly, &loader->slot[i].batch), fail);
-    if (assembly->options.prefetch > 0) TR_TRY_GOTO(start_reading(loader), fail);
+    if (assembly->options.prefetch > 0) TR_TRY_GOTO(make_lock(loader), fail);
+    if (thread) TR_TRY_GOTO(start_reading(loader), fail);
     *out = loader;
     return TR_OK;
 fail:
@@ -318,6 +341,8 @@ void tr_loader_destroy(tr_loader **handle)
         pthread_cond_signal(&loader->wanted);
         pthread_mutex_unlock(&loader->lock);
         pthread_join(loader->thread, NULL);
+    }
+    if (loader->guarded) {
         pthread_cond_destroy(&loader->wanted);
         pthread_cond_destroy(&loader->changed);
         pthread_mutex_destroy(&loader->lock);
@@ -327,6 +352,16 @@ void tr_loader_destroy(tr_loader **handle)
     tr_free(loader->slot);
     tr_free(loader);
     *handle = NULL;
+}
+
+/* Looks for a while whether all that read are through; the lock is released meanwhile. A portion takes less
+   time than sleep and wake-up. */
+static void look_for_end(tr_loader *loader)
+{
+    pthread_mutex_unlock(&loader->lock);
+    for (int i = 0; i < LOOKS && atomic_load_explicit(&loader->busy, memory_order_relaxed) > 0; i++)
+        tr_pause();
+    pthread_mutex_lock(&loader->lock);
 }
 
 /* Waits until the batch of `step` is ready; with help, the caller takes part in reading it. */
@@ -346,9 +381,11 @@ static void wait_for(tr_loader *loader, int64_t step)
     if (loader->paused > 0) loader->paused--;
     offer(loader);
     if (reader_may_read(loader)) pthread_cond_signal(&loader->wanted);
-    while (loader->next <= step) {
-        if (loader->helped && take(loader, PORTION, &portion))
+    for (bool looked = !loader->helped; loader->next <= step;) {
+        if (loader->helped && take(loader, loader->portion, &portion))
             read_portion(loader, &portion);
+        else if (!looked)
+            looked = true, look_for_end(loader);
         else
             pthread_cond_wait(&loader->changed, &loader->lock);
     }
@@ -360,7 +397,7 @@ tr_status tr_loader_get(tr_loader *loader, int64_t step, const struct tr_batch *
     if (step < 0) return tr_fail(TR_EINVAL, "step %" PRId64 " of a data set: steps count from 0", step);
     struct slot *slot = slot_of(loader, step);
     tr_span_begin(TR_ACTIVITY_INPUT, "read");
-    if (loader->reading) {
+    if (loader->reading || loader->helped) {
         wait_for(loader, step);
     } else {
         fill(loader, step);

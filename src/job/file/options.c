@@ -77,7 +77,8 @@ const struct tr_option tr_train_option_table[] = {
     {"last_batch", TR_OPTION_CHOICE, AT(last_batch), "keep", 0, 0, last_batches,
      "examples at the end of an epoch that do not fill a batch"},
     {"prefetch", TR_OPTION_INT32, AT(prefetch), "-1", -1, TR_PREFETCH_MAX, NULL,
-     "batches read ahead by a thread; -1: 2 if reading is slow, else 0; never for images in memory"},
+     "batches read ahead by a thread; -1: 2 if reading is slow, 1 by idle threads from files of the cache, "
+     "else 0; never for images in memory"},
     {"on_nonfinite", TR_OPTION_CHOICE, AT(on_nonfinite), "stop", 0, 0, policies,
      "reaction to a loss or gradient that is not finite"},
     {"until_accuracy", TR_OPTION_DOUBLE, AT(until_accuracy), "0", 0, 1, NULL,

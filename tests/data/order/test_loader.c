@@ -385,6 +385,57 @@ static void test_who_may_help(void **state)
             }
 }
 
+/* Whose examples lie in a file of the cache. */
+static struct made_source make_filed(enum tr_feature_kind kind, int64_t count)
+{
+    struct made_source source = make(kind, count);
+    source.base.filed = true;
+    return source;
+}
+
+/* Files of the cache are worth idle threads, but no thread of their own: what nobody has read ahead the
+   caller reads. Images that are used where they lie are not read. */
+static void test_files_of_the_cache(void **state)
+{
+    (void)state;
+    static const uint8_t images[1];
+    for (int kind = TR_FEATURE_IMAGE; kind <= TR_FEATURE_TOKENS; kind++)
+        for (int in_place = 0; in_place < 2; in_place++) {
+            struct made_source source = make_filed((enum tr_feature_kind)kind, 20);
+            if (kind == TR_FEATURE_IMAGE) source.base.resident = images;
+            struct tr_order order;
+            struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+            options.prefetch = TR_PREFETCH_AUTO;
+            options.in_place = in_place;
+            tr_loader *loader = open_loader(&source, &order, 10, &options);
+            assert_true(tr_loader_may_be_helped(loader) ==
+                        (kind == TR_FEATURE_FLOATS || (kind == TR_FEATURE_IMAGE && !in_place)));
+            tr_loader_destroy(&loader);
+            options.prefetch = 0;
+            loader = open_loader(&source, &order, 10, &options);
+            assert_false(tr_loader_may_be_helped(loader));
+            tr_loader_destroy(&loader);
+        }
+    for (int helped = 0; helped < 2; helped++) {
+        struct made_source source = make_filed(TR_FEATURE_FLOATS, 100);
+        struct tr_order order;
+        struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+        options.prefetch = TR_PREFETCH_AUTO;
+        tr_loader *loader = open_loader(&source, &order, 10, &options);
+        if (helped) tr_loader_expect_help(loader);
+        for (int64_t step = 0; step < 4; step++) {
+            const struct tr_batch *batch;
+            assert_int_equal(tr_loader_get(loader, step, &batch), TR_OK);
+            check_batch(&source, &order, step, &options, batch);
+            int rows = 0;
+            while (rows < (step == 1 ? 3 : 100) && tr_loader_help(loader)) rows++; /* one at a time */
+            assert_int_equal(rows, !helped ? 0 : step == 1 ? 3 : 10);
+            settle(&source, 10 * ((int)step + 1) + rows);
+        }
+        tr_loader_destroy(&loader);
+    }
+}
+
 struct helpers {
     tr_loader *loader;
     atomic_bool stop;
@@ -418,11 +469,12 @@ static void end_helpers(struct helpers *helpers)
 static void test_contents_with_help(void **state)
 {
     (void)state;
-    for (int kind = TR_FEATURE_IMAGE; kind <= TR_FEATURE_FLOATS; kind++) {
-        struct made_source source = make_near((enum tr_feature_kind)kind, 51);
+    for (int which = 0; which < 4; which++) {
+        const enum tr_feature_kind kind = which % 2 ? TR_FEATURE_FLOATS : TR_FEATURE_IMAGE;
+        struct made_source source = which < 2 ? make_near(kind, 51) : make_filed(kind, 51);
         struct tr_order order;
         assert_int_equal(tr_order_make(&order, 51, 10, TR_LAST_BATCH_KEEP, true, 5), TR_OK);
-        for (int prefetch = 1; prefetch <= 3; prefetch++)
+        for (int prefetch = which < 2 ? 1 : TR_PREFETCH_AUTO; prefetch <= 3; prefetch += prefetch < 0 ? 2 : 1)
             for (int64_t first = 0; first < 2; first++) {
                 struct tr_loader_options options = {.microbatches = 2,
                                                     .first_microbatch = first,
@@ -552,6 +604,7 @@ int main(void)
         cmocka_unit_test(test_help_is_bounded),
         cmocka_unit_test(test_slow_help_is_paused),
         cmocka_unit_test(test_who_may_help),
+        cmocka_unit_test(test_files_of_the_cache),
         cmocka_unit_test(test_contents_with_help),
         cmocka_unit_test(test_failure_with_help),
         cmocka_unit_test(test_allocation),
