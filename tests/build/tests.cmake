@@ -4,6 +4,13 @@ set_tests_properties(build.mpi PROPERTIES LABELS build TIMEOUT 900)
 # Headers and macros in the languages of their users.
 add_test(NAME build.languages COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/build/languages.sh ${PROJECT_SOURCE_DIR}/include)
 set_tests_properties(build.languages PROPERTIES LABELS build TIMEOUT 900)
+# Faults that tools/faults plants are on when they are to be.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_FOUND)
+  add_test(NAME build.faults COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/build/test_faults.py ${PROJECT_SOURCE_DIR}
+                                     ${CMAKE_C_COMPILER})
+  set_tests_properties(build.faults PROPERTIES LABELS build TIMEOUT 300 SKIP_RETURN_CODE 77)
+endif()
 # The warnings of other compilers, of as many versions as are here; and musl's headers, which lack what glibc adds to POSIX.
 function(front_end_test name source)
   add_test(NAME build.${name} COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/build/front_end.sh ${PROJECT_BINARY_DIR}/compile_commands.json

@@ -1,0 +1,104 @@
+"""Runs tests against planted faults: which tests come by a fault, and whether one of them notices it."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+
+# They read the sources or build them anew, so that planted faults say nothing there, or take long.
+LEFT_OUT = "^(architecture|docs|build|install|packages|fuzz)\\."
+LABELS_LEFT_OUT = "long|living|interop|slow"
+
+
+class Tests:
+    """The tests of a build whose names match `chosen`, as CTest lists them."""
+
+    def __init__(self, build, chosen):
+        self.build = build
+        listed = subprocess.run(
+            ["ctest", "--show-only=json-v1", "-R", chosen, "-LE", LABELS_LEFT_OUT, "-E", LEFT_OUT],
+            cwd=build, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        self.tests = {}
+        for test in json.loads(listed.stdout)["tests"]:
+            test.update({p["name"]: p["value"] for p in test.pop("properties")})
+            if "command" in test and not test.get("DISABLED"):
+                self.tests[test["name"]] = test
+        self.seconds, self.met = {}, {}
+
+    def run(self, name, environment, limit):
+        """(whether it passes or skips itself, seconds)."""
+        test, begun = self.tests[name], time.monotonic()
+        variables = dict(x.split("=", 1) for x in test.get("ENVIRONMENT", []))
+        child = subprocess.Popen(
+            test["command"], cwd=test.get("WORKING_DIRECTORY", self.build), env={**os.environ, **variables, **environment},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        try:
+            status = child.wait(limit)
+        except subprocess.TimeoutExpired:
+            status = None
+        try:
+            os.killpg(child.pid, signal.SIGKILL)  # those that it left behind
+        except ProcessLookupError:
+            pass
+        child.wait()
+        return status in (0, test.get("SKIP_RETURN_CODE")), time.monotonic() - begun
+
+    def survey(self, logs, jobs):
+        """Runs all tests without a fault, and keeps the faults that each comes by. Tests that fail are left out."""
+        os.makedirs(logs, exist_ok=True)
+
+        def one(name):
+            log = f"{logs}/{name}"
+            if os.path.exists(log):
+                os.unlink(log)
+            passes, self.seconds[name] = self.run(name, {"TR_FAULT_LOG": log}, self.tests[name].get("TIMEOUT", 600))
+            if passes and os.path.exists(log):
+                self.met[name] = open(log, "rb").read()
+            elif not passes:
+                print(f"{name} fails without a fault, and is left out", flush=True)
+
+        alone = [name for name, test in self.tests.items() if test.get("RUN_SERIAL")]
+        each(one, [name for name in self.tests if name not in alone], jobs)
+        each(one, alone, 1)
+
+    def judge(self, fault, budget):
+        """(the test that notices the fault or None, how many come by it, how many were tried). Tests of the same part
+        come first, and fast ones; they stop when `budget` seconds are used up."""
+        part = fault.file.split("/")[1] + "." if fault.file.startswith("src/") else "cli."
+        reach = [name for name, met in self.met.items() if fault.number < len(met) and met[fault.number]]
+        reach.sort(key=lambda name: self.seconds[name] * (1 if name.startswith(part) else 2.5))
+        tried = 0
+        for name in reach:
+            if tried and self.seconds[name] > budget:
+                continue
+            passes, took = self.run(name, {"TR_FAULT": str(fault.number)}, max(20, 10 * self.seconds[name]))
+            tried += 1
+            budget -= took
+            if not passes:
+                return name, len(reach), tried
+            if budget <= 0:
+                break
+        return None, len(reach), tried
+
+
+def each(function, items, jobs):
+    """Calls it for all items, in threads."""
+    items, lock = iter(items), threading.Lock()
+
+    def work():
+        while True:
+            with lock:
+                item = next(items, None)
+            if item is None:
+                return
+            function(item)
+
+    threads = [threading.Thread(target=work) for _ in range(jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
