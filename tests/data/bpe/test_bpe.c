@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "data/bpe/bpe.h"
 #include "data/bpe/unicode.h"
+#include "data/bpe/bytes.h"
 #include "data/support.h"
 #include "trireme/tokenizer.h"
 
@@ -234,14 +235,7 @@ static void write_tokenizer(const char *tokens, const char *merges, const char *
 {
     struct tr_text text = TR_TEXT_INIT;
     tr_text_add(&text, "{\"model\": {\"type\": \"BPE\", \"vocab\": {");
-    for (int byte = 0, next = 0x100; byte < 256; byte++) {
-        struct tr_text letter = TR_TEXT_INIT;
-        const bool plain = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
-        tr_character_add(&letter, (uint32_t)(plain ? byte : next++));
-        tr_text_add_quoted(&text, letter.bytes);
-        tr_text_addf(&text, ": %d%s", byte, byte < 255 ? ", " : "");
-        tr_text_release(&letter);
-    }
+    add_bytes(&text, -1);
     tr_text_addf(&text, "%s}, \"merges\": [%s]%s}, \"pre_tokenizer\": %s%s}", tokens, merges, members,
                  pattern, added);
     write_file("tokenizer.json", text.bytes, text.length);
@@ -353,15 +347,8 @@ static void test_pair_of_files(void **unused)
                                  "a b\n";
     (void)unused;
     tr_text_add(&vocabulary, "{");
-    for (int byte = 0, next = 0x100; byte < 256; byte++) {
-        struct tr_text letter = TR_TEXT_INIT;
-        const bool plain = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
-        tr_character_add(&letter, (uint32_t)(plain ? byte : next++));
-        tr_text_add_quoted(&vocabulary, letter.bytes);
-        tr_text_addf(&vocabulary, ": %d, ", byte);
-        tr_text_release(&letter);
-    }
-    tr_text_add(&vocabulary, "\"\xc4\xa0"
+    add_bytes(&vocabulary, -1);
+    tr_text_add(&vocabulary, ", \"\xc4\xa0"
                              "a\": 256, \"\xc4\xa0"
                              "ab\": 257, \"<|endoftext|>\": 258}");
     write_file("vocab.json", vocabulary.bytes, vocabulary.length);
