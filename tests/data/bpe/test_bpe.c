@@ -31,20 +31,29 @@ static const struct {
     {TR_BPE_GPT2, "a|\xc2\xb2\xe2\x85\xa8|\xcc\x81\xff|b|   | c"}, /* numbers of categories No and Nl; a mark
                                                                       and a bad byte */
     {TR_BPE_CL100K, "it|'s| we|'LL| |123|45|!?\n\n| a|  | b|\n\n|  "},
+    {TR_BPE_GPT2, "a| '"}, /* what could go on ends the text */
+    {TR_BPE_CL100K, "!"},
+    {TR_BPE_CL100K, "x| '"},
+    {TR_BPE_QWEN2, "(\n"},
     {TR_BPE_CL100K, "x|'\xc5\xbf|(word|\tword| \n \n| | ...\r\n| y"},
     {TR_BPE_CL100K, "\xe2\x82\xac"
                     "euro| \xe2\x82\xac|9|\xc2\xa0word|\n\n| "},
     {TR_BPE_QWEN2, "it|'re| |1|2|3|4|!| '|d|  "},
 };
 
+/* Whatever lies behind the end of the text. */
 static void test_pieces(void **unused)
 {
+    static const char behind_it[] = "\0a1! \n'le\xbf";
     (void)unused;
-    for (int i = 0; i < LENGTH(cuts); i++) {
+    for (int n = 0; n < LENGTH(cuts) * (LENGTH(behind_it) - 1); n++) {
+        const int i = n % LENGTH(cuts);
         char text[256] = "", got[256] = "";
+        char *end = text;
+        const char *behind;
         for (const char *c = cuts[i].pieces; *c; c++)
-            if (*c != '|') strncat(text, c, 1);
-        const char *end = text + strlen(text), *behind;
+            if (*c != '|') *end++ = *c;
+        memset(end, behind_it[n / LENGTH(cuts)], 4);
         for (const char *at = text; at < end; at = behind) {
             behind = tr_bpe_split(cuts[i].pattern, at, end);
             assert_true(behind > at && behind <= end);

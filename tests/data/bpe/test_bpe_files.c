@@ -6,6 +6,7 @@
 #include "data/bpe/bpe.h"
 #include "data/bpe/bytes.h"
 #include "data/support.h"
+#include "refuse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,10 +27,9 @@ static const char *or_else(const char *given, const char *otherwise)
     return given ? given : otherwise;
 }
 
-static tr_status parse(const struct parts *parts, tr_bpe **out)
+static struct tr_text file_of(const struct parts *parts)
 {
     struct tr_text text = TR_TEXT_INIT;
-    *out = NULL;
     tr_text_addf(&text, "{\"added_tokens\": %s, \"normalizer\": %s, \"pre_tokenizer\": %s, \"model\": {",
                  or_else(parts->added, "null"), or_else(parts->normalizer, "null"),
                  or_else(parts->cut, BYTE_LEVEL));
@@ -37,6 +37,13 @@ static tr_status parse(const struct parts *parts, tr_bpe **out)
     add_bytes(&text, -1);
     tr_text_addf(&text, "%s}, \"merges\": [%s]}}", or_else(parts->tokens, ""), or_else(parts->merges, ""));
     assert_false(text.failed);
+    return text;
+}
+
+static tr_status parse(const struct parts *parts, tr_bpe **out)
+{
+    struct tr_text text = file_of(parts);
+    *out = NULL;
     const tr_status status = tr_bpe_parse(text.bytes, text.length, "here", out);
     tr_text_release(&text);
     return status;
@@ -191,14 +198,15 @@ static void numbers_are_free(void **unused)
     (void)unused;
     tr_text_add(&text, "{\"pre_tokenizer\": " BYTE_LEVEL ", \"model\": {\"vocab\": {");
     add_bytes(&text, 0);
-    tr_text_add(&text,
-                ", \"\xc4\x80\": 300, \"ab\": 0, \"abc\": 1048575}, \"merges\": [\"a b\", \"ab c\"]}}");
+    tr_text_add(&text, ", \"\xc4\x80\": 300, \"ab\": 0, \"abc\": 1048575, \"cab\": 302}, "
+                       "\"merges\": [\"a b\", \"c ab\", \"ab c\"]}}");
     assert_int_equal(tr_bpe_parse(text.bytes, text.length, "here", &bpe), TR_OK);
     tr_text_release(&text);
     assert_int_equal(tr_bpe_size(bpe), 1048576);
-    assert_int_equal(tr_bpe_merges(bpe), 2);
+    assert_int_equal(tr_bpe_merges(bpe), 3);
     EXPECT(bpe, "ab", 0);
-    EXPECT(bpe, "abcab", 1048575, 0);
+    EXPECT(bpe, "cab", 302);
+    EXPECT(bpe, "abcd", 1048575, 'd');
     tr_bpe_token(bpe, 301, &length);
     assert_int_equal(length, 0);
     assert_int_equal(tr_bpe_find(bpe, "", 1), 300);
@@ -313,6 +321,36 @@ static void what_is_written_says_all(void **unused)
     tr_bpe_destroy(&bpe);
 }
 
+static void a_lack_of_memory_leaves_nothing(void **unused)
+{
+    static const struct parts parts = {
+        .normalizer = "{\"type\": \"NFC\"}",
+        .tokens = ", \"ab\": 256, \"abc\": 257",
+        .merges = "\"a b\", [\"ab\", \"c\"]",
+        .added = "[{\"id\": 258, \"content\": \"<a>\"}]",
+    };
+    (void)unused;
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        tr_bpe *bpe = NULL;
+        char *written = NULL;
+        int32_t *tokens = NULL;
+        int64_t count;
+        struct tr_text text = file_of(&parts);
+        refuse_begin(at);
+        tr_status status = tr_bpe_parse(text.bytes, text.length, "here", &bpe);
+        if (status == TR_OK) status = tr_bpe_write(bpe, &written);
+        if (status == TR_OK) status = tr_bpe_encode(bpe, "e\xcc\x81<a>abc", 9, &tokens, &count);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        tr_free(tokens);
+        tr_free(written);
+        tr_bpe_destroy(&bpe);
+        tr_text_release(&text);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +361,7 @@ int main(void)
         cmocka_unit_test(texts_are_composed_on_demand),
         cmocka_unit_test(added_tokens_are_found_first),
         cmocka_unit_test(what_is_written_says_all),
+        cmocka_unit_test(a_lack_of_memory_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
