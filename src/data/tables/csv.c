@@ -161,9 +161,10 @@ static tr_status csv_digest(const tr_source *base, tr_sha256 *hash)
     if (source->scaling.categories.columns > 0) {
         struct tr_text text = TR_TEXT_INIT;
         tr_categories_write(&source->scaling.categories, &text);
-        if (text.failed) return TR_ENOMEM;
-        tr_sha256_add(hash, text.bytes, text.length);
+        const bool failed = text.failed;
+        if (!failed) tr_sha256_add(hash, text.bytes, text.length);
         tr_text_release(&text);
+        if (failed) return TR_ENOMEM;
     }
     if (source->label) add_numbers(source, hash, source->label, count * sizeof *source->label);
     if (source->values)
