@@ -272,6 +272,43 @@ static void digests_have_every_example(void **unused)
     }
 }
 
+/* Examples that are long in one direction only. */
+static void long_examples_are_read(void **unused)
+{
+    enum { MANY = 30000 };
+    static uint8_t channels[MANY];
+    static int32_t tokens[MANY];
+    const struct tr_arrays long_ones[] = {
+        {.features = {channels, TR_ARRAY_UINT8, 4, {1, 1, 1, MANY}, {0}}},
+        {.features = {channels, TR_ARRAY_UINT8, 3, {1, MANY, 1}, {0}},
+         .labels = {tokens, TR_ARRAY_INT32, 3, {1, MANY, 1}, {0}}},
+        {.features = {tokens, TR_ARRAY_INT32, 2, {1, MANY}, {0}},
+         .labels = {tokens, TR_ARRAY_INT32, 2, {1, MANY}, {0}},
+         .tokens = 1},
+        {.features = {tokens, TR_ARRAY_FLOAT32, 2, {1, MANY}, {0}},
+         .labels = {tokens, TR_ARRAY_FLOAT32, 2, {1, MANY}, {0}}},
+    };
+    (void)unused;
+    for (int i = 0; i < LENGTH(long_ones); i++) {
+        char digest[2][65];
+        struct tr_arrays arrays = long_ones[i];
+        tr_source *first = NULL, *second = NULL;
+        arrays.size = sizeof arrays;
+        assert_int_equal(tr_source_from_arrays(&arrays, &first), TR_OK);
+        struct tr_example_reader reader = {
+            .size = sizeof reader, .info = *tr_source_info(first), .user = first};
+        reader.read = read_other;
+        assert_int_equal(tr_source_from_reader(&reader, &second), TR_OK);
+        assert_int_equal(tr_source_digest(first, digest[0]), TR_OK);
+        assert_int_equal(tr_source_digest(second, digest[1]), TR_OK);
+        assert_string_equal(digest[0], digest[1]);
+        if (tr_source_info(first)->labels == TR_LABEL_TOKENS)
+            assert_int_equal(second->class->labelled(second, 0), MANY);
+        tr_source_close(&second);
+        tr_source_close(&first);
+    }
+}
+
 static void a_lack_of_memory_is_told(void **unused)
 {
     static const char *const names[] = {"a", "b"};
@@ -318,6 +355,7 @@ int main(void)
         cmocka_unit_test(figures_of_other_kinds_are_left_out),
         cmocka_unit_test(functions_are_as_good_as_arrays),
         cmocka_unit_test(digests_have_every_example),
+        cmocka_unit_test(long_examples_are_read),
         cmocka_unit_test(a_lack_of_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
