@@ -1,0 +1,165 @@
+/* What all formats have in common: which files a source was read from, what it takes in memory, what reading
+ * refuses, and that a lack of memory leaves nothing behind.
+ */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "data/samples.h"
+#include "data/source.h"
+#include "data/support.h"
+#include "refuse.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+static const struct {
+    const char *description, *files; /* below the test directory, blanks between */
+    int64_t unpacked;                /* bytes of memory; -1: not looked at */
+} sources[] = {
+    {"{idx: {images: images}}", "images", -1},
+    {"{idx: {images: images, labels: labels}}", "images labels", 24},
+    {"{idx: {images: images, labels: masks}}", "images masks", -1},
+    {"{npy: {features: bytes.npy, labels: classes.npy}}", "bytes.npy classes.npy", 0},
+    {"{npy: {features: bytes.npy}}", "bytes.npy", 0},
+    {"{npy: {features: floats.npy, labels: values.npy}}", "floats.npy values.npy", 0},
+    {"{csv: {path: table}}", "table", -1},
+    {"{csv: {path: table, label: value}}", "table", 36},
+    {"{csv: {path: named, categories: [b]}}", "named", -1},
+    {"{csv: {path: names, categories: [b], standardize: true}}", "names", -1},
+    {"{json: {path: rows}}", "rows", -1},
+    {"{series: {path: long, window: 2, horizon: 2, every_step: true}}", "long", 0},
+    {"{text: {path: texts}}", "texts", -1},
+    {"{text: {path: tags, tags: true}}", "tags", -1},
+    {"{text: {path: lines, labels: false, next: true}}", "lines", -1},
+    {"{corpus: {path: corpus, window: 4, stride: 3}}", "corpus", 176},
+    {"{corpus: {path: corpus, window: 2, unit: words}}", "corpus", 36},
+    {"{folder: {path: folder}}", "folder folder/cats folder/dogs", 0},
+    {"{folder: {path: folder, memory: true}}",
+     "folder folder/cats folder/cats/1.png folder/dogs folder/dogs/1.png", 16},
+    {"{folder: {path: folder/cats, masks: folder/dogs, classes: 256}}", "folder/cats folder/dogs", 0},
+    {"{folder: {path: folder/cats, masks: folder/dogs, classes: 256, memory: true}}",
+     "folder/cats folder/dogs folder/cats/1.png folder/dogs/1.png", 8},
+    {"{shards: {path: [archive.tar, other.tar]}}", "archive.tar other.tar", 0},
+    {"{tfrecord: {path: plain.tfrecord, height: 2, width: 2}}", "plain.tfrecord", 0},
+    {"{tfrecord: {path: [packed.tfrecord, plain.tfrecord], height: 2, width: 2}}",
+     "packed.tfrecord plain.tfrecord", 48},
+    {"{join: {sources: {left: {csv: {path: table, label: none}}, right: {idx: {images: images, labels: "
+     "labels}}}}}",
+     "table images labels", -1},
+    {"{join: {sources: {left: {text: {path: texts}}, right: {text: {path: lines, labels: false}}}}}",
+     "texts lines", -1},
+};
+
+static void files_are_those_that_were_read(void **unused)
+{
+    bool right = true;
+    (void)unused;
+    for (int i = 0; i < LENGTH(sources); i++) {
+        char found[512] = "";
+        const size_t below = strlen(test_directory()) + 1;
+        tr_source *source = must_open(sources[i].description);
+        for (int64_t k = 0; k < source->files.count; k++) {
+            const char *path = source->files.file[k].path;
+            assert_memory_equal(path, test_directory(), below - 1);
+            sprintf(found + strlen(found), "%s%s", k ? " " : "", path + below);
+        }
+        assert_null(tr_source_files_changed(&source->files));
+        const bool fits = sources[i].unpacked < 0 || source->unpacked == sources[i].unpacked;
+        if (strcmp(found, sources[i].files) != 0 || !fits) {
+            print_message("%s: \"%s\", %d\n", sources[i].description, found, (int)source->unpacked);
+            right = false;
+        }
+        tr_source_close(&source);
+    }
+    assert_true(right);
+}
+
+static void a_lack_of_memory_leaves_nothing(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < LENGTH(sources); i++)
+        for (int64_t at = 0, done = 0; !done; at++) {
+            const int64_t live = tr_alloc_live();
+            char *shown = NULL, *state = NULL;
+            const char *name;
+            tr_source *source = NULL;
+            refuse_begin(at);
+            tr_status status = tr_source_open(sources[i].description, test_directory(), NULL, &source);
+            if (status == TR_OK) status = tr_source_show(source, 0, 2, 80, &shown);
+            if (status == TR_OK) status = tr_source_state(source, &name, &state);
+            done = refuse_end();
+            if (status != TR_OK && (done || status != TR_ENOMEM))
+                fail_msg("%s: allocation %d: %s", sources[i].description, (int)at, tr_error_message());
+            tr_text_free(shown);
+            tr_text_free(state);
+            tr_source_close(&source);
+            if (tr_alloc_live() != live) fail_msg("%s: allocation %d leaks", sources[i].description, (int)at);
+        }
+}
+
+/* A second source that agrees with the first, also without memory. */
+static void states_survive_a_lack_of_memory(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < LENGTH(sources); i++) {
+        const char *name;
+        char *state;
+        tr_source *first = must_open(sources[i].description);
+        assert_int_equal(tr_source_state(first, &name, &state), TR_OK);
+        for (int64_t at = 0, done = 0; state && !done; at++) {
+            const int64_t live = tr_alloc_live();
+            tr_source *source = NULL;
+            char *again = NULL;
+            refuse_begin(at);
+            tr_status status = tr_source_open(sources[i].description, test_directory(), state, &source);
+            if (status == TR_OK) status = tr_source_state(source, &name, &again);
+            done = refuse_end();
+            if (status != TR_OK && (done || status != TR_ENOMEM))
+                fail_msg("%s: allocation %d: %s", sources[i].description, (int)at, tr_error_message());
+            if (again) assert_string_equal(again, state);
+            tr_text_free(again);
+            tr_source_close(&source);
+            if (tr_alloc_live() != live) fail_msg("%s: allocation %d leaks", sources[i].description, (int)at);
+        }
+        tr_text_free(state);
+        tr_source_close(&first);
+    }
+}
+
+static void reading_is_checked(void **unused)
+{
+    uint8_t image[4];
+    int32_t label;
+    int64_t length;
+    (void)unused;
+    tr_source *source = must_open("{idx: {images: images, labels: labels}}");
+    assert_int_equal(tr_source_read(source, -1, image, 4, &length, &label), TR_EINVAL);
+    assert_string_equal(tr_error_message(), "example -1 was asked for; the data set has 0 to 2");
+    assert_int_equal(tr_source_read(source, 3, image, 4, &length, &label), TR_EINVAL);
+    assert_string_equal(tr_error_message(), "example 3 was asked for; the data set has 0 to 2");
+    assert_int_equal(tr_source_read(source, 2, image, 3, &length, &label), TR_EINVAL);
+    assert_string_equal(tr_error_message(), "room for 3 elements was given; an example has up to 4");
+    assert_int_equal(tr_source_read(source, 2, image, 4, NULL, &label), TR_OK);
+    assert_int_equal(label, 1);
+    assert_int_equal(tr_source_read(source, 2, NULL, 0, &length, NULL), TR_OK);
+    assert_int_equal(length, 4);
+    tr_source_close(&source);
+    assert_null(source);
+    tr_source_close(&source);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_are_those_that_were_read),
+        cmocka_unit_test(a_lack_of_memory_leaves_nothing),
+        cmocka_unit_test(states_survive_a_lack_of_memory),
+        cmocka_unit_test(reading_is_checked),
+    };
+    return cmocka_run_group_tests(tests, write_samples, NULL);
+}
