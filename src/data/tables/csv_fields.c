@@ -14,7 +14,7 @@ char tr_csv_guess(const char *line, size_t length)
     char found = ' ';
     for (size_t i = 0; i < length; i++) {
         if (line[i] == '\t' || line[i] == ';') return line[i];
-        if (line[i] != ',' || found == ',') continue;
+        if (line[i] != ',') continue;
         bool decimal = i > 0 && i + 1 < length && tr_is_digit(line[i - 1]) && tr_is_digit(line[i + 1]);
         if (!decimal) return ',';
         found = ','; /* unless a semicolon or tab follows: then it is part of a number */
