@@ -137,6 +137,23 @@ static void parts_add_up(void **state)
     assert_memory_equal(&total, &whole, sizeof whole); /* these sums are exact */
 }
 
+/* The extremes of histograms that are merged, in whatever order. */
+static void extremes_are_merged(void **state)
+{
+    (void)state;
+    static const float wide[] = {-5, 7}, narrow[] = {1, 2};
+    for (int order = 0; order < 2; order++) {
+        struct tr_histogram total = {0}, first = {0}, second = {0};
+        tr_histogram_add(&first, order ? wide : narrow, 2);
+        tr_histogram_add(&second, order ? narrow : wide, 2);
+        tr_histogram_merge(&total, &first);
+        tr_histogram_merge(&total, &second);
+        assert_true(total.min == -5 && total.max == 7);
+        assert_int_equal(total.count, 4);
+        assert_true(total.sum == 5 && total.sum_squares == 79);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +162,7 @@ int main(void)
         cmocka_unit_test(extremes_have_buckets),
         cmocka_unit_test(every_number_is_in_its_bucket),
         cmocka_unit_test(parts_add_up),
+        cmocka_unit_test(extremes_are_merged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
