@@ -214,11 +214,11 @@ static tr_status read_archive(struct shards_source *source, int32_t number,
         bool there;
         TR_TRY(tr_tar_next_file(archive, map->data, map->size, &at, &file, &there));
         size_t length = there ? strcspn(file.name, ".") : 0;
+        if (there && length == 0) continue; /* a hidden file, which parts no example */
         bool same = there && strlen(group.key) == length && strncmp(group.key, file.name, length) == 0;
         if (!same && (group.has_image || group.has_label))
             TR_TRY(add_example(source, &group, ending != NULL, archive));
         if (!there) return TR_OK;
-        if (length == 0) continue; /* a hidden file */
         if (!same) {
             group = (struct group){.key = ""};
             memcpy(group.key, file.name, length);

@@ -117,6 +117,51 @@ static void test_sizes(void **unused)
     tr_source_close(&folder);
 }
 
+/* The largest class counts, wherever it is; a state of the training data before it. */
+static void test_classes(void **unused)
+{
+    static const char state[] = "trireme classes 1, 4 classes, 0 lines\n";
+    const char *name;
+    char *text;
+    (void)unused;
+    add_image(&archive, "1.png", 3, 4, 1);
+    add_image(&archive, "._1.cls", 3, 9, 1);        /* as systems add them beside every file */
+    add_text(&archive, "1.cls", "000000000000003"); /* of 15 digits */
+    add_image(&archive, ".hidden.png", 3, 9, 1);
+    add_image(&archive, "2.png", 3, 4, 2);
+    add_text(&archive, "2.cls", "1");
+    write_archive(&archive, "c.tar");
+    expect_examples("{shards: {path: c.tar}}", 2, (const int[]){1, 2}, (const int[]){3, 1});
+    tr_source *source = must_open("{shards: {path: c.tar}}");
+    assert_int_equal(tr_source_info(source)->classes, 4);
+    assert_int_equal(tr_source_state(source, &name, &text), TR_OK);
+    assert_string_equal(name, "classes.txt");
+    assert_string_equal(text, state);
+    tr_text_free(text);
+    tr_source_close(&source);
+    assert_int_equal(tr_source_open("{shards: {path: b.tar}}", test_directory(), state, &source), TR_OK);
+    assert_int_equal(tr_source_info(source)->classes, 4);
+    tr_source_close(&source);
+    source = must_open("{shards: {path: c.tar, label: \"\"}}");
+    assert_int_equal(tr_source_info(source)->classes, 0);
+    assert_int_equal(tr_source_state(source, &name, &text), TR_OK);
+    assert_null(text);
+    tr_source_close(&source);
+    /* one side as wanted, the other larger: the middle is cut out */
+    add_image(&archive, "1.png", 3, 6, 1);
+    add_text(&archive, "1.cls", "0");
+    add_image(&archive, "2.png", 5, 4, 1);
+    add_text(&archive, "2.cls", "0");
+    write_archive(&archive, "cut.tar");
+    source = must_open("{shards: {path: cut.tar, height: 3, width: 4, fit: crop}}");
+    uint8_t pixels[12];
+    assert_int_equal(tr_source_read(source, 0, pixels, 12, NULL, NULL), TR_OK);
+    for (int i = 0; i < 12; i++) assert_int_equal(pixels[i], (uint8_t)(31 + (i / 4 * 6 + 1 + i % 4) * 7));
+    assert_int_equal(tr_source_read(source, 1, pixels, 12, NULL, NULL), TR_OK);
+    for (int i = 0; i < 12; i++) assert_int_equal(pixels[i], (uint8_t)(31 + (i + 4) * 7));
+    tr_source_close(&source);
+}
+
 static void expect_bad(const char *options, tr_status status, const char *part)
 {
     char description[128];
@@ -149,6 +194,27 @@ static void test_what_is_refused(void **unused)
     add_image(&archive, "2.png", 3, 5, 1);
     add_text(&archive, "2.cls", "0");
     expect_bad("", TR_EFORMAT, "2.png");
+    add_image(&archive, "1.png", 3, 4, 1);
+    add_text(&archive, "1.cls", "0");
+    add_text(&archive, "1.cls", "0");
+    expect_bad("", TR_EFORMAT, "\"1\" has two classes");
+    static const char *const no_classes[] = {"", " \n", "-1", "1 2", "1x", "0000000000000001"};
+    for (size_t i = 0; i < sizeof no_classes / sizeof no_classes[0]; i++) {
+        add_image(&archive, "1.png", 3, 4, 1);
+        add_text(&archive, "1.cls", no_classes[i]);
+        expect_bad("", TR_EFORMAT, "\"1.cls\" is not a whole number from 0 as text");
+    }
+    add_image(&archive, "1.png", 3, 4, 1);
+    add_member(&archive, "some", "1.cls", "1\0002", 3);
+    expect_bad("", TR_EFORMAT, "\"1.cls\" is not a whole number from 0 as text");
+    expect_refusal("{shards: {path: a.tar, depth: 7}}", TR_EINVAL,
+                   "shards: depth is 7; give 8, 16, or 0 for that of the files");
+    expect_refusal("{shards: {path: a.tar, channels: 2}}", TR_EINVAL,
+                   "shards: channels is 2; give 1, 3, or 0 for those of the first");
+    add_text(&archive, "README", "no image");
+    write_archive(&archive, "none.tar");
+    expect_refusal("{shards: {path: [none.tar, none.tar]}}", TR_EFORMAT,
+                   "no PNG or JPEG files in the archives");
     write_file("bad.tar", "no archive", 10);
     expect_refusal("{shards: {path: bad.tar}}", TR_EFORMAT, "too few for a member of a tar archive");
 }
@@ -180,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_examples),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_classes),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_allocation_failures),
     };
