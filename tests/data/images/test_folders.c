@@ -1,0 +1,176 @@
+/* Folders of images: which files and folders count, sizes of masks, and options that do not fit. */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "data/images/image.h"
+#include "data/source.h"
+#include "data/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+static void write_png(const char *name, int height, int width, uint8_t value)
+{
+    uint8_t pixels[64], *png;
+    size_t size;
+    memset(pixels, value, sizeof pixels);
+    assert_int_equal(tr_image_encode(pixels, (struct tr_image_size){height, width, 1}, &png, &size), TR_OK);
+    write_file(name, png, size);
+    tr_free(png);
+}
+
+static void make_folder(const char *name)
+{
+    assert_int_equal(mkdir(test_path(name), 0700), 0);
+}
+
+static int write_data(void **unused)
+{
+    (void)unused;
+    static const char *const folders[] = {"pets", "pets/ox", "pets/cat", "pets/.git", "scenes", "masks"};
+    for (int i = 0; i < LENGTH(folders); i++) make_folder(folders[i]);
+    write_png("pets/ox/b.png", 3, 4, 1);
+    write_png("pets/ox/a.PNG", 3, 4, 2);
+    write_png("pets/ox/.hidden.png", 5, 5, 3);
+    write_png("pets/.git/x.png", 5, 5, 3);
+    write_text("pets/ox/notes.txt", "none");
+    write_text("pets/ox/png", "none");
+    write_text("pets/ox/x.png.bak", "none");
+    write_text("pets/README.png", "no folder");
+    write_png("pets/cat/c.jpeg", 3, 4, 4); /* the content counts, not the ending */
+    write_png("scenes/1.png", 3, 4, 9);
+    write_text("scenes/notes.txt", "none");
+    write_png("masks/1.png", 3, 4, 1);
+    return 0;
+}
+
+/* In the order of their names, classes and files; nothing that is hidden or no image. */
+static void images_and_folders_count(void **unused)
+{
+    static const int values[] = {4, 2, 1}, classes[] = {0, 1, 1};
+    (void)unused;
+    for (int memory = 0; memory < 2; memory++) {
+        tr_source *source =
+            must_open(memory ? "{folder: {path: pets, memory: true}}" : "{folder: {path: pets}}");
+        assert_int_equal(tr_source_info(source)->count, 3);
+        assert_int_equal(tr_source_info(source)->classes, 2);
+        assert_string_equal(tr_source_info(source)->class_names[1], "ox");
+        for (int i = 0; i < 3; i++) {
+            uint8_t pixels[12];
+            int32_t class;
+            assert_int_equal(tr_source_read(source, i, pixels, 12, NULL, &class), TR_OK);
+            assert_int_equal(pixels[11], values[i]);
+            assert_int_equal(class, classes[i]);
+        }
+        for (int64_t i = 0; i < source->files.count; i++) {
+            const char *path = source->files.file[i].path;
+            if (strstr(path, "notes") || strstr(path, "hidden") || strstr(path, ".git") ||
+                strstr(path, "bak"))
+                fail_msg("%s is none of the files", path);
+        }
+        assert_int_equal(source->files.count, memory ? 6 : 3);
+        tr_source_close(&source);
+        source = must_open(memory ? "{folder: {path: scenes, masks: masks, classes: 2, memory: true}}"
+                                  : "{folder: {path: scenes, masks: masks, classes: 2}}");
+        assert_int_equal(tr_source_info(source)->count, 1);
+        assert_int_equal(source->files.count, memory ? 4 : 2); /* both folders, the image and its mask */
+        tr_source_close(&source);
+    }
+}
+
+static void masks_have_the_size_of_their_images(void **unused)
+{
+    static const struct {
+        int height, width;
+        const char *message;
+    } sizes[] = {{3, 5, "1.png: 5 x 3 pixels, and its image "},
+                 {4, 4, "1.png: 4 x 4 pixels, and its image "},
+                 {4, 3, "has 4 x 3; give masks of the size of their images"}};
+    (void)unused;
+    for (int i = 0; i < LENGTH(sizes); i++) {
+        write_png("masks/1.png", sizes[i].height, sizes[i].width, 1);
+        expect_refusal("{folder: {path: scenes, masks: masks, classes: 2}}", TR_EFORMAT, sizes[i].message);
+    }
+    write_png("masks/1.png", 3, 4, 5);
+    tr_source *source = must_open("{folder: {path: scenes, masks: masks, classes: 5}}");
+    int32_t labels[12];
+    assert_int_equal(tr_source_read(source, 0, NULL, 0, NULL, labels), TR_EFORMAT);
+    assert_non_null(strstr(tr_error_message(),
+                           "pixel (0, 0) has the number 5, which is not below classes: 5; correct the "
+                           "file, set classes to at least 6, or set ignore"));
+    tr_source_close(&source);
+    source = must_open("{folder: {path: scenes, masks: masks, classes: 5, ignore: 5}}");
+    assert_int_equal(tr_source_read(source, 0, NULL, 0, NULL, labels), TR_OK);
+    for (int i = 0; i < 12; i++) assert_int_equal(labels[i], TR_NO_LABEL);
+    tr_source_close(&source);
+    write_png("masks/1.png", 3, 4, 4);
+    source = must_open("{folder: {path: scenes, masks: masks, classes: 5, memory: true}}");
+    assert_int_equal(tr_source_read(source, 0, NULL, 0, NULL, labels), TR_OK);
+    for (int i = 0; i < 12; i++) assert_int_equal(labels[i], 4);
+    tr_source_close(&source);
+}
+
+static void odd_files_are_told(void **unused)
+{
+    (void)unused;
+    make_folder("odd");
+    make_folder("odd/class");
+    write_file("odd/class/1.png", "\xff\xd8\xff", 3); /* begins as a JPEG file, and ends there */
+    assert_int_equal(try_open("{folder: {path: odd}}"), TR_EFORMAT);
+    assert_null(strstr(tr_error_message(), "neither PNG nor JPEG"));
+    write_file("odd/class/1.png", "\xff\xd8", 2);
+    expect_refusal("{folder: {path: odd}}", TR_EFORMAT, "1.png: neither PNG nor JPEG");
+    write_file("odd/class/1.png", "\x89PNG\r\n\x1a", 7);
+    expect_refusal("{folder: {path: odd}}", TR_EFORMAT, "1.png: neither PNG nor JPEG");
+    write_file("odd/class/1.png", "", 0);
+    expect_refusal("{folder: {path: odd}}", TR_EFORMAT, "1.png");
+    unlink(test_path("odd/class/1.png"));
+    write_png("odd/class/1.png", 2, 2, 1);
+    make_folder("odd/a\nb");
+    expect_refusal("{folder: {path: odd}}", TR_EFORMAT,
+                   "the name of a class has a line feed in it; rename the folder");
+    rmdir(test_path("odd/a\nb"));
+    expect_refusal("{folder: {path: odd, depth: 12}}", TR_EINVAL, "folder: depth is 12; give 8, 16, or 0");
+    expect_refusal("{folder: {path: odd/class/1.png}}", TR_EIO, "1.png");
+}
+
+/* Names of classes come from a state, which may be hostile. */
+static void names_of_states_are_checked(void **unused)
+{
+    static const char *const names[] = {"", ".", "..", ".git", "a/b", "/"};
+    (void)unused;
+    for (int i = 0; i < LENGTH(names); i++) {
+        char state[128];
+        tr_source *source = NULL;
+        snprintf(state, sizeof state, "trireme classes 1, 2 classes, 2 lines\nox\n%s\n", names[i]);
+        assert_int_equal(tr_source_open("{folder: {path: pets}}", test_directory(), state, &source),
+                         TR_EFORMAT);
+        if (!strstr(tr_error_message(), "classes.txt:3: \""))
+            fail_msg("%s: %s", names[i], tr_error_message());
+        assert_non_null(strstr(tr_error_message(), "is no name of a folder; take the file that was saved"));
+    }
+    tr_source *source = NULL;
+    assert_int_equal(tr_source_open("{folder: {path: pets}}", test_directory(),
+                                    "trireme classes 1, 2 classes, 2 lines\nox\nelk\n", &source),
+                     TR_EMISMATCH);
+    assert_non_null(
+        strstr(tr_error_message(), "folder \"cat\" is none of the 2 classes of the training data"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(images_and_folders_count),
+        cmocka_unit_test(masks_have_the_size_of_their_images),
+        cmocka_unit_test(odd_files_are_told),
+        cmocka_unit_test(names_of_states_are_checked),
+    };
+    return cmocka_run_group_tests(tests, write_data, NULL);
+}
