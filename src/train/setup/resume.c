@@ -79,12 +79,26 @@ static tr_status add_size(const char *directory, const char *name, int64_t *byte
     return status;
 }
 
+/* Hidden files, which file systems and other programs leave behind, are no part of a checkpoint. */
+static void drop_hidden(struct tr_file_names *names)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < names->count; i++) {
+        if (names->name[i][0] == '.')
+            tr_free(names->name[i]);
+        else
+            names->name[count++] = names->name[i];
+    }
+    names->count = count;
+}
+
 static tr_status describe(const tr_checkpoint *checkpoint, struct tr_file_names *names, struct choice *choice)
 {
     const char *path = tr_checkpoint_path(checkpoint);
     if (strlen(path) >= sizeof choice->path)
         return tr_fail(TR_EINVAL, "the path \"%.80s...\" is too long to hand on to other processes", path);
     TR_TRY(tr_file_list(NULL, path, names));
+    drop_hidden(names);
     TR_TRY(digest_manifest(path, choice->digest));
     for (int64_t i = 0; i < names->count; i++) TR_TRY(add_size(path, names->name[i], &choice->bytes));
     choice->files = names->count;
