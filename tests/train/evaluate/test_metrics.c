@@ -1,73 +1,16 @@
 /* Metrics by hand: small cases whose figures anyone can count. Larger ones are judged by scikit-learn
  * (tests/interop/test_metrics.py). */
+#include "train/evaluate/case_metrics.h"
+
 #include "base/alloc.h"
-#include "base/fail.h"
 #include "train/evaluate/evaluate.h"
-#include "train/evaluate/metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <cmocka.h>
 
-/* A job as far as metrics look at it. */
-struct case_job {
-    struct tr_job job;
-    struct tr_model model;
-};
-
-static void make_job(struct case_job *made, const char *loss, int64_t outputs, int32_t top_k)
-{
-    *made = (struct case_job){0};
-    made->job.model = &made->model;
-    made->job.train.top_k = top_k;
-    made->model.output = (struct tr_shape){1, {outputs}, false};
-    for (int32_t i = 0; tr_loss_classes.entries[i]; i++)
-        if (strcmp(tr_loss_classes.entries[i]->name, loss) == 0) made->model.loss.kind = i;
-    assert_string_equal(tr_loss_class_of(&made->model.loss)->name, loss);
-}
-
-static double metric(const struct tr_metrics *metrics, const char *name)
-{
-    for (int i = 0; i < metrics->count; i++)
-        if (strcmp(metrics->metric[i].name, name) == 0) return metrics->metric[i].value;
-    fail_msg("there is no metric \"%s\"", name);
-    return 0;
-}
-
-static bool has_metric(const struct tr_metrics *metrics, const char *name)
-{
-    for (int i = 0; i < metrics->count; i++)
-        if (strcmp(metrics->metric[i].name, name) == 0) return true;
-    return false;
-}
-
-static double of_output(const struct tr_metrics *metrics, int64_t output, const char *column)
-{
-    for (int c = 0; c < metrics->columns; c++)
-        if (strcmp(metrics->column[c], column) == 0) return metrics->table[output * metrics->columns + c];
-    fail_msg("there is no column \"%s\"", column);
-    return 0;
-}
-
-static void near(double got, double expected)
-{
-    if (!(fabs(got - expected) <= 1e-12)) fail_msg("%.17g is not %.17g", got, expected);
-}
-
-static struct tr_metrics *measure(const struct case_job *made, int64_t examples,
-                                  const struct tr_evaluated_row *rows, const float *answers, double loss)
-{
-    struct tr_metrics *metrics;
-    assert_int_equal(tr_metrics_make(&made->job, examples, rows, answers, loss, &metrics), TR_OK);
-    assert_non_null(metrics);
-    return metrics;
-}
-
-/* Three classes, of which the third is expected once and never answered. */
 /* Losses of tokens have a mean, an accuracy and a perplexity, and no more. */
 static void tokens_have_none(void **state)
 {
@@ -85,6 +28,7 @@ static void tokens_have_none(void **state)
     near(evaluation.accuracy, 0.5);
 }
 
+/* Three classes, of which the third is expected once and never answered. */
 static void classes_are_counted(void **state)
 {
     (void)state;
