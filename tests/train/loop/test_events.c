@@ -1,0 +1,247 @@
+/* What a listener hears: figures that follow from each other, progress between reports, warnings, and the
+ * last words of a run. */
+#include "support/training.h"
+
+#include "base/fail.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* Five rows in batches of two: an epoch has two steps. */
+static int make(void **state)
+{
+    scratch_place_make(state);
+    scratch_write_text("tiny.csv", "a,b,y\n1,2,3\n2,-1,1\n-1,3,2\n0.5,0.25,0.75\n1,1,2\n");
+    scratch_write_text("tiny.yaml", "name: tiny\n"
+                                    "data: {train: {csv: {path: tiny.csv, label: value}}}\n"
+                                    "layers: [{dense: 1}]\nloss: mean_squared_error\n"
+                                    "optimizer: {rule: sgd, rate: 0.01}\n"
+                                    "train: {batch: 2, steps: 8, log_every: 3}\n");
+    scratch_write_text("tags.tsv", "the dog runs\t0 1 2\na cat sleeps now\t0 1 2 -\ndog\t1\n");
+    scratch_write_text("tags.yaml", "name: tags\n"
+                                    "data: {train: {text: {path: tags.tsv, tags: true, max_tokens: 4}}}\n"
+                                    "input: {classes: [det, noun, verb]}\n"
+                                    "layers: [{embedding: 4}, {dense: 3}]\n"
+                                    "optimizer: {rule: sgd, rate: 0.1}\n"
+                                    "train: {batch: 3, steps: 3, log_every: 1}\n");
+    return 0;
+}
+
+static void begin(struct job *job, const char *name)
+{
+    static char path[SCRATCH_PATH];
+    job_begin(job, scratch_join(path, scratch_place, name));
+}
+
+static void near(double got, double expected)
+{
+    if (!(fabs(got - expected) <= 1e-9 * fabs(expected))) fail_msg("%.17g is not %.17g", got, expected);
+}
+
+/* ---- single steps ---- */
+
+static void a_step_tells_its_figures(void **state)
+{
+    (void)state;
+    struct job job;
+    begin(&job, "tiny.yaml");
+    tr_trainer *trainer = job_trainer(&job);
+    for (int step = 1; step <= 5; step++) {
+        struct tr_train_event event = TR_TRAIN_EVENT_INIT;
+        must_train(tr_trainer_step(trainer, &event));
+        const int64_t examples = 2;
+        assert_int_equal(event.kind, TR_EVENT_STEP);
+        assert_int_equal(event.step, step);
+        assert_int_equal(event.steps, 8);
+        near(event.epoch, step / 3.0);
+        assert_int_equal(event.examples, step % 3 == 0 ? 1 : examples);
+        near(event.rate, 0.01);
+        assert_true(event.loss > 0 && isfinite(event.loss));
+        assert_true(isnan(event.perplexity) && isnan(event.tokens_per_second));
+        assert_true(event.seconds > 0);
+        near(event.examples_per_second * event.seconds, (double)event.examples);
+        assert_string_equal(event.name, "");
+        assert_string_equal(event.hash, "");
+    }
+    tr_trainer_destroy(&trainer);
+}
+
+static void tokens_are_counted(void **state)
+{
+    (void)state;
+    struct job job;
+    begin(&job, "tags.yaml");
+    tr_trainer *trainer = job_trainer(&job);
+    struct tr_train_event event = TR_TRAIN_EVENT_INIT;
+    must_train(tr_trainer_step(trainer, &event));
+    assert_int_equal(event.examples > 0, 1);
+    near(event.perplexity, exp(event.loss));
+    /* Seven labelled tokens in three examples. */
+    near(event.tokens_per_second / event.examples_per_second, 7.0 / 3);
+    tr_trainer_destroy(&trainer);
+}
+
+/* ---- reports and progress ---- */
+
+struct heard {
+    struct tr_train_event step[16], progress[3], end;
+    int steps, progresses, ends, others;
+    char hash[65];
+};
+
+static int hear(void *user, const struct tr_train_event *event)
+{
+    struct heard *heard = user;
+    assert_int_equal(event->size, sizeof *event);
+    switch (event->kind) {
+    case TR_EVENT_STEP:
+        assert_true(heard->steps < 16);
+        heard->step[heard->steps++] = *event;
+        return 0;
+    case TR_EVENT_PROGRESS:
+        heard->progress[heard->progresses++] = *event;
+        return heard->progresses == 3;
+    case TR_EVENT_END:
+        heard->end = *event;
+        snprintf(heard->hash, sizeof heard->hash, "%s", event->hash);
+        heard->ends++;
+        return 0;
+    default:
+        heard->others++;
+        return 0;
+    }
+}
+
+static void reports_are_of_the_steps_since_the_last_one(void **state)
+{
+    (void)state;
+    static const int64_t reported[] = {1, 3, 6, 8};
+    static const int64_t examples[] = {2, 3, 5, 4}; /* since the report before */
+    struct job job;
+    struct heard heard = {.steps = 0};
+    char hash[65];
+    begin(&job, "tiny.yaml");
+    tr_trainer *trainer = job_trainer(&job);
+    must_train(tr_trainer_run(trainer, hear, &heard));
+    must_train(tr_trainer_hash(trainer, hash));
+    assert_int_equal(heard.steps, 4);
+    for (int i = 0; i < 4; i++) {
+        const double before = i ? heard.step[i - 1].seconds : 0;
+        assert_int_equal(heard.step[i].step, reported[i]);
+        near(heard.step[i].examples_per_second * (heard.step[i].seconds - before), (double)examples[i]);
+    }
+    assert_int_equal(heard.ends, 1);
+    assert_int_equal(heard.end.step, 8);
+    assert_true(heard.end.seconds >= heard.step[3].seconds);
+    assert_string_equal(heard.hash, hash);
+    assert_int_equal(heard.others, 0);
+    tr_trainer_destroy(&trainer);
+}
+
+/* Between reports, which this job has none of after the first, there is progress; its third ends the run. */
+static void progress_is_told_without_reports(void **state)
+{
+    (void)state;
+    struct job job;
+    struct heard heard = {.steps = 0};
+    begin(&job, "tiny.yaml");
+    job_set(&job, "train.log_every=1000000000");
+    job.settings.steps = 1000000000;
+    tr_trainer *trainer = job_trainer(&job);
+    assert_int_equal(tr_trainer_run(trainer, hear, &heard), TR_EINTERRUPTED);
+    char text[96];
+    assert_int_equal(heard.steps, 1);
+    assert_int_equal(heard.step[0].step, 1);
+    assert_int_equal(heard.ends, 0);
+    for (int i = 0; i < 3; i++) {
+        const struct tr_train_event *now = &heard.progress[i], *last = i ? &heard.progress[i - 1] : NULL;
+        const double seconds = now->seconds - (last ? last->seconds : 0);
+        const int64_t before = last ? last->step : 0, steps = now->step - before;
+        /* Every third batch has one example, the others have two. */
+        const int64_t examples = 2 * steps - (now->step / 3 - before / 3);
+        assert_true(seconds > 0.099);
+        near(now->examples_per_second * seconds, (double)examples);
+        assert_true(isfinite(now->loss));
+    }
+    snprintf(text, sizeof text, "stopped after step %lld of 1000000000; nothing was saved",
+             (long long)heard.progress[2].step);
+    assert_string_equal(tr_error_message(), text);
+    tr_trainer_destroy(&trainer);
+}
+
+/* ---- warnings and ends ---- */
+
+static int keep_warning(void *user, const struct tr_train_event *event)
+{
+    if (event->kind == TR_EVENT_WARNING) snprintf(user, 512, "%s", event->name);
+    return event->kind == TR_EVENT_WARNING;
+}
+
+static void skipped_steps_are_named(void **state)
+{
+    (void)state;
+    struct job job;
+    char warning[512] = "";
+    begin(&job, "tiny.yaml");
+    job_set(&job, "optimizer.rate=1e30");
+    job_set(&job, "train.on_nonfinite=skip");
+    job.settings.out = scratch_in("skipped");
+    tr_trainer *trainer = job_trainer(&job);
+    assert_int_equal(tr_trainer_run(trainer, keep_warning, warning), TR_EINTERRUPTED);
+    assert_string_equal(warning, "step 2 was skipped: its loss or gradient is not finite");
+    assert_non_null(strstr(tr_error_message(), "stopped after step 2 of 8; resume from "));
+    assert_non_null(strstr(tr_error_message(), "skipped"));
+    tr_trainer_destroy(&trainer);
+}
+
+static void a_step_that_is_not_finite_is_named(void **state)
+{
+    (void)state;
+    struct job job;
+    char warning[512] = "";
+    begin(&job, "tiny.yaml");
+    job_set(&job, "optimizer.rate=1e30");
+    tr_trainer *trainer = job_trainer(&job);
+    assert_int_equal(tr_trainer_run(trainer, keep_warning, warning), TR_ENONFINITE);
+    assert_non_null(
+        strstr(tr_error_message(), "step 2: the loss is not finite; the first bad tensor is the "));
+    assert_non_null(strstr(tr_error_message(), ". Lower optimizer.rate, or set optimizer.clip_norm; "
+                                               "checkpoints are from before this step"));
+    tr_trainer_destroy(&trainer);
+}
+
+static void a_plateau_is_told(void **state)
+{
+    (void)state;
+    struct job job;
+    char warning[512] = "";
+    begin(&job, "tiny.yaml");
+    job_set(&job, "optimizer.rate=5"); /* the loss grows */
+    job_set(&job, "data.test={csv: {path: tiny.csv, label: value}}");
+    job_set(&job, "optimizer.schedule={kind: plateau, patience: 1, factor: 0.25}");
+    job_set(&job, "train.evaluate_every=1");
+    tr_trainer *trainer = job_trainer(&job);
+    assert_int_equal(tr_trainer_run(trainer, keep_warning, warning), TR_EINTERRUPTED);
+    assert_string_equal(warning, "step 3: no better loss, so the learning rate falls to 1.25");
+    tr_trainer_destroy(&trainer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_tells_its_figures),
+        cmocka_unit_test(tokens_are_counted),
+        cmocka_unit_test(reports_are_of_the_steps_since_the_last_one),
+        cmocka_unit_test(progress_is_told_without_reports),
+        cmocka_unit_test(skipped_steps_are_named),
+        cmocka_unit_test(a_step_that_is_not_finite_is_named),
+        cmocka_unit_test(a_plateau_is_told),
+    };
+    return cmocka_run_group_tests(tests, make, scratch_place_remove);
+}
