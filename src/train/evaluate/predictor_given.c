@@ -55,10 +55,8 @@ struct run {
     const uint8_t *images;
     float *floats; /* [count][floats], filled and scaled */
     const char *const *texts;
-    const int32_t *given; /* tokens of all examples, instead of texts */
-    const int64_t *begin; /* [count + 1] where those of an example are */
-    int32_t *subwords;    /* both, made from texts of subwords */
-    int64_t *subwords_begin;
+    const int32_t *given;     /* tokens of all examples, instead of texts */
+    const int64_t *begin;     /* [count + 1] where those of an example are */
     int32_t *length;          /* [count] tokens */
     int32_t *tokens, *offset; /* of those that go together, [room], [count + 1] */
     int64_t room;
@@ -69,8 +67,6 @@ struct run {
 static void release(struct run *run)
 {
     tr_free(run->floats);
-    tr_free(run->subwords);
-    tr_free(run->subwords_begin);
     tr_free(run->length);
     tr_free(run->tokens);
     tr_free(run->offset);
@@ -136,32 +132,6 @@ static tr_status set_length(struct run *run, int64_t example, int64_t tokens)
     return TR_OK;
 }
 
-/* Subwords are looked up once: from then on they are given tokens. */
-static tr_status begin_subwords(struct run *run)
-{
-    int64_t all = 0;
-    run->subwords_begin = tr_alloc_zero((size_t)run->count + 1, sizeof *run->subwords_begin);
-    if (!run->subwords_begin) return TR_ENOMEM;
-    for (int64_t i = 0; i < run->count; i++) {
-        int32_t *tokens, *grown;
-        int64_t count;
-        TR_TRY(tr_vocabulary_encode_all(run->predictor->vocabulary, run->texts[i], strlen(run->texts[i]),
-                                        &tokens, &count));
-        tr_status status = set_length(run, i, count);
-        grown = status == TR_OK ? tr_realloc(run->subwords, (size_t)(all + count), sizeof *grown) : NULL;
-        if (grown) {
-            run->subwords = grown;
-            memcpy(grown + all, tokens, (size_t)count * sizeof *tokens);
-        }
-        tr_free(tokens);
-        if (!grown) return status == TR_OK ? TR_ENOMEM : status;
-        run->subwords_begin[i + 1] = all += count;
-    }
-    run->given = run->subwords;
-    run->begin = run->subwords_begin;
-    return TR_OK;
-}
-
 /* Token numbers from another program are all known. */
 static tr_status check_ids(const struct run *run)
 {
@@ -183,7 +153,9 @@ static tr_status begin_texts(struct run *run)
     const tr_predictor *predictor = run->predictor;
     TR_TRY(tr_predictor_open_vocabulary(run->predictor));
     TR_TRY(make_lengths(run));
-    if (tr_vocabulary_bpe(predictor->vocabulary)) return begin_subwords(run);
+    if (tr_vocabulary_bpe(predictor->vocabulary)) /* as no training writes it */
+        return tr_fail(TR_EFORMAT, "checkpoint \"%s\" has subwords, which only language models read",
+                       predictor->path);
     TR_TRY(check_ids(run));
     for (int64_t i = 0; i < run->count; i++)
         TR_TRY(set_length(run, i,
