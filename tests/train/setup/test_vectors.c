@@ -114,6 +114,24 @@ static void text_is_read(void **state)
                 (float[]){-9, -9, FLT_MAX, -FLT_MAX, -9, -9, -9, -9});
 }
 
+/* A head is none of the words, even where its number is one. */
+static void a_head_may_look_like_a_word(void **state)
+{
+    (void)state;
+    float values[WORDS * WIDTH] = {0};
+    int64_t taken;
+    scratch_write_text("numbers.tsv", "7 7 one\t0\n8\t1\n");
+    char *numbers = state_of("{text: {path: numbers.tsv}}");
+    scratch_write_text("vectors", "7 2\none 1 2\n7 3 4\n");
+    must_train(read_with(numbers, values, &taken));
+    assert_int_equal(taken, 2);
+    assert_true(values[2] == 3 && values[3] == 4); /* the most frequent one */
+    scratch_write_text("vectors", "7 2x\n");
+    assert_int_equal(read_with(numbers, values, &taken), TR_EFORMAT);
+    assert_non_null(strstr(tr_error_message(), "vectors:1:3: \"2x\" is not a number"));
+    tr_free(numbers);
+}
+
 static void expect_fault(const char *text, tr_status status, const char *part)
 {
     float values[WORDS * WIDTH];
@@ -238,21 +256,55 @@ static void every_allocation_fails(void **state)
     }
 }
 
-/* ---- ranks ---- */
+/* ---- in a job ---- */
+
+#define JOB                                                                                                  \
+    "name: words\ndata: {train: {text: {path: words.tsv}}}\n"                                                \
+    "layers: [{embedding: {width: 2, name: words, vectors: vectors.txt}}, last, {dense: 2}]\n"               \
+    "optimizer: {rule: sgd, rate: 0.1}\ntrain: {batch: 2, microbatches: 2, steps: 1}\n"
+
+static struct tr_train_settings job_in(const char *directory, char path[SCRATCH_PATH])
+{
+    struct tr_train_settings settings = TR_TRAIN_SETTINGS_INIT;
+    settings.model_text = JOB;
+    settings.threads = 1;
+    settings.directory = scratch_join(path, scratch_place, directory);
+    return settings;
+}
+
+static void a_job_names_the_layer(void **state)
+{
+    (void)state;
+    char here[SCRATCH_PATH];
+    const struct tr_train_settings settings = job_in("here", here);
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
+    tr_trainer *trainer;
+    must_train(tr_trainer_create(&settings, &trainer));
+    must_train(tr_trainer_info(trainer, &info));
+    assert_non_null(strstr(info.start, "here/vectors.txt: vectors of 1 of 4 words of words\n"));
+    tr_trainer_destroy(&trainer);
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = tr_trainer_create(&settings, &trainer);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        tr_trainer_destroy(&trainer);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    scratch_write_text("here/vectors.txt", "one 1\n");
+    assert_int_equal(tr_trainer_create(&settings, &trainer), TR_EMISMATCH);
+    assert_non_null(strstr(tr_error_message(), "layer \"words\""));
+    assert_non_null(strstr(tr_error_message(), "vectors.txt:1: a vector of 1 numbers"));
+    scratch_write_text("here/vectors.txt", "one 1 3\n");
+}
 
 static void ranks_need_equal_vectors(void **state)
 {
     (void)state;
     char here[SCRATCH_PATH], there[SCRATCH_PATH];
-    struct tr_train_settings first = TR_TRAIN_SETTINGS_INIT, second;
+    struct tr_train_settings first = job_in("here", here), second = first;
     struct rank ranks[RANKS];
-    first.model_text =
-        "name: words\ndata: {train: {text: {path: words.tsv}}}\n"
-        "layers: [{embedding: {width: 2, name: words, vectors: vectors.txt}}, last, {dense: 2}]\n"
-        "optimizer: {rule: sgd, rate: 0.1}\ntrain: {batch: 2, microbatches: 2, steps: 1}\n";
-    first.threads = 1;
-    first.directory = scratch_join(here, scratch_place, "here");
-    second = first;
     const struct tr_train_settings *const each[] = {&first, &second};
     run_ranks_each(each, 2, 0, ranks);
     expect_well(ranks, 2, "equal vectors");
@@ -265,9 +317,14 @@ static void ranks_need_equal_vectors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_read),           cmocka_unit_test(faults_of_text_are_named),
-        cmocka_unit_test(arrays_are_read),        cmocka_unit_test(digests_are_of_contents),
-        cmocka_unit_test(every_allocation_fails), cmocka_unit_test(ranks_need_equal_vectors),
+        cmocka_unit_test(text_is_read),
+        cmocka_unit_test(a_head_may_look_like_a_word),
+        cmocka_unit_test(faults_of_text_are_named),
+        cmocka_unit_test(arrays_are_read),
+        cmocka_unit_test(digests_are_of_contents),
+        cmocka_unit_test(every_allocation_fails),
+        cmocka_unit_test(a_job_names_the_layer),
+        cmocka_unit_test(ranks_need_equal_vectors),
     };
     return cmocka_run_group_tests(tests, make, clean);
 }
