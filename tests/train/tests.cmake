@@ -43,6 +43,7 @@ trireme_test(train allocation TIMEOUT 600 SOURCES support/training.c support/fam
 target_link_options(test_train_allocation PRIVATE LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc)
 trireme_test(train accuracy TIMEOUT 600 LABELS slow SOURCES support/training.c)
 trireme_test(train parts)
+trireme_test(train keeper SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train policy SOURCES support/training.c support/families.c)
 trireme_test(train sizes SOURCES support/training.c)
 trireme_test(train values SOURCES support/training.c)
