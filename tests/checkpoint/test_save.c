@@ -83,6 +83,14 @@ static void names_are_read_one_way_only(void **state)
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         if (tr_checkpoint_parse_name(bad[i], &name)) fail_msg("\"%s\" was taken for a checkpoint", bad[i]);
+    /* However long a name is. */
+    char longest[4000] = "checkpoint-";
+    memset(longest + 11, '1', sizeof longest - 12);
+    for (size_t length = 31; length < sizeof longest; length++) {
+        longest[length] = '\0';
+        assert_false(tr_checkpoint_parse_name(longest, &name));
+        longest[length] = '1';
+    }
 }
 
 static void kept_files_stay_in_their_directory(void **state)

@@ -19,6 +19,7 @@ trireme_test(train metric_kinds SOURCES train/evaluate/case_metrics.c)
 trireme_test(train pixels SOURCES support/training.c support/families.c)
 trireme_test(train registries)
 trireme_test(train inspect)
+trireme_test(train inspect_text SOURCES support/training.c)
 trireme_test(train join SOURCES comm/ranks.c comm/scenarios/scenarios.c comm/scenarios/parts.c comm/scenarios/sums.c)
 trireme_test(train hash TIMEOUT 600 LABELS slow SOURCES support/training.c support/families.c)
 trireme_test(train memory SOURCES support/ranks.c support/training.c support/families.c support/shadow.c
