@@ -6,6 +6,7 @@ trireme_test(train keep SOURCES train/loop/short_job.c support/ranks.c support/t
 trireme_test(train stop SOURCES support/training.c support/families.c)
 trireme_test(train advice SOURCES support/training.c)
 trireme_test(train refusals SOURCES support/ranks.c support/training.c support/families.c)
+trireme_test(train trainer SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train events SOURCES support/training.c)
 trireme_test(train rate SOURCES train/loop/short_job.c support/ranks.c support/training.c support/families.c)
 trireme_test(train batches SOURCES support/training.c)
