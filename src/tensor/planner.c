@@ -49,7 +49,7 @@ tr_status tr_plan(struct tr_interval *intervals, size_t count, size_t *total)
         if (placed->bytes == 0) continue;
         size_t rival_count = 0;
         for (size_t j = 0; j < i; j++)
-            if (order[j]->bytes > 0 && overlap(order[j], placed)) rivals[rival_count++] = order[j];
+            if (overlap(order[j], placed)) rivals[rival_count++] = order[j];
         qsort(rivals, rival_count, sizeof *rivals, by_offset);
         for (size_t j = 0; j < rival_count; j++) {
             if (rivals[j]->offset >= placed->offset + rounded(placed->bytes)) break;

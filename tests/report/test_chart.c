@@ -5,6 +5,7 @@
 #include "report/draw/chart.h"
 
 #include "base/alloc.h"
+#include "report/pages.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -30,11 +31,6 @@ static char *draw(struct tr_chart chart, const struct tr_chart_point *point, int
     tr_chart_lines(&html, &chart);
     assert_int_equal(tr_text_finish(&html, &text), TR_OK);
     return text;
-}
-
-static void expect(const char *html, const char *part)
-{
-    if (!strstr(html, part)) fail_msg("no %s in\n%s", part, html);
 }
 
 /* The points of the line, in units of the picture; their number. */
@@ -100,6 +96,9 @@ static void points_lie_between_round_ends(void **state)
                      place(k, 0, steps, LEFT, RIGHT), k * cases[i].x_step);
             expect(html, tick);
         }
+        snprintf(tick, sizeof tick, "<text x=\"468.0\" y=\"232\" text-anchor=\"end\">%.6g</text>",
+                 cases[i].x_high);
+        expect(html, tick);
         tr_free(html);
     }
 }
@@ -124,6 +123,19 @@ static void large_ranges_have_logarithms(void **state)
         }
         tr_free(html);
     }
+    static const struct tr_chart_point small[] = {{0, 0.05}, {1, 7}}, zero[] = {{0, 0}, {1, 100}};
+    double x[MOST], y[MOST];
+    char *html = draw((struct tr_chart){.logarithmic = true}, small, 2, false);
+    points_of(html, x, y);
+    near(y[0], place(log10(0.05), -2, 1, BOTTOM, TOP));
+    near(y[1], place(log10(7), -2, 1, BOTTOM, TOP));
+    expect(html, ">0.01</text>");
+    expect(html, ">10</text>");
+    tr_free(html);
+    html = draw((struct tr_chart){.logarithmic = true}, zero, 2, false);
+    assert_int_equal(points_of(html, x, y), 2);
+    near(y[0], BOTTOM);
+    tr_free(html);
 }
 
 /* Of shares, none is above 1, and no room either; of one value alone the axis goes half as far around it. */
@@ -166,6 +178,9 @@ static void lines_are_smoothed(void **state)
         near(y[k++], place(sum / count, 0, 4, BOTTOM, TOP));
     }
     tr_free(html);
+    html = draw((struct tr_chart){0}, points, 29, true);
+    assert_null(strstr(html, "\"raw "));
+    tr_free(html);
 }
 
 /* Of many points some are drawn, and always the last. */
@@ -182,30 +197,102 @@ static void lines_are_thinned(void **state)
     near(x[0], LEFT);
     near(x[count - 1], RIGHT);
     tr_free(html);
+    html = draw((struct tr_chart){0}, points, 400, false);
+    assert_int_equal(points_of(html, x, y), 400);
+    tr_free(html);
+    html = draw((struct tr_chart){0}, points, 402, false);
+    assert_in_range(points_of(html, x, y), 200, 401);
+    tr_free(html);
 }
 
-static void bars_are_as_high_as_their_values(void **state)
+/* Large numbers are short: in thousands from 10,000 on, in millions, in billions. */
+static void large_numbers_have_units(void **state)
 {
-    static const struct tr_chart_bar bars[] = {{"0", 3}, {"1", 0}, {"2", 1.5}};
-    struct tr_text html = TR_TEXT_INIT;
-    double height[3], top[3];
-    char *text;
+    static const struct {
+        double most;
+        const char *ticks[3];
+    } cases[] = {
+        {8000, {">0</text>", ">2000</text>", ">8000</text>"}},
+        {10000, {">0</text>", ">2k</text>", ">10k</text>"}},
+        {500000, {">0</text>", ">100k</text>", ">500k</text>"}},
+        {1e6, {">0</text>", ">0.2M</text>", ">1M</text>"}},
+        {5e8, {">0</text>", ">100M</text>", ">500M</text>"}},
+        {1e9, {">0</text>", ">0.2G</text>", ">1G</text>"}},
+    };
     (void)state;
-    tr_chart_bars(&html, "title", "missed", bars, 3);
-    assert_int_equal(tr_text_finish(&html, &text), TR_OK);
-    const char *at = text;
-    for (int i = 0; i < 3; i++) {
-        at = strstr(at, "<rect ");
-        assert_non_null(at);
-        top[i] = strtod(strstr(at, " y=\"") + 4, NULL);
-        height[i] = strtod(strstr(at, " height=\"") + 9, NULL);
-        near(top[i] + height[i], BOTTOM);
-        near(height[i], height[0] * bars[i].value / 3);
-        at++;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tr_chart_point points[] = {{0, 0}, {1, cases[i].most}};
+        char *html = draw((struct tr_chart){0}, points, 2, false);
+        for (int k = 0; k < 3; k++) expect(html, cases[i].ticks[k]);
+        tr_free(html);
     }
-    assert_true(height[0] > 150 && top[0] > TOP); /* with room for its number */
-    expect(text, ">1.5</text>");
-    tr_free(text);
+}
+
+static void shares_are_percents(void **state)
+{
+    static const struct tr_chart_point coarse[] = {{0, 0}, {1, 1}}, fine[] = {{0, 0.9}, {1, 0.92}};
+    (void)state;
+    char *html = draw((struct tr_chart){.percent = true}, coarse, 2, false);
+    expect(html, ">0 %</text>");
+    expect(html, ">20 %</text>");
+    tr_free(html);
+    html = draw((struct tr_chart){.percent = true}, fine, 2, false);
+    expect(html, ">90.5 %</text>");
+    expect(html, ">0.2</text>"); /* along, where nothing is a share */
+    tr_free(html);
+}
+
+/* The axis of one value goes half as far around it, and of 0 by a half; that from zero reaches to what is
+   below. */
+static void axes_have_an_extent(void **state)
+{
+    static const struct {
+        double first, second;
+        bool from_zero;
+        double low, high;
+    } cases[] = {
+        {0, 0, false, -0.6, 0.6}, {-4, -4, false, -6, -2}, {4, 4, false, 2, 6},
+        {6, 10, true, 0, 10},     {6, 10, false, 6, 10},   {-5, 10, true, -5, 10},
+    };
+    double x[MOST], y[MOST];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tr_chart_point points[] = {{0, cases[i].first}, {1, cases[i].second}};
+        char *html = draw((struct tr_chart){.from_zero = cases[i].from_zero}, points, 2, false);
+        points_of(html, x, y);
+        near(y[0], place(cases[i].first, cases[i].low, cases[i].high, BOTTOM, TOP));
+        near(y[1], place(cases[i].second, cases[i].low, cases[i].high, BOTTOM, TOP));
+        tr_free(html);
+    }
+    const struct tr_chart_point one = {8, 1};
+    char *html = draw((struct tr_chart){0}, &one, 1, false);
+    assert_int_equal(points_of(html, x, y), 1);
+    near(x[0], place(8, 4, 12, LEFT, RIGHT));
+    tr_free(html);
+}
+
+/* Along an axis that doubles; that of one value alone doubles once. */
+static void axes_may_double(void **state)
+{
+    static const struct {
+        double first, last, low, high; /* the axis: powers of 2 */
+        const char *ticks[2];
+    } cases[] = {
+        {1, 8, 0, 3, {">1</text>", ">8</text>"}},
+        {3, 5, 1, 3, {">2</text>", ">4</text>"}},
+        {4, 4, 2, 3, {">4</text>", ">8</text>"}},
+    };
+    double x[MOST], y[MOST];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tr_chart_point points[] = {{cases[i].first, 0}, {cases[i].last, 1}};
+        char *html = draw((struct tr_chart){.doubling = true}, points, 2, false);
+        assert_int_equal(points_of(html, x, y), 2);
+        near(x[0], place(log2(cases[i].first), cases[i].low, cases[i].high, LEFT, RIGHT));
+        near(x[1], place(log2(cases[i].last), cases[i].low, cases[i].high, LEFT, RIGHT));
+        for (int k = 0; k < 2; k++) expect(html, cases[i].ticks[k]);
+        tr_free(html);
+    }
 }
 
 int main(void)
@@ -216,7 +303,10 @@ int main(void)
         cmocka_unit_test(shares_end_at_one),
         cmocka_unit_test(lines_are_smoothed),
         cmocka_unit_test(lines_are_thinned),
-        cmocka_unit_test(bars_are_as_high_as_their_values),
+        cmocka_unit_test(large_numbers_have_units),
+        cmocka_unit_test(shares_are_percents),
+        cmocka_unit_test(axes_have_an_extent),
+        cmocka_unit_test(axes_may_double),
     };
     return cmocka_run_group_tests_name("report.chart", tests, NULL, NULL);
 }

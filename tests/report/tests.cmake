@@ -1,5 +1,7 @@
 trireme_test(report page SOURCES support/html.c support/training.c support/families.c)
-trireme_test(report chart)
+trireme_test(report chart SOURCES report/pages.c)
+trireme_test(report chart_hover SOURCES report/pages.c)
+trireme_test(report chart_parts SOURCES report/pages.c)
 trireme_test(report html)
 trireme_test(report examples SOURCES support/training.c)
 trireme_test(report run)

@@ -1,1 +1,2 @@
 trireme_test(tensor shape)
+trireme_test(tensor planner)

@@ -239,10 +239,7 @@ void tr_chart_lines(struct tr_text *html, const struct tr_chart *chart)
     double range[4] = {0};
     if (!find_range(chart, range)) return;
     struct tr_chart_frame frame = {.x = make_axis(range[0], range[1], 6), .percent = chart->percent};
-    if (chart->doubling)
-        frame.x = make_doubling_axis(range[0], range[1]);
-    else
-        frame.x.low = range[0] < range[1] ? fmin(range[0], frame.x.low) : frame.x.low;
+    if (chart->doubling) frame.x = make_doubling_axis(range[0], range[1]);
     if (chart->logarithmic && range[2] > 0 && range[3] > 20 * range[2])
         frame.y = make_log_axis(range[2], range[3]);
     else
