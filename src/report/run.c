@@ -48,8 +48,6 @@ static tr_status read_start(struct tr_run *run, const struct tr_json_value *line
     run->batch = tr_json_integer_or(line, "batch", 0);
     run->microbatches = tr_json_integer_or(line, "microbatches", 0);
     run->steps = tr_json_integer_or(line, "steps", 0);
-    run->steps_per_epoch = tr_json_integer_or(line, "steps_per_epoch", 0);
-    run->train_examples = tr_json_integer_or(line, "train_examples", 0);
     run->ranks = tr_json_integer_or(line, "ranks", 0);
     if (run->ranks < 1) run->ranks = 1;
     return TR_OK;
@@ -213,20 +211,21 @@ static void fill_blanks(struct tr_run *run)
 
 /* The log of updates, where it can be read, covers all sessions of an asynchronous run; the journal only
    those that ended normally. */
-static void read_updates(struct tr_run *run)
+static tr_status read_updates(struct tr_run *run)
 {
     struct tr_update_log log = {0};
     struct tr_update_figures figures;
     char *path = tr_path_join(run->path, TR_UPDATE_FILE);
     tr_status status = path ? tr_update_file_read(path, &log, NULL) : TR_ENOMEM;
     tr_free(path);
-    if (status != TR_OK) return;
+    if (status != TR_OK) return status == TR_ENOMEM ? status : TR_OK;
     tr_update_log_count(&log, &figures);
     tr_update_log_release(&log);
     run->asynchronous = true;
     run->dropped = figures.dropped;
     run->staleness_count = TR_UPDATE_BINS;
     memcpy(run->staleness, figures.staleness, sizeof run->staleness);
+    return TR_OK;
 }
 
 /* A directory of runs is easily mistaken for one of them. */
@@ -267,8 +266,8 @@ tr_status tr_run_read(const char *directory, struct tr_run **out)
     }
     if (status == TR_OK) status = take_lines(run, path);
     tr_free(path);
+    if (status == TR_OK) status = read_updates(run);
     if (status == TR_OK) {
-        read_updates(run);
         fill_blanks(run);
         *out = run;
     } else {

@@ -38,7 +38,7 @@ struct tr_run {
     char *path; /* directory of the run */
     const char *name, *model, *device, *strategy, *version, *host, *command, *settings, *started;
     const char *settings_text, *strategy_options; /* in YAML */
-    int64_t seed, parameters, batch, microbatches, steps, steps_per_epoch, ranks, train_examples;
+    int64_t seed, parameters, batch, microbatches, steps, ranks;
     int64_t step; /* steps done, as far as recorded */
     bool classification;
     struct tr_run_evaluation best; /* whose weights are kept; step 0: none */

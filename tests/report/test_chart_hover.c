@@ -1,6 +1,6 @@
 /* The values under the pointer: bands that divide the plot, from 52 to 468, and the box that belongs to each.
  */
-#include "report/draw/chart.h"
+#include "report/draw/chart_frame.h"
 
 #include "base/alloc.h"
 #include "report/pages.h"
@@ -203,6 +203,24 @@ static void boxes_have_limits(void **state)
     }
 }
 
+/* As people write numbers, in the box that follows the pointer. */
+static void values_of_charts_are_short(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        bool percent;
+        const char *text;
+    } cases[] = {{0.123456, false, "0.1235"}, {9999, false, "9999"},      {9999.5, false, "1e+04"},
+                 {10000, false, "10,000"},    {10000.5, false, "10,001"}, {-25000, false, "-25,000"},
+                 {2e15, false, "2e+15"},      {0.5, true, "50.00 %"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tr_chart_frame frame = {.percent = cases[i].percent};
+        char text[TR_CHART_VALUE_SIZE];
+        assert_string_equal(tr_chart_value(&frame, cases[i].value, text), cases[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +229,7 @@ int main(void)
         cmocka_unit_test(a_box_has_a_row_for_each_line),
         cmocka_unit_test(values_are_of_near_points),
         cmocka_unit_test(boxes_have_limits),
+        cmocka_unit_test(values_of_charts_are_short),
     };
     return cmocka_run_group_tests_name("report.chart_hover", tests, NULL, NULL);
 }
