@@ -1,6 +1,7 @@
 /* Where runs part, from their files. */
 #include "trireme/report.h"
 
+#include "report/pages.h"
 #include "scratch.h"
 
 #include "base/files/file.h"
@@ -11,16 +12,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <cmocka.h>
 
 static void put(const char *run, const char *name, const char *text)
 {
-    char path[SCRATCH_PATH + 64];
-    snprintf(path, sizeof path, "%s/%s", scratch_place, run);
-    mkdir(path, 0777);
-    snprintf(path, sizeof path, "%s/%s/%s", scratch_place, run, name);
-    assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
+    put_file(scratch_place, run, name, text);
 }
 
 static void remove_file(const char *run, const char *name)
@@ -41,7 +37,7 @@ static void remove_file(const char *run, const char *name)
 #define BEGIN(step, parameter) "{\"step\":" step ",\"parameters\":{\"w\":\"" parameter "\"}}\n"
 
 /* Compares runs "a" and "b"; the text must say what is expected. */
-static void expect(bool equal, const char *what)
+static void expect_verdict_of(bool equal, const char *what)
 {
     char a[SCRATCH_PATH + 8], b[SCRATCH_PATH + 8], *text;
     bool found;
@@ -62,25 +58,26 @@ static void the_first_difference_is_named(void **state)
         BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "q") STEP("3", "m", "x", "y", "g", "r"));
     put("b", "digests.jsonl",
         BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "q") STEP("3", "m", "x", "y", "g", "r"));
-    expect(true, "equal in all 3 steps that both recorded, up to step 3");
+    expect_verdict_of(true, "equal in all 3 steps that both recorded, up to step 3");
 
     put("b", "journal.jsonl", JOURNAL("1", "other", "0.5"));
     put("b", "digests.jsonl",
         BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "q") STEP("3", "k", "x", "z", "h", "s"));
-    expect(false, "first difference: step 3, microbatch 1, output of layer \"conv\"; equal up to step 1");
+    expect_verdict_of(false,
+                      "first difference: step 3, microbatch 1, output of layer \"conv\"; equal up to step 1");
     put("b", "digests.jsonl", BEGIN("0", "p") STEP("1", "k", "x", "y", "h", "s"));
-    expect(false, "step 1, the loss; equal up to step 0");
+    expect_verdict_of(false, "step 1, the loss; equal up to step 0");
     put("b", "digests.jsonl", BEGIN("0", "p") STEP("1", "l", "x", "y", "h", "s"));
-    expect(false, "step 1, gradient of \"w\"");
+    expect_verdict_of(false, "step 1, gradient of \"w\"");
     put("b", "digests.jsonl", BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "s"));
-    expect(false, "step 1, parameter \"w\"");
+    expect_verdict_of(false, "step 1, parameter \"w\"");
     put("b", "digests.jsonl", BEGIN("0", "o"));
-    expect(false, "step 0, parameter \"w\"");
+    expect_verdict_of(false, "step 0, parameter \"w\"");
     put("b", "digests.jsonl", BEGIN("0", "p") "{\"step\":1,\"loss\":\"l\",\"outputs\":[{\"conv\":\"x\"}]}\n");
-    expect(false, "step 1, the number of microbatches; equal up to step 0 (1 steps compared)");
+    expect_verdict_of(false, "step 1, the number of microbatches; equal up to step 0 (1 steps compared)");
     /* Steps that only one of them has say nothing. */
     put("b", "digests.jsonl", STEP("2", "l", "x", "y", "g", "s"));
-    expect(false, "none of the same step");
+    expect_verdict_of(false, "none of the same step");
 }
 
 static void steps_done_again_count_once(void **state)
@@ -94,10 +91,16 @@ static void steps_done_again_count_once(void **state)
     put("b", "digests.jsonl",
         BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "q") STEP("2", "?", "x", "y", "g", "r") BEGIN("1", "q")
             STEP("2", "m", "x", "y", "g", "r"));
-    expect(true, "equal in all 3 steps");
+    expect_verdict_of(true, "equal in all 3 steps");
+    /* The same where the second time is recorded as the first one was; and of lines without a step. */
+    put("b", "digests.jsonl",
+        BEGIN("0", "p") STEP("1", "?", "x", "y", "g", "q")
+            STEP("1", "l", "x", "y", "g", "q") "{\"loss\":\"l\"}\n{\"step\":\"two\"}\n" STEP("2", "m", "x",
+                                                                                             "y", "g", "r"));
+    expect_verdict_of(true, "equal in all 3 steps that both recorded, up to step 2");
     /* A cut last line is no difference. */
     put("b", "digests.jsonl", BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "q") "{\"step\":2,\"lo");
-    expect(true, "equal in all 2 steps");
+    expect_verdict_of(true, "equal in all 2 steps");
 }
 
 static void without_digests_reports_tell(void **state)
@@ -176,6 +179,7 @@ static void runs_that_did_not_end_may_not_be_equal(void **state)
     put("e", "journal.jsonl", START("1") LOSS("5", "0.5"));
     put("f", "journal.jsonl", START("1") LOSS("5", "0.5") LOSS("10", "0.25"));
     expect_verdict("no difference was found", "neither run did end");
+    expect_verdict("no difference was found", "the reported losses are equal up to step 5\n");
     put("e", "journal.jsonl", START("1") LOSS("5", "0.75"));
     expect_verdict("the runs are not equal", "from step 5 on");
     put("e", "journal.jsonl", START("2") LOSS("5", "0.5"));
@@ -222,7 +226,7 @@ static void strategies_and_settings_are_named(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         put("a", "journal.jsonl", cases[i].a);
         put("b", "journal.jsonl", cases[i].b);
-        expect(true, cases[i].line); /* by their hash */
+        expect_verdict_of(true, cases[i].line); /* by their hash */
     }
 }
 
