@@ -279,10 +279,22 @@ static tr_status take_tokens(struct tr_builder *builder, struct tr_layer *layer)
     return TR_OK;
 }
 
+/* Tokens are numbers of words, with which only few classes can do anything. */
+static tr_status check_tokens(const struct tr_builder *builder, const struct tr_layer *layer)
+{
+    for (int k = 0; k < layer->input_count && !layer->class->takes_tokens; k++)
+        if (layer->in[k].sequence && layer->in[k].rank == 0)
+            return tr_fail(TR_EINVAL,
+                           "cannot take the tokens of \"%s\"; give them vectors by an embedding first",
+                           tr_builder_input(builder, layer, k));
+    return TR_OK;
+}
+
 /* Calls the class's build function; unless the class sets another number, the output has as many tokens as
    the input. */
 static tr_status call_class(struct tr_builder *builder, struct tr_layer *layer)
 {
+    TR_TRY(check_tokens(builder, layer));
     TR_TRY(take_tokens(builder, layer));
     TR_TRY(layer->class->build(layer, builder));
     if (layer->out.sequence && layer->tokens_out == 0) layer->tokens_out = layer->tokens_in;

@@ -244,6 +244,8 @@ struct tr_layer_class {
     bool lends;
     /* Its weights are a table indexed by tokens or places, not a map between vectors. */
     bool looks_up;
+    /* Its input may be tokens, numbers of words; other classes take vectors or images. */
+    bool takes_tokens;
     /* Backward skips gradients that are NULL; for other classes they are computed and discarded. */
     bool skips_gradients;
     struct tr_layer_fusing fusing;

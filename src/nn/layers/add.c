@@ -20,8 +20,6 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
             return tr_fail(TR_EINVAL, "cannot add shapes %s and %s (of \"%s\"); make them equal",
                            tr_shape_text(&layer->in[0], a), tr_shape_text(&layer->in[k], b),
                            tr_builder_input(builder, layer, k));
-    if (layer->in[0].sequence && layer->in[0].rank == 0)
-        return tr_fail(TR_EINVAL, "cannot add tokens; give them vectors by an embedding first");
     layer->out = layer->in[0];
     layer->flops = (layer->input_count - 1) * tr_shape_count(&layer->out);
     return TR_OK;

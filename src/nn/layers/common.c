@@ -55,7 +55,7 @@ tr_status tr_layer_groups(int64_t groups, int64_t channels, int64_t filters)
 
 int64_t tr_layer_channels(const struct tr_layer *layer)
 {
-    return layer->out.rank ? layer->out.size[layer->out.rank - 1] : 1;
+    return layer->out.size[layer->out.rank - 1];
 }
 
 tr_status tr_layer_vector(struct tr_layer *layer, struct tr_builder *builder, const char *name,

@@ -40,8 +40,6 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     if (layer->input_count != 2)
         return tr_fail(TR_EINVAL, "multiplies two outputs, not %d; write one multiply after another",
                        layer->input_count);
-    if (a->sequence && a->rank == 0)
-        return tr_fail(TR_EINVAL, "cannot multiply tokens; give them vectors by an embedding first");
     if (!tr_shape_equal(a, b) && !spreads(a, b) && !spreads(b, a))
         return tr_fail(
             TR_EINVAL,

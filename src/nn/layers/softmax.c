@@ -1,4 +1,5 @@
 /* softmax: exp(x) over its sum, along the channels of each row. The cross-entropy loss includes one. */
+#include "nn/layers/common.h"
 #include "nn/layers/table.h"
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
@@ -10,14 +11,9 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     return TR_OK;
 }
 
-static int64_t width_of(const struct tr_layer *layer)
-{
-    return layer->out.rank ? layer->out.size[layer->out.rank - 1] : 1;
-}
-
 static tr_status forward(const struct tr_layer_call *call)
 {
-    int64_t width = width_of(call->layer);
+    int64_t width = tr_layer_channels(call->layer);
     struct tr_op_softmax_forward op = {call->rows * (tr_shape_count(&call->layer->out) / width), width,
                                        call->x[0], call->y};
     return tr_device_softmax_forward(call->device, &op);
@@ -26,7 +22,7 @@ static tr_status forward(const struct tr_layer_call *call)
 static tr_status backward(const struct tr_layer_call *call)
 {
     if (!call->dx[0]) return TR_OK;
-    int64_t width = width_of(call->layer);
+    int64_t width = tr_layer_channels(call->layer);
     struct tr_op_softmax_backward op = {call->rows * (tr_shape_count(&call->layer->out) / width), width,
                                         call->y, call->dy, call->dx[0]};
     return tr_device_softmax_backward(call->device, &op);

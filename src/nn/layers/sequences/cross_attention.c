@@ -87,7 +87,7 @@ static tr_status check(const struct tr_layer *layer, const struct tr_builder *bu
         return tr_fail(TR_EINVAL, "takes two inputs, tokens and the memory that they attend to, not %d",
                        layer->input_count);
     for (int k = 0; k < 2; k++)
-        if (!layer->in[k].sequence || layer->in[k].rank == 0)
+        if (!layer->in[k].sequence)
             return tr_fail(TR_EINVAL,
                            "needs sequences of vectors, \"%s\" gives %s; use it after layers over tokens",
                            tr_builder_input(builder, layer, k), tr_shape_text(&layer->in[k], text));

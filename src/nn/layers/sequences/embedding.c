@@ -121,6 +121,7 @@ static tr_status backward(const struct tr_layer_call *call)
 const struct tr_layer_class tr_layer_embedding = {
     .name = "embedding",
     .looks_up = true,
+    .takes_tokens = true,
     .help = "a learned vector for each token",
     TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 1,
