@@ -33,6 +33,9 @@ static const struct {
     {"[relu, batch_norm, add: {from: [batch_norm1, relu1, input]}]", ""},
     {"[relu, batch_norm, add: relu1, add: input, relu]", "1-2 2 1;"},
     {"[batch_norm, relu, relu]", "0-1 -1 0;"},
+    /* The sum with the input of the network. */
+    {"[batch_norm, add: input]", "0-1 1 1;"},
+    {"[batch_norm, add: {from: [input, batch_norm1]}]", "0-1 1 0;"},
     {"[conv: {filters: 2, kernel: 1, activation: relu}, max_pool: 2]", "0-1 -1 0;"},
     {"[conv: {filters: 2, kernel: 3, padding: same}, max_pool: 3, relu]", "0-1 -1 0;"},
     /* Windows that overlap or stand over the end, gradients that need the output, tiles of Winograd's. */
