@@ -129,6 +129,34 @@ static void test_memory(void **state)
     tr_model_destroy(&model);
 }
 
+/* Of a chain of equal layers, groups of the size that takes the least: the ends of n / g groups of g layers
+   remain, and what one group makes, which is 2 sqrt(n) with those of sqrt(n). */
+static void test_groups_of_the_best_size(void **state)
+{
+    enum { UNITS = 64, ROWS = 1000 };
+    (void)state;
+    for (int side = 4; side <= 8; side += 2) {
+        const struct tr_pass_limits limits = {.training = true, .examples = ROWS, .microbatches = 1};
+        const size_t layer = (size_t)ROWS * UNITS * sizeof(float);
+        struct tr_text text = TR_TEXT_INIT;
+        struct tr_model *model;
+        size_t bytes;
+        char *layers;
+        tr_text_add(&text, "layers:\n");
+        for (int i = 0; i < side * side; i++)
+            tr_text_addf(&text, "- dense: {units: %d, activation: tanh}\n", UNITS);
+        must(tr_text_finish(&text, &layers));
+        must(network_build(layers, "64", 0, &model));
+        model->recompute = true;
+        must(tr_pass_memory(NULL, model, &limits, &bytes));
+        /* and two for gradients, one for the loss */
+        if (bytes > (size_t)(2 * side + 3) * layer)
+            fail_msg("%d layers take the memory of %.1f", side * side, (double)bytes / (double)layer);
+        tr_free(layers);
+        tr_model_destroy(&model);
+    }
+}
+
 /* What layers leave to backward: outputs, statistics of every microbatch, the tap of each maximum, mean and
    deviation of each row; and no memory that forward alone needs. A group ends where it has enough. */
 static void test_weights(void **state)
@@ -207,8 +235,11 @@ static void test_unknown_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_gradients), cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_weights),        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_same_gradients),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_groups_of_the_best_size),
+        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_unknown_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
