@@ -82,10 +82,39 @@ static void a_failing_operation_ends_the_pass(void **state)
         for (int training = 0; training < 2; training++) fail_each(&networks[i], training);
 }
 
+/* A loss with a teacher needs its scores, in training. */
+static void a_missing_teacher_is_told(void **state)
+{
+    const struct network network = {"taught", "5", 0, "layers: [dense: 3]\n"};
+    (void)state;
+    for (int training = 0; training < 2; training++) {
+        struct trial trial;
+        tr_pass *pass;
+        trial_make(&trial, &network, "cpu", 5, 2);
+        trial.model->loss.taught = 0.5f, trial.model->loss.temperature = 2;
+        const struct tr_pass_limits limits = trial_limits(&trial, training);
+        float *gradients = trial_arenas(&trial, 1);
+        must(tr_pass_create(trial.device, trial.model, &limits, &pass));
+        const struct tr_pass_batch *batch = trial_feed(&trial, pass, 0, 2);
+        must(tr_pass_forward(pass, batch, trial.parameters, gradients, trial.stride));
+        assert_int_equal(tr_pass_loss(pass, batch), training ? TR_EUNSUPPORTED : TR_OK);
+        if (training) {
+            assert_string_equal(tr_error_message(),
+                                "the loss has a teacher (`distill`), which says nothing here");
+            tr_pass_teach(pass, gradients); /* any scores */
+            must(tr_pass_loss(pass, batch));
+        }
+        tr_pass_destroy(&pass);
+        tr_device_free(trial.device, gradients);
+        trial_release(&trial);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failing_operation_ends_the_pass),
+        cmocka_unit_test(a_missing_teacher_is_told),
     };
     return cmocka_run_group_tests_name("nn.failing", tests, NULL, NULL);
 }

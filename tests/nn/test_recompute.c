@@ -157,6 +157,24 @@ static void test_groups_of_the_best_size(void **state)
     }
 }
 
+/* Where nothing is gained by it, nothing is computed again. */
+static void test_never_more(void **state)
+{
+    (void)state;
+    for (int i = 0; i < network_count; i++) {
+        const struct tr_pass_limits limits = {
+            .training = true, .examples = 7, .tokens = 20, .microbatches = 2};
+        struct tr_model *model;
+        size_t kept, saved;
+        must(network_build(networks[i].text, networks[i].input, networks[i].vocabulary, &model));
+        must(tr_pass_memory(NULL, model, &limits, &kept));
+        model->recompute = true;
+        must(tr_pass_memory(NULL, model, &limits, &saved));
+        if (saved > kept) fail_msg("%s: %zu bytes instead of %zu", networks[i].name, saved, kept);
+        tr_model_destroy(&model);
+    }
+}
+
 /* What layers leave to backward: outputs, statistics of every microbatch, the tap of each maximum, mean and
    deviation of each row; and no memory that forward alone needs. A group ends where it has enough. */
 static void test_weights(void **state)
@@ -238,6 +256,7 @@ int main(void)
         cmocka_unit_test(test_same_gradients),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_groups_of_the_best_size),
+        cmocka_unit_test(test_never_more),
         cmocka_unit_test(test_weights),
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_unknown_name),

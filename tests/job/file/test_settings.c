@@ -2,6 +2,7 @@
 #include "job/file/settings.h"
 
 #include "base/alloc.h"
+#include "refuse.h"
 #include "strategy/strategy.h"
 #include "support/training.h"
 
@@ -9,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -109,11 +111,81 @@ static void what_they_do_not_depend_on_is_not(void **state)
     tr_free(plain);
 }
 
+/* Each difference by its path, with the value there first; as many as are asked for. */
+static void differences_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *there, *here;
+        int most;
+        const char *told;
+    } cases[] = {
+        {"a: 1\nb: {c: 2}\n", "a: 1\nb: {c: 2}\n", 8, ""},
+        {"a: 1", "a: 2", 8, "a 1, here 2"},
+        {"a: {b: 1, c: x}", "a: {b: 2, c: y}", 8, "a.b 1, here 2; a.c \"x\", here \"y\""},
+        {"a: 1\nb: 2", "b: 2", 8, "a 1, here not given"},
+        {"b: 2", "a: 1\nb: 2", 8, "a not given, here 1"},
+        {"a: [1, 2]", "a: [1, 3, 4]", 8, "a[1] 2, here 3; a[2] not given, here 4"},
+        {"a: [1, 2, 3]", "a: [1]", 8, "a[1] 2, here not given; a[2] 3, here not given"},
+        {"a: 1", "a: [1]", 8, "a 1, here [1]"},
+        {"a: {b: 1}", "a: [1]", 8, "a {\"b\": 1}, here [1]"},
+        {"a: 1\nb: 2\nc: 3", "a: 2\nb: 3\nc: 4", 3, "a 1, here 2; b 2, here 3; c 3, here 4"},
+        {"a: 1\nb: 2\nc: 3", "a: 2\nb: 3\nc: 4", 2, "a 1, here 2; b 2, here 3; and 1 more"},
+        {"a: 1\nb: 2\nc: 3", "a: 2\nb: 3\nc: 4", 1, "a 1, here 2; and 2 more"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *told;
+        must_train(tr_settings_compare(cases[i].there, cases[i].here, ", here ", cases[i].most, &told));
+        assert_string_equal(told, cases[i].told);
+        tr_free(told);
+    }
+}
+
+/* Values of more than 60 bytes are cut, and no others. */
+static void long_values_are_cut(void **state)
+{
+    (void)state;
+    for (int length = 58; length <= 59; length++) {
+        char word[64], there[80], expected[160], *told;
+        memset(word, 'w', sizeof word);
+        word[length] = 0;
+        snprintf(there, sizeof there, "a: %s", word);
+        snprintf(expected, sizeof expected, length == 58 ? "a \"%s\" and 1" : "a \"%s... and 1", word);
+        must_train(tr_settings_compare(there, "a: 1", " and ", 8, &told));
+        assert_string_equal(told, expected);
+        tr_free(told);
+    }
+}
+
+static void other_texts_are_refused(void **state)
+{
+    (void)state;
+    char *told = NULL;
+    assert_int_equal(tr_settings_compare("a: [", "a: 1", "", 8, &told), TR_EFORMAT);
+    assert_non_null(strstr(tr_error_message(), "settings there"));
+    assert_int_equal(tr_settings_compare("a: 1", "a: [", "", 8, &told), TR_EFORMAT);
+    assert_non_null(strstr(tr_error_message(), "settings here"));
+    assert_null(told);
+    bool done = false;
+    for (int64_t at = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = tr_settings_compare("a: [1, {b: 2}]", "a: [2]\nc: 3", ", here ", 8, &told);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        if (done) tr_free(told);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_weights_depend_on_is_there),
         cmocka_unit_test(what_they_do_not_depend_on_is_not),
+        cmocka_unit_test(differences_are_named),
+        cmocka_unit_test(long_values_are_cut),
+        cmocka_unit_test(other_texts_are_refused),
     };
     return cmocka_run_group_tests_name("job.settings", tests, set_up, tear_down);
 }
