@@ -229,6 +229,7 @@ static void test_misuse(void **state)
     refuse(two, "{rank: 2, on: [first]}", "running statistics");
     refuse("[relu]", "{rank: 2}", "attention or dense");
     refuse(plain, "{rnak: 2}", "rank");
+    refuse(plain, "{on: [first], train: [second], rank: much}", "much");
 }
 
 int main(void)

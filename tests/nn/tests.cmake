@@ -1,4 +1,5 @@
 trireme_test(nn adapters SOURCES support/networks.c)
+trireme_test(nn base_numbers SOURCES support/networks.c support/shadow.c)
 trireme_test(nn cut SOURCES support/networks.c)
 trireme_test(nn extend SOURCES support/networks.c)
 trireme_test(nn failing SOURCES support/networks.c)
