@@ -135,6 +135,87 @@ static void a_teacher_has_a_share(void **state)
         }
 }
 
+/* Several losses: each of its outputs and targets, with its weights, as if it were alone; their sum by their
+   factors, and the mean of the answers. */
+static void heads_are_losses_of_their_own(void **state)
+{
+    enum { HEADS = 4, WIDTH = 10, TARGETS = 6 };
+    static const char text[] = "[{kind: quantile, quantiles: [0.25, 0.75], outputs: 4, weight: 0.5},"
+                               " {outputs: 3, class_weights: [1, 2, 0.5], weight: 2},"
+                               " {kind: huber, outputs: 2, delta: 0.5},"
+                               " {kind: binary_cross_entropy, outputs: 1, class_weights: 3, weight: 0.25}]";
+    static const int targets[HEADS] = {2, 1, 2, 1};
+    static const float factors[HEADS] = {0.5f, 2, 1, 0.25f},
+                       values[ROWS][TARGETS] = {{0.5f, -1, 2, 0.25f, 3, 1},
+                                                {1.5f, 2, 0, -2, 0.5f, 0},
+                                                {-0.25f, 0.75f, 1, 1, 1, 1}};
+    float outputs[ROWS * WIDTH], weight[WIDTH];
+    (void)state;
+    for (int i = 0; i < ROWS * WIDTH; i++) outputs[i] = output[i * 5 % COUNT] + 0.125f * (float)(i % 7);
+    for (int training = 0; training < 2; training++) {
+        struct tr_loss loss = read_loss(text);
+        float gradient[ROWS * WIDTH], each[ROWS], correct[ROWS];
+        double sum[ROWS] = {0}, right[ROWS] = {0};
+        tr_device *device;
+        void *scratch;
+        assert_int_equal(loss.head_count, HEADS);
+        assert_true(tr_loss_weights(&loss, WIDTH, weight));
+        must(tr_device_create("ref", 1, NULL, &device));
+        must(tr_device_alloc(device, (size_t)tr_loss_scratch(&loss, WIDTH, ROWS), &scratch));
+        struct tr_loss_call call = {.device = device,
+                                    .rows = ROWS,
+                                    .training = training,
+                                    .scale = SCALE,
+                                    .output = outputs,
+                                    .target = values[0],
+                                    .weight = weight,
+                                    .scratch = scratch,
+                                    .loss = each,
+                                    .correct = correct,
+                                    .gradient = gradient};
+        must(tr_loss_run(&loss, WIDTH, &call));
+        must(tr_device_wait(device));
+        for (int h = 0, begin = 0, first = 0; h < HEADS;
+             begin += (int)loss.head[h].outputs, first += targets[h++]) {
+            const int width = (int)loss.head[h].outputs;
+            float x[ROWS * WIDTH], t[ROWS * TARGETS], dx[ROWS * WIDTH], own[ROWS], answered[ROWS];
+            int32_t classes[ROWS];
+            for (int r = 0; r < ROWS; r++) {
+                for (int k = 0; k < width; k++) x[r * width + k] = outputs[r * WIDTH + begin + k];
+                for (int k = 0; k < targets[h]; k++) t[r * targets[h] + k] = values[r][first + k];
+                classes[r] = (int32_t)values[r][first];
+            }
+            const struct tr_loss_call alone = {.device = device,
+                                               .rows = ROWS,
+                                               .training = training,
+                                               .scale = SCALE * factors[h],
+                                               .output = x,
+                                               .label = classes,
+                                               .target = t,
+                                               .weight = h == 2 ? NULL : weight + begin,
+                                               .loss = own,
+                                               .correct = answered,
+                                               .gradient = dx};
+            must(tr_loss_run(&loss.head[h], width, &alone));
+            must(tr_device_wait(device));
+            for (int r = 0; r < ROWS; r++) {
+                sum[r] += (double)factors[h] * (double)own[r];
+                if (h % 2) right[r] += (double)answered[r] / 2; /* two of them have answers */
+                for (int k = 0; k < width; k++)
+                    near(gradient[r * WIDTH + begin + k], dx[r * width + k], "gradient",
+                         r * WIDTH + begin + k);
+            }
+        }
+        for (int r = 0; r < ROWS; r++) {
+            near(each[r], sum[r], "loss", r);
+            near(correct[r], right[r], "share of right answers", r);
+        }
+        tr_device_free(device, scratch);
+        tr_device_destroy(&device);
+        tr_loss_release(&loss);
+    }
+}
+
 static void outputs_have_weights(void **state)
 {
     static const struct {
@@ -209,9 +290,9 @@ static void outputs_have_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classes_are_compared),  cmocka_unit_test(mixed_labels_are_compared),
-        cmocka_unit_test(a_teacher_has_a_share), cmocka_unit_test(outputs_have_weights),
-        cmocka_unit_test(outputs_have_parts),
+        cmocka_unit_test(classes_are_compared),          cmocka_unit_test(mixed_labels_are_compared),
+        cmocka_unit_test(a_teacher_has_a_share),         cmocka_unit_test(outputs_have_weights),
+        cmocka_unit_test(heads_are_losses_of_their_own), cmocka_unit_test(outputs_have_parts),
     };
     return cmocka_run_group_tests_name("nn.loss", tests, NULL, NULL);
 }
