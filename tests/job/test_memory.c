@@ -10,6 +10,8 @@
 #include "support/shadow.h"
 #include "support/training.h"
 
+#include "refuse.h"
+
 #include "job/feed/resident.h"
 #include "job/step/gradient.h"
 #include "train/loop/trainer.h"
@@ -53,6 +55,18 @@ static void a_set_takes_what_it_says(void **state)
         kept += expected > 0;
         tr_resident_release(&resident);
         assert_int_equal(taken_since(begin), 0);
+        /* Where memory is missing, nothing is kept, nor is it on a later try that succeeds. */
+        bool done = false;
+        for (int64_t at = 0; !done; at++) {
+            const int64_t live = tr_alloc_live();
+            refuse_begin(at);
+            const tr_status status = tr_resident_make(device, source, true, true, true, &resident);
+            done = refuse_end();
+            assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+            tr_resident_release(&resident);
+            assert_int_equal(taken_since(begin), 0);
+            assert_int_equal(tr_alloc_live(), live);
+        }
         /* Half of what is free is enough, and not a byte less: then nothing is expected, nor taken. */
         shadow_room = 2 * expected;
         must_train(tr_resident_expect(device, source, &expected));
