@@ -3,7 +3,8 @@
  */
 #include "plan/world/traces.h"
 
-#include "base/alloc.h"
+#include "base/fail.h"
+#include "refuse.h"
 #include "scratch.h"
 
 #include <setjmp.h>
@@ -148,12 +149,59 @@ static void the_cluster_is_described(void **state)
     tr_file_content_free(&content);
 }
 
+/* Without memory for any part of them there are no traces, rather than some without a few of their actions.
+ */
+static void all_or_none_are_kept(void **state)
+{
+    (void)state;
+    for (int64_t at = 0, done = 0; !done; at++) {
+        struct tr_traces *traces;
+        int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        tr_status status = tr_traces_create(scratch_place, "local-sgd,every=2", RANKS, &cluster, &traces);
+        if (status == TR_OK) {
+            const struct tr_sim_listener *tell = tr_traces_listener(traces);
+            for (int tag = 0; tag < TAGS; tag++) {
+                tell->sends(tell->user, 1, 2, tag, 8);
+                tell->receives(tell->user, 2, 1, tag, 8);
+                tell->received(tell->user, 2, 1, tag);
+            }
+            /* A first one of a rank that comes by itself. */
+            tell->received(tell->user, 4, 1, 0);
+            status = tr_traces_finish(traces, 1);
+        } else {
+            assert_null(traces);
+        }
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        tr_traces_destroy(&traces);
+        assert_null(traces);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    static int sent[2 * TAGS], waited[2 * TAGS];
+    assert_int_equal(numbers_of("rank-1.txt", "1 isend 2 ", sent), TAGS);
+    assert_int_equal(numbers_of("rank-2.txt", "2 wait 1 2 ", waited), TAGS);
+    assert_memory_equal(sent, waited, sizeof sent);
+}
+
+static void a_file_is_in_their_way(void **state)
+{
+    struct tr_traces *traces;
+    (void)state;
+    scratch_write_text("easgd-5", "");
+    tr_status status = tr_traces_create(scratch_place, "easgd", RANKS, &cluster, &traces);
+    if (status == TR_OK) status = tr_traces_finish(traces, 1);
+    tr_traces_destroy(&traces);
+    assert_int_not_equal(status, TR_OK);
+    if (!strstr(tr_error_message(), "easgd-5")) fail_msg("no name in %s", tr_error_message());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(actions_have_their_order),
-        cmocka_unit_test(messages_have_numbers),
-        cmocka_unit_test(the_cluster_is_described),
+        cmocka_unit_test(actions_have_their_order), cmocka_unit_test(messages_have_numbers),
+        cmocka_unit_test(the_cluster_is_described), cmocka_unit_test(all_or_none_are_kept),
+        cmocka_unit_test(a_file_is_in_their_way),
     };
     return cmocka_run_group_tests_name("plan.traces", tests, scratch_place_make, scratch_place_remove);
 }

@@ -84,21 +84,27 @@ static void handle(struct message *message, int side, bool hides)
 
 /* ---- on its way ---- */
 
+/* Its sender, if that still waits, is through. */
+static void end_sending(struct message *message)
+{
+    if (!message->send) return;
+    message->send->state = COMPLETE;
+    message->send = NULL;
+    tr_world_wake(message->sim->world, message->from);
+}
+
 /* Receiver and contents are there. */
 static void deliver(struct message *message)
 {
-    tr_sim *sim = message->sim;
-    struct tr_transfer *send = message->send, *receive = message->receive;
+    const struct tr_transfer *send = message->send;
+    struct tr_transfer *receive = message->receive;
     bool fits = receive->bytes == message->bytes;
     const void *data = message->copy ? message->copy : send ? send->data : NULL;
     if (fits && data && !message->hollow && message->bytes > 0) memcpy(receive->data, data, message->bytes);
     if (!fits) receive->came = message->bytes;
     receive->state = fits ? COMPLETE : MISMATCH;
-    tr_world_wake(sim->world, message->to);
-    if (!send) return;
-    send->state = COMPLETE;
-    message->send = NULL;
-    tr_world_wake(sim->world, message->from);
+    tr_world_wake(message->sim->world, message->to);
+    end_sending(message);
 }
 
 static void arrive(void *user, void *what, double time)
@@ -109,10 +115,12 @@ static void arrive(void *user, void *what, double time)
     if (!message->flies)
         message->sim->end[message->to].landed = -INFINITY; /* small messages also bring
                                                               ranks in step */
-    if (message->lost)
+    if (message->lost) {
+        end_sending(message);
         drop(message);
-    else if (message->receive)
+    } else if (message->receive) {
         deliver(message);
+    }
 }
 
 /* A piece from byte `at` on. */
