@@ -181,18 +181,20 @@ static const char *give_up(tr_comm *comm, int rank)
             CHECK_RUN(send(comm, 2, time, time < 50 ? BYTES : LARGE));
         }
     if (rank == 2) {
-        CHECK_RUN(give_up_receive(comm, BYTES, 5,
-                                  6)); /* nothing came for it: the first message is the next one's */
+        /* Nothing came for it: the first message is the next one's. */
+        CHECK_RUN(give_up_receive(comm, BYTES, 5, 6));
         CHECK_RUN(expect(comm, 0, 10, BYTES));
-        CHECK_RUN(give_up_receive(comm, BYTES, 15, 20 + L / 2)); /* under way: gone with it */
-        int64_t live = tr_alloc_live();                          /* with the message and its contents */
+        /* One under way is gone with it. */
+        CHECK_RUN(give_up_receive(comm, BYTES, 15, 20 + L / 2));
+        int64_t live = tr_alloc_live(); /* with the message and its contents */
         rest_until(21);
         CHECK(tr_alloc_live() == live - 2);
-        CHECK_RUN(give_up_receive(comm, BYTES, 25, 31)); /* arrived, but not looked at */
+        /* One that arrived, but was not looked at, too. */
+        CHECK_RUN(give_up_receive(comm, BYTES, 25, 31));
         CHECK(tr_alloc_live() == live - 2);
         CHECK_RUN(expect(comm, 0, 40, BYTES));
-        give_up_receive(comm, LARGE, 45,
-                        50 + L / 2); /* announced: its sender is told to send it nonetheless */
+        /* One that is announced: its sender gets rid of it nonetheless. */
+        CHECK_RUN(give_up_receive(comm, LARGE, 45, 50 + L / 2));
         CHECK_RUN(expect(comm, 0, 60, LARGE));
         CHECK_RUN(expect(comm, 0, 70, LARGE));
     }
@@ -205,20 +207,31 @@ static void messages_are_given_up(void **state)
     run(give_up, NULL);
 }
 
-/* A sender that does not wait for its receiver; what it sends next arrives. */
+/* Senders that do not wait for their receiver: their next message arrives, and nothing is kept of the others
+   once the receiver was there. */
 static const char *give_up_sending(tr_comm *comm, int rank)
 {
+    static int64_t live[3];
+    char data[LARGE];
     tr_ticket *ticket;
-    if (rank == 0) {
-        CHECK_OK(tr_comm_send(comm, 2, 9, lost, LARGE, "test", &ticket));
-        rest_until(1);
-        CHECK(tr_comm_cancel(comm, &ticket));
-        CHECK_RUN(send(comm, 2, 3, LARGE));
+    for (int turn = 0; turn < 3; turn++) {
+        rest_until(10 * turn);
+        if (rank == 0) {
+            CHECK_OK(tr_comm_send(comm, 2, 9, lost, LARGE, "test", &ticket));
+            rest_until(10 * turn + 1);
+            CHECK(tr_comm_cancel(comm, &ticket));
+            CHECK_RUN(send(comm, 2, 3, LARGE));
+        }
+        if (rank == 2) {
+            rest_until(10 * turn + 2);
+            CHECK_OK(tr_comm_receive(comm, 0, 9, data, LARGE, "test", &ticket));
+            CHECK_OK(tr_comm_wait(comm, &ticket)); /* without its contents */
+            CHECK_RUN(expect(comm, 0, 3, LARGE));
+        }
+        rest_until(10 * turn + (rank == 1 ? 8 : 9));
+        if (rank == 1) live[turn] = tr_alloc_live();
     }
-    if (rank == 2) {
-        rest_until(2);
-        CHECK_RUN(expect(comm, 0, 3, LARGE));
-    }
+    if (rank == 1) CHECK(live[1] == live[2]);
     return NULL;
 }
 

@@ -227,6 +227,46 @@ static void news_waits_for_a_processor(void **state)
     assert_int_equal(play.order[0], 1);
 }
 
+/* On one processor, where rank 2 is through within its turn: the next one has a whole turn from then on. */
+static void end_early(void *user, int rank)
+{
+    static const double seconds[] = {10e-3, 10e-3, 2e-3};
+    (void)user;
+    tr_world_spend(play.world, seconds[rank]);
+    tr_world_pass(play.world);
+    note(rank);
+}
+
+static void turns_begin_with_their_rank(void **state)
+{
+    (void)state;
+    static const double time[] = {2e-3, 21e-3, 22e-3};
+    expect_shared(1, (const int[]){0, 3}, 1, 1, end_early, time);
+    for (int i = 0; i < 3; i++) assert_int_equal(play.order[i], (2 + i) % 3);
+}
+
+/* Ranks 0 and 2 began on the same one of two processors. */
+static void move(void *user, int rank)
+{
+    (void)user;
+    if (rank == 1) return;
+    tr_world_spend(play.world, 5e-3);
+    tr_world_pass(play.world);
+    note(rank);
+}
+
+static void nobody_waits_while_one_is_free(void **state)
+{
+    (void)state;
+    play.count = 0;
+    assert_int_equal(tr_world_create(3, &play.world), TR_OK);
+    assert_int_equal(tr_world_share(play.world, 1, (const int[]){0, 3}, 2, 1), TR_OK);
+    assert_int_equal(tr_world_run(play.world, move, NULL), TR_OK);
+    tr_world_destroy(&play.world);
+    assert_int_equal(play.count, 2);
+    for (int i = 0; i < 2; i++) assert_true(fabs(play.time[i] - 5e-3) < 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +277,8 @@ int main(void)
         cmocka_unit_test(demands_may_be_broken),
         cmocka_unit_test(who_awakes_comes_first),
         cmocka_unit_test(news_waits_for_a_processor),
+        cmocka_unit_test(turns_begin_with_their_rank),
+        cmocka_unit_test(nobody_waits_while_one_is_free),
     };
     return cmocka_run_group_tests_name("plan.world", tests, NULL, NULL);
 }
