@@ -1,10 +1,9 @@
 /* The transport of a simulated cluster: what its listener hears, messages that are given up or have the wrong
  * size, ranks that give up, and memory that runs out.
  */
-#include "plan/world/transport.h"
-
 #include "comm/check.h"
 #include "refuse.h"
+#include "support/simulated.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -28,42 +27,11 @@ static const struct tr_cluster cluster = {
     .memory = 1e8,
 };
 
-static struct {
-    tr_world *world;
-    tr_sim *sim;
-    tr_comm *comm[RANKS];
-    const char *(*act)(tr_comm *comm, int rank);
-    char failure[2000]; /* the first */
-    char heard[4096];
-} play;
+static char heard[4096];
 
-static void rank_main(void *user, int rank)
+static void run(simulated_function act, const struct tr_sim_listener *listener)
 {
-    (void)user;
-    const char *failure = play.act(play.comm[rank], rank);
-    if (failure && !play.failure[0])
-        snprintf(play.failure, sizeof play.failure, "rank %d: %s", rank, failure);
-    tr_comm_destroy(&play.comm[rank]);
-}
-
-static void run(const char *(*act)(tr_comm *comm, int rank), const struct tr_sim_listener *listener)
-{
-    play.act = act;
-    play.failure[0] = 0;
-    assert_int_equal(tr_world_create(RANKS, &play.world), TR_OK);
-    assert_int_equal(tr_sim_create(play.world, &cluster, RANKS, listener, play.comm, &play.sim), TR_OK);
-    assert_int_equal(tr_world_run(play.world, rank_main, NULL), TR_OK);
-    tr_sim_destroy(&play.sim);
-    assert_null(play.sim);
-    tr_sim_destroy(&play.sim);
-    tr_world_destroy(&play.world);
-    if (play.failure[0]) fail_msg("%s", play.failure);
-}
-
-/* Without a look at messages. */
-static void rest_until(double time)
-{
-    tr_world_rest(play.world, time - tr_world_now(play.world));
+    simulated_run(&cluster, RANKS, listener, act);
 }
 
 static const char *send(tr_comm *comm, int to, int value, size_t bytes)
@@ -90,10 +58,9 @@ static const char *expect(tr_comm *comm, int from, int value, size_t bytes)
 
 static void hear(const void *user, const char *what, int rank, int other, int64_t number, double much)
 {
-    size_t length = strlen(play.heard);
-    if (user != &play) return;
-    snprintf(play.heard + length, sizeof play.heard - length, "%d %s %d %d %g\n", rank, what, other,
-             (int)number, much);
+    size_t length = strlen(heard);
+    if (user != heard) return;
+    snprintf(heard + length, sizeof heard - length, "%d %s %d %d %g\n", rank, what, other, (int)number, much);
 }
 
 static void computes(void *user, int rank, double seconds)
@@ -119,10 +86,10 @@ static void received(void *user, int rank, int from, int64_t number)
 static const char *tell(tr_comm *comm, int rank)
 {
     if (rank == 0) {
-        CHECK_OK(tr_sim_compute(play.sim, 0.25));
+        CHECK_OK(tr_sim_compute(simulated.sim, 0.25));
         CHECK_RUN(send(comm, 2, 1, BYTES));
     } else if (rank == 1) {
-        rest_until(3);
+        simulated_rest_until(3);
         CHECK(tr_comm_local_size(comm) == 2);
         CHECK(tr_comm_local_rank(comm) == 1);
         CHECK(tr_comm_hosts(comm) == 2);
@@ -130,32 +97,32 @@ static const char *tell(tr_comm *comm, int rank)
         CHECK(strcmp(tr_comm_host(comm, 2), "host-1") == 0);
         CHECK(strcmp(tr_comm_name(comm), "simulated") == 0);
         /* 4 MB through memory, and from another core's cache, which takes longer. */
-        tr_sim_touch(play.sim, TR_MOTION_ALL, 1000000);
-        CHECK(fabs(tr_world_now(play.world) - 3.04) < 1e-9);
-        tr_sim_touch(play.sim, TR_MOTION_OTHER, 1000000);
-        CHECK(fabs(tr_world_now(play.world) - 3.1) < 1e-9);
+        tr_sim_touch(simulated.sim, TR_MOTION_ALL, 1000000);
+        CHECK(fabs(simulated_now() - 3.04) < 1e-9);
+        tr_sim_touch(simulated.sim, TR_MOTION_OTHER, 1000000);
+        CHECK(fabs(simulated_now() - 3.1) < 1e-9);
         /* The one message of 1000 bytes was on the links for a microsecond. */
-        CHECK(fabs(tr_sim_busiest(play.sim) - 1e-6) < 1e-12);
+        CHECK(fabs(tr_sim_busiest(simulated.sim) - 1e-6) < 1e-12);
     } else {
         CHECK_RUN(expect(comm, 0, 1, BYTES));
-        CHECK(fabs(tr_world_now(play.world) - (0.25 + L + 1e-6)) < 1e-9);
+        CHECK(fabs(simulated_now() - (0.25 + L + 1e-6)) < 1e-9);
     }
     tr_comm_dissolve(comm); /* without the words of a common end */
-    rest_until(4);
+    simulated_rest_until(4);
     return NULL;
 }
 
 static void listeners_hear_all(void **state)
 {
     (void)state;
-    const struct tr_sim_listener listener = {computes, sends, receives, received, &play};
+    const struct tr_sim_listener listener = {computes, sends, receives, received, heard};
     run(tell, &listener);
-    assert_string_equal(play.heard, "0 computes -1 -1 0.25\n"
-                                    "2 receives 0 5 1000\n"
-                                    "0 sends 2 5 1000\n"
-                                    "2 received 0 5 0\n"
-                                    "1 computes -1 -1 0.04\n"
-                                    "1 computes -1 -1 0.06\n");
+    assert_string_equal(heard, "0 computes -1 -1 0.25\n"
+                               "2 receives 0 5 1000\n"
+                               "0 sends 2 5 1000\n"
+                               "2 received 0 5 0\n"
+                               "1 computes -1 -1 0.04\n"
+                               "1 computes -1 -1 0.06\n");
 }
 
 /* ---- messages that are given up ---- */
@@ -165,9 +132,9 @@ static char lost[LARGE];
 static const char *give_up_receive(tr_comm *comm, size_t bytes, double asked, double cancelled)
 {
     tr_ticket *ticket;
-    rest_until(asked);
+    simulated_rest_until(asked);
     CHECK_OK(tr_comm_receive(comm, 0, 5, lost, bytes, "test", &ticket));
-    rest_until(cancelled);
+    simulated_rest_until(cancelled);
     CHECK(tr_comm_cancel(comm, &ticket));
     CHECK(!ticket);
     return NULL;
@@ -177,7 +144,7 @@ static const char *give_up(tr_comm *comm, int rank)
 {
     if (rank == 0)
         for (int time = 10; time <= 70; time += 10) {
-            rest_until(time);
+            simulated_rest_until(time);
             CHECK_RUN(send(comm, 2, time, time < 50 ? BYTES : LARGE));
         }
     if (rank == 2) {
@@ -187,7 +154,7 @@ static const char *give_up(tr_comm *comm, int rank)
         /* One under way is gone with it. */
         CHECK_RUN(give_up_receive(comm, BYTES, 15, 20 + L / 2));
         int64_t live = tr_alloc_live(); /* with the message and its contents */
-        rest_until(21);
+        simulated_rest_until(21);
         CHECK(tr_alloc_live() == live - 2);
         /* One that arrived, but was not looked at, too. */
         CHECK_RUN(give_up_receive(comm, BYTES, 25, 31));
@@ -215,20 +182,20 @@ static const char *give_up_sending(tr_comm *comm, int rank)
     char data[LARGE];
     tr_ticket *ticket;
     for (int turn = 0; turn < 3; turn++) {
-        rest_until(10 * turn);
+        simulated_rest_until(10 * turn);
         if (rank == 0) {
             CHECK_OK(tr_comm_send(comm, 2, 9, lost, LARGE, "test", &ticket));
-            rest_until(10 * turn + 1);
+            simulated_rest_until(10 * turn + 1);
             CHECK(tr_comm_cancel(comm, &ticket));
             CHECK_RUN(send(comm, 2, 3, LARGE));
         }
         if (rank == 2) {
-            rest_until(10 * turn + 2);
+            simulated_rest_until(10 * turn + 2);
             CHECK_OK(tr_comm_receive(comm, 0, 9, data, LARGE, "test", &ticket));
             CHECK_OK(tr_comm_wait(comm, &ticket)); /* without its contents */
             CHECK_RUN(expect(comm, 0, 3, LARGE));
         }
-        rest_until(10 * turn + (rank == 1 ? 8 : 9));
+        simulated_rest_until(10 * turn + (rank == 1 ? 8 : 9));
         if (rank == 1) live[turn] = tr_alloc_live();
     }
     if (rank == 1) CHECK(live[1] == live[2]);
@@ -267,7 +234,7 @@ static const char *disagree(tr_comm *comm, int rank)
         CHECK_RUN(send(comm, 1, 1, LARGE));
         return NULL;
     }
-    if (rank == 0) rest_until(1); /* the message has come when it asks, and not when rank 1 does */
+    if (rank == 0) simulated_rest_until(1); /* the message has come when it asks, and not when rank 1 does */
     tr_status status = receive(comm, 2, data, rank == 0 ? BYTES - 1 : LARGE + 1);
     CHECK_RUN(fail_with(status, TR_EMISMATCH,
                         rank == 0 ? "the message from rank 2 has 1000 bytes where 999 were expected"
@@ -287,7 +254,7 @@ static const char *leave(tr_comm *comm, int rank)
 {
     char data[BYTES];
     if (rank < 2) {
-        rest_until(1 + rank);
+        simulated_rest_until(1 + rank);
         if (rank == 0) tr_comm_abort(comm, "no more disk");
         if (rank == 1) tr_comm_dissolve(comm);
         return NULL;
@@ -295,13 +262,13 @@ static const char *leave(tr_comm *comm, int rank)
     tr_comm_tolerate(comm);
     char why[64];
     CHECK(tr_comm_life(comm, 0, why, sizeof why) == TR_COMM_ALIVE);
-    rest_until(1.5);
+    simulated_rest_until(1.5);
     CHECK(tr_comm_life(comm, 0, why, sizeof why) == TR_COMM_GAVE_UP);
     CHECK(strcmp(why, "gave up: no more disk") == 0);
     CHECK(tr_comm_life(comm, 1, why, sizeof why) == TR_COMM_ALIVE);
     CHECK_RUN(fail_with(receive(comm, 1, data, BYTES), TR_EPEER, "rank 1 on host host-0 has left"));
     CHECK(tr_comm_life(comm, 1, why, sizeof why) == TR_COMM_LEFT);
-    CHECK(tr_world_now(play.world) > 2 && tr_world_now(play.world) < 10);
+    CHECK(simulated_now() > 2 && simulated_now() < 10);
     return NULL;
 }
 
@@ -349,15 +316,16 @@ static void memory_runs_out_before(void **state)
     for (int64_t at = 0, done = 0; !done; at++) {
         int64_t live = tr_alloc_live(); /* with the message and its contents */
         refuse_begin(at);
-        tr_status status = tr_world_create(RANKS, &play.world);
-        if (status == TR_OK) status = tr_world_share(play.world, 2, (const int[]){0, 2, 3}, 1, 1);
-        if (status == TR_OK) status = tr_sim_create(play.world, &cluster, RANKS, NULL, play.comm, &play.sim);
+        tr_status status = tr_world_create(RANKS, &simulated.world);
+        if (status == TR_OK) status = tr_world_share(simulated.world, 2, (const int[]){0, 2, 3}, 1, 1);
+        if (status == TR_OK)
+            status = tr_sim_create(simulated.world, &cluster, RANKS, NULL, simulated.comm, &simulated.sim);
         done = refuse_end();
         assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
-        if (!done) assert_null(play.sim);
-        tr_sim_destroy(&play.sim);
-        tr_world_destroy(&play.world);
-        assert_null(play.world);
+        if (!done) assert_null(simulated.sim);
+        tr_sim_destroy(&simulated.sim);
+        tr_world_destroy(&simulated.world);
+        assert_null(simulated.world);
         assert_int_equal(tr_alloc_live(), live);
     }
     assert_null(tr_sim_reserve(SIZE_MAX / 4));

@@ -267,6 +267,27 @@ static void nobody_waits_while_one_is_free(void **state)
     for (int i = 0; i < 2; i++) assert_true(fabs(play.time[i] - 5e-3) < 1e-9);
 }
 
+/* Rank 2 interrupts rank 0, which goes on when it is through, though rank 1 has waited longer for the other
+   processor; that one's ranks part when rank 0 is through, too. */
+static void interrupt(void *user, int rank)
+{
+    static const double seconds[] = {3e-3, 10e-3, 0.5e-3, 10e-3};
+    (void)user;
+    if (rank == 2) tr_world_rest(play.world, 1e-3);
+    tr_world_spend(play.world, seconds[rank]);
+    tr_world_pass(play.world);
+    note(rank);
+}
+
+static void who_was_interrupted_goes_on(void **state)
+{
+    (void)state;
+    static const double time[] = {1.5e-3, 3.5e-3, 10.5e-3, 13e-3};
+    static const int order[] = {2, 0, 3, 1};
+    expect_shared(1, (const int[]){0, 4}, 2, 1, interrupt, time);
+    for (int i = 0; i < 4; i++) assert_int_equal(play.order[i], order[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +299,7 @@ int main(void)
         cmocka_unit_test(who_awakes_comes_first),
         cmocka_unit_test(news_waits_for_a_processor),
         cmocka_unit_test(turns_begin_with_their_rank),
+        cmocka_unit_test(who_was_interrupted_goes_on),
         cmocka_unit_test(nobody_waits_while_one_is_free),
     };
     return cmocka_run_group_tests_name("plan.world", tests, NULL, NULL);

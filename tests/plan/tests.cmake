@@ -1,7 +1,7 @@
 # Plans: a time of its own, a network in it, costs, clusters, traces, and strategies that are rehearsed.
 trireme_test(plan world)
 trireme_test(plan network)
-trireme_test(plan transport)
+trireme_test(plan transport SOURCES support/simulated.c)
 trireme_test(plan costs)
 trireme_test(plan cluster)
 trireme_test(plan plan)
