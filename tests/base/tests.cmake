@@ -1,5 +1,7 @@
 trireme_test(base math)
 trireme_test(base file SOURCES base/files/file_fault.c)
+trireme_test(base ops SOURCES base/files/file_fault.c)
+trireme_test(base trust)
 trireme_test(base half)
 trireme_test(base hash)
 trireme_test(base log)

@@ -1,4 +1,4 @@
-/* The calls that the library needs of a file system to write: ten, in a table.
+/* The calls that the library needs of a file system to write: twelve, in a table.
  *
  * All files that must survive a full disk, a crash or a power failure (above all checkpoints) are written
  * through this table, so that tests can replace the machine's file system by one that fails, counts or
