@@ -94,10 +94,12 @@ static void test_alignment(void **state)
         memset(block, 1, bytes);
         tr_free(block);
     }
-    char *large = tr_alloc_aligned(2 * huge + 1, 1);
-    assert_int_equal((uintptr_t)large % huge, 0);
-    large[0] = large[2 * huge] = 1;
-    tr_free(large);
+    for (size_t bytes = 2 * huge; bytes <= 2 * huge + 1; bytes++) {
+        char *large = tr_alloc_aligned(bytes, 1);
+        assert_int_equal((uintptr_t)large % huge, 0);
+        large[0] = large[bytes - 1] = 1;
+        tr_free(large);
+    }
 }
 
 static void test_sizes_that_overflow(void **state)
@@ -105,15 +107,38 @@ static void test_sizes_that_overflow(void **state)
     (void)state;
     int64_t live = tr_alloc_live();
     assert_null(tr_alloc(SIZE_MAX / 2, 3));
-    assert_non_null(strstr(tr_error_message(), " x 3 bytes wanted"));
+    assert_string_equal(tr_error_message(), "out of memory: 9223372036854775807 x 3 bytes wanted");
     assert_null(tr_alloc_zero(SIZE_MAX, SIZE_MAX));
     assert_null(tr_alloc_aligned((size_t)1 << 63, 2));
     assert_null(tr_alloc(1, (size_t)PTRDIFF_MAX + 1));
+    assert_string_equal(tr_error_message(), "out of memory: 1 x 9223372036854775808 bytes wanted");
+    /* Admitted, but more than any machine has. */
+    assert_null(tr_alloc(1, (size_t)PTRDIFF_MAX));
+    assert_string_equal(tr_error_message(), "out of memory: 9223372036854775807 bytes wanted");
     char *block = tr_strdup("kept");
     assert_null(tr_realloc(block, SIZE_MAX, 2));
+    assert_null(tr_realloc(block, (size_t)PTRDIFF_MAX, 1));
+    assert_string_equal(tr_error_message(), "out of memory: 9223372036854775807 bytes wanted");
     assert_string_equal(block, "kept");
     tr_free(block);
     assert_int_equal(tr_alloc_live(), live);
+}
+
+/* The allocator of zlib, whose blocks are counted as all others. */
+static void test_for_zlib(void **state)
+{
+    (void)state;
+    int64_t live = tr_alloc_live();
+    unsigned char *block = tr_zlib_alloc(NULL, 300, 7);
+    assert_non_null(block);
+    memset(block, 1, 2100);
+    assert_int_equal(tr_alloc_live(), live + 1);
+    tr_zlib_free(NULL, block);
+    assert_int_equal(tr_alloc_live(), live);
+    tr_alloc_set_hook(refuse, NULL);
+    assert_null(tr_zlib_alloc(NULL, 300, 7));
+    tr_alloc_set_hook(NULL, NULL);
+    assert_string_equal(tr_error_message(), "out of memory: 2100 bytes wanted");
 }
 
 /* Fails the allocation whose turn it is. */
@@ -194,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_a_valid_block),
         cmocka_unit_test(test_alignment),
         cmocka_unit_test(test_sizes_that_overflow),
+        cmocka_unit_test(test_for_zlib),
         cmocka_unit_test(test_hook_fails_one),
         cmocka_unit_test(test_discarding),
         cmocka_unit_test(test_discarding_shared_memory),

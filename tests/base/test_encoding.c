@@ -24,6 +24,8 @@ static void marks_are_no_text(void **state)
     tr_config_destroy(&root);
     assert_int_equal(tr_encoding_mark("\xef\xbb", 2), 0);
     assert_int_equal(tr_encoding_mark("", 0), 0);
+    assert_int_equal(tr_encoding_mark(text, 3), 3);
+    assert_int_equal(tr_encoding_mark("\xef\xbb\xbe-", 4), 0);
 }
 
 static void other_encodings_are_named(void **state)
@@ -44,6 +46,21 @@ static void other_encodings_are_named(void **state)
         {"\0\0\0\0\0\0", 6, NULL},
         {"ab\0\0cd\0\0", 8, NULL},
         {"a\0", 2, NULL},
+        {"a\0b", 3, NULL},
+        {"a\0b\0", 4, "UTF-16LE"},
+        {"\0a\0b", 4, "UTF-16BE"},
+        {"\xff", 1, NULL},
+        {"\xff\xfe", 2, "UTF-16LE"},
+        {"\xfe\xff", 2, "UTF-16BE"},
+        {"\xff\xfe\0", 3, "UTF-16LE"},
+        {"\xff\xfe\0\0", 4, "UTF-32LE"},
+        {"\0\0\xfe", 3, NULL},
+        {"\0\0\xfe\xff", 4, "UTF-32BE"},
+        /* what begins like UTF-16 for 32 bytes is, whatever follows */
+        {"a\0b\0c\0d\0e\0f\0g\0h\0i\0j\0k\0l\0m\0n\0o\0p\0qr", 34, "UTF-16LE"},
+        {"a\0b\0c\0d\0e\0f\0g\0h\0i\0j\0k\0l\0m\0n\0o\0pq", 32, NULL},
+        {"\0a\0b\0c\0d\0e\0f\0g\0h\0i\0j\0k\0l\0m\0n\0o\0pqr", 34, "UTF-16BE"},
+        {"\0a\0b\0c\0d\0e\0f\0g\0h\0i\0j\0k\0l\0m\0n\0oqr", 32, NULL},
         {"", 0, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -175,7 +175,6 @@ static const char *read_container(struct parser *parser, struct tr_json_value *c
     if (depth == DEPTH_MAX) return "nested too deeply";
     container->count = 0;
     container->first = NULL;
-    container->by_key = NULL;
     skip_space(parser);
     while (*parser->at != close) {
         struct tr_json_value *value;

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/files/file.h"
 #include "base/files/mapped.h"
+#include "refuse.h"
 #include "scratch.h"
 
 static void must_map(const char *name, const char *text, char path[SCRATCH_PATH], struct tr_file_map *map)
@@ -68,11 +69,53 @@ static void finds_each_of_many(void **state)
     for (int i = 0; i < MANY; i++) assert_null(tr_mapped_at(place[i]));
 }
 
+/* What finds no room is not found, and does no harm; room that is given back is used again. */
+static void more_than_there_is_room_for(void **state)
+{
+    (void)state;
+    enum { ROOM = 16384, MANY = ROOM + 5 };
+    static uint8_t place[MANY];
+    const int64_t live = tr_alloc_live();
+    for (int i = 0; i < MANY; i++) assert_int_equal(tr_mapped_add(&place[i], 1, "one"), TR_OK);
+    assert_int_equal(tr_alloc_live(), live + ROOM);
+    assert_string_equal(tr_mapped_at(&place[ROOM - 1]), "one");
+    for (int i = ROOM; i < MANY; i++) {
+        assert_null(tr_mapped_at(&place[i]));
+        tr_mapped_remove(&place[i]);
+    }
+    tr_mapped_remove(&place[ROOM / 2]);
+    assert_int_equal(tr_mapped_add(&place[ROOM], 1, "another"), TR_OK);
+    assert_string_equal(tr_mapped_at(&place[ROOM]), "another");
+    assert_null(tr_mapped_at(&place[ROOM / 2]));
+    for (int i = ROOM; i >= 0; i--) tr_mapped_remove(&place[i]);
+    assert_int_equal(tr_alloc_live(), live);
+}
+
+/* Without memory for its name nothing is mapped. */
+static void memory_may_fail(void **state)
+{
+    (void)state;
+    struct tr_file_map map;
+    scratch_write_text("small", "text");
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = tr_file_map(scratch_in("small"), &map);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        if (!done) assert_null(map.data);
+        tr_file_unmap(&map);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_the_file_of_an_address),
         cmocka_unit_test(finds_each_of_many),
+        cmocka_unit_test(more_than_there_is_room_for),
+        cmocka_unit_test(memory_may_fail),
     };
     return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

@@ -27,6 +27,8 @@ static void integers_are_strict(void **state)
                 {"007", 7},
                 {"0x1F", 31},
                 {"-0xff", -255},
+                {"0XabCDEF", 11259375},
+                {"-0x8000000000000000", INT64_MIN},
                 {"9223372036854775807", INT64_MAX},
                 {"-9223372036854775808", INT64_MIN},
                 {"0x7fffffffffffffff", INT64_MAX}};
@@ -42,6 +44,12 @@ static void integers_are_strict(void **state)
                                       "12a",
                                       "--1",
                                       "0xg",
+                                      "0xG",
+                                      "0x`",
+                                      "0x@",
+                                      "0x:",
+                                      "0x/",
+                                      "-0x8000000000000001",
                                       "+-1",
                                       "a",
                                       "1,0",
@@ -59,6 +67,12 @@ static void integers_are_strict(void **state)
         assert_non_null(tr_text_int64(bad[i], &value));
         assert_int_equal(value, 42);
     }
+    int64_t value;
+    assert_string_equal(tr_text_int64("12a", &value), "is not an integer");
+    assert_string_equal(tr_text_int64("9223372036854775808", &value), "is too large");
+    assert_string_equal(tr_text_int64("99999999999999999999999", &value), "is too large");
+    assert_string_equal(tr_text_int64("99999999999999999999999x", &value), "is not an integer");
+    assert_string_equal(tr_text_int64("-9223372036854775809", &value), "is too far below 0");
 }
 
 static void check_numbers(void)
@@ -98,7 +112,28 @@ static void check_numbers(void)
         if (!tr_text_double(bad[i], &value)) fail_msg("\"%s\" was read as %g", bad[i], value);
         assert_true(value == 42);
     }
+    static const char *const reasons[][2] = {
+        {"1e999", "is too large"},
+        {"-1e999", "is too large"},
+        {"1e308/1e-10", "is too large"},
+        {"1e-400", "is too small to be told from 0"},
+        {"1e-300/1e300", "is too small to be told from 0"},
+        {"1/0", "divides by 0"},
+        {"0/0", "divides by 0"},
+        {"1/x", "is not a number"},
+        {"1x", "is not a number"},
+        {"nan", "is not a number"},
+    };
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        double value;
+        assert_string_equal(tr_text_double(reasons[i][0], &value), reasons[i][1]);
+    }
     float single = 42;
+    assert_string_equal(tr_text_float("1e39", &single), "is too large");
+    assert_string_equal(tr_text_float("-1e39", &single), "is too large");
+    assert_string_equal(tr_text_float("1e-46", &single), "is too small to be told from 0");
+    assert_null(tr_text_float("0", &single));
+    assert_true(single == 0);
     assert_null(tr_text_float("1/3", &single));
     assert_true(single == (float)(1.0 / 3));
     assert_non_null(tr_text_float("1e39", &single));
@@ -159,12 +194,14 @@ static void numbers_do_not_depend_on_the_locale(void **state)
 static void truth_has_six_words(void **state)
 {
     (void)state;
+    static const char *const words[] = {"false", "true", "no", "yes", "off", "on"};
     bool value = false;
-    assert_null(tr_text_bool("yes", &value));
-    assert_true(value);
-    assert_null(tr_text_bool("off", &value));
-    assert_false(value);
-    assert_non_null(tr_text_bool("True", &value));
+    for (int i = 0; i < 6; i++) {
+        value = i % 2 == 0;
+        assert_null(tr_text_bool(words[i], &value));
+        assert_int_equal(value, i % 2);
+    }
+    assert_string_equal(tr_text_bool("True", &value), "is neither true nor false");
     assert_non_null(tr_text_bool("1", &value));
     assert_non_null(tr_text_bool("", &value));
 }
@@ -203,6 +240,18 @@ static void distances_are_those_of_typing(void **state)
     assert_null(tr_text_nearest("momentum", words, 4));
     assert_null(tr_text_nearest(longer, words, 4));
     assert_null(tr_text_nearest("units", words, 0));
+    /* One error for every three letters, and one at least. */
+    static const char *const names[] = {"ab", "abcde", "abcdefghi"};
+    assert_string_equal(tr_text_nearest("ax", names, 1), "ab");
+    assert_null(tr_text_nearest("xx", names, 1));
+    assert_string_equal(tr_text_nearest("abcdx", names + 1, 1), "abcde");
+    assert_null(tr_text_nearest("abcxx", names + 1, 1));
+    assert_string_equal(tr_text_nearest("abcdefxxx", names + 2, 1), "abcdefghi");
+    assert_null(tr_text_nearest("abcdexxxx", names + 2, 1));
+    /* Of several the nearest, of equally near ones the first. */
+    static const char *const near[] = {"rates", "rater", "rate", "rat"};
+    assert_string_equal(tr_text_nearest("rate", near, 4), "rate");
+    assert_string_equal(tr_text_nearest("ratex", near, 4), "rates");
 }
 
 static void figures_are_for_people(void **state)
@@ -214,18 +263,38 @@ static void figures_are_for_people(void **state)
     assert_string_equal(tr_text_from_count(3274634, text), "3,274,634");
     assert_string_equal(tr_text_from_count(-1000, text), "-1,000");
     assert_string_equal(tr_text_from_count(INT64_MIN, text), "-9,223,372,036,854,775,808");
+    assert_string_equal(tr_text_from_count(-1, text), "-1");
+    assert_string_equal(tr_text_from_count(1000, text), "1,000");
+    assert_string_equal(tr_text_from_count(-100000, text), "-100,000");
+    assert_string_equal(tr_text_from_bytes(0, text), "0 bytes");
     assert_string_equal(tr_text_from_bytes(1, text), "1 byte");
+    assert_string_equal(tr_text_from_bytes(2, text), "2 bytes");
     assert_string_equal(tr_text_from_bytes(1023, text), "1023 bytes");
+    assert_string_equal(tr_text_from_bytes(1024, text), "1.0 KiB");
     assert_string_equal(tr_text_from_bytes(1536, text), "1.5 KiB");
+    assert_string_equal(tr_text_from_bytes(1048524, text), "1023.9 KiB");
+    assert_string_equal(tr_text_from_bytes(1048525, text), "1.0 MiB");
+    assert_string_equal(tr_text_from_bytes(INT64_C(3) << 30, text), "3.0 GiB");
+    assert_string_equal(tr_text_from_bytes(INT64_C(5) << 40, text), "5.0 TiB");
+    assert_string_equal(tr_text_from_bytes(INT64_C(7) << 50, text), "7.0 PiB");
     assert_string_equal(tr_text_from_bytes(1048575, text), "1.0 MiB");
     assert_string_equal(tr_text_from_bytes(INT64_MAX, text), "8.0 EiB");
     assert_string_equal(tr_text_from_seconds(0.0004, text), "0 ms");
+    assert_string_equal(tr_text_from_seconds(0, text), "0 ms");
     assert_string_equal(tr_text_from_seconds(0.85, text), "850 ms");
+    assert_string_equal(tr_text_from_seconds(0.9994, text), "999 ms");
+    assert_string_equal(tr_text_from_seconds(0.9995, text), "1.0 s");
     assert_string_equal(tr_text_from_seconds(0.9996, text), "1.0 s");
     assert_string_equal(tr_text_from_seconds(4.24, text), "4.2 s");
+    assert_string_equal(tr_text_from_seconds(59.94, text), "59.9 s");
+    assert_string_equal(tr_text_from_seconds(59.95, text), "1 min 00 s");
     assert_string_equal(tr_text_from_seconds(59.96, text), "1 min 00 s");
     assert_string_equal(tr_text_from_seconds(187, text), "3 min 07 s");
+    assert_string_equal(tr_text_from_seconds(3599.4, text), "59 min 59 s");
+    assert_string_equal(tr_text_from_seconds(3599.5, text), "1 h 00 min");
     assert_string_equal(tr_text_from_seconds(7500, text), "2 h 05 min");
+    assert_string_equal(tr_text_from_seconds(9e14, text), "250000000000 h 00 min");
+    assert_string_equal(tr_text_from_seconds(1e15, text), "unknown");
     assert_string_equal(tr_text_from_seconds(-1, text), "unknown");
     assert_string_equal(tr_text_from_seconds(NAN, text), "unknown");
 }
