@@ -11,7 +11,7 @@
 
 #define LANES     64
 #define LANE_NAME 32
-#define NAMES     4096 /* names of a lane; further ones are called "..." */
+#define NAMES     4096 /* names of a lane; the last is "...", for all further ones */
 /* Waits that follow each other within so many nanoseconds count as one. */
 #define CLOSE      5000
 #define UNRECORDED (-1)
@@ -193,18 +193,19 @@ static uint32_t hash_text(const char *text)
     return hash;
 }
 
-/* The number of a name, which is copied when first seen; 0 where there is no room. */
+/* The number of a name, which is copied when first seen; one that none has without memory. */
 static int32_t intern(tr_lane *lane, const char *name)
 {
     uint32_t slot = hash_text(name) % SLOTS;
     for (; lane->name_slot[slot]; slot = (slot + 1) % SLOTS)
         if (strcmp(lane->text[lane->name_slot[slot] - 1], name) == 0) return lane->name_slot[slot] - 1;
-    if (lane->names == NAMES) return 0;
-    char *copy = tr_strdup(name);
-    if (!copy) return 0;
+    if (lane->names == NAMES) return NAMES - 1;
+    const bool last = lane->names == NAMES - 1;
+    char *copy = tr_strdup(last ? "..." : name);
+    if (!copy) return NAMES;
     lane->text[lane->names] = copy;
-    lane->name_slot[slot] = ++lane->names;
-    return lane->names - 1;
+    if (!last) lane->name_slot[slot] = lane->names + 1;
+    return lane->names++;
 }
 
 static void add_total(tr_lane *lane, const struct open_span *span, int about, int64_t whole)

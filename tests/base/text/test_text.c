@@ -233,6 +233,18 @@ static void distances_are_those_of_typing(void **state)
     longer[64] = '\0';
     assert_int_equal(tr_text_distance(longest, ""), 63);
     assert_int_equal(tr_text_distance(longer, ""), INT32_MAX);
+    assert_int_equal(tr_text_distance(longest, longest), 0);
+    for (int i = 0; i < 63; i++) {
+        char other[64];
+        memcpy(other, longest, sizeof other);
+        other[i] = 'y';
+        assert_int_equal(tr_text_distance(longest, other), 1);
+        assert_int_equal(tr_text_distance(other + i, longest), 1 + i);
+        if (i == 0) continue;
+        other[i - 1] = 'z';
+        assert_int_equal(tr_text_distance(longest, other), 2);
+        assert_int_equal(tr_text_distance(longest + 1, other), 2);
+    }
     static const char *const words[] = {"units", "activation", "weights", "bias"};
     assert_string_equal(tr_text_nearest("unit", words, 4), "units");
     assert_string_equal(tr_text_nearest("wieghts", words, 4), "weights");

@@ -80,6 +80,21 @@ static void test_processors_are_shared(void **state)
         assert_true(CPU_EQUAL(&both, &part));
         CPU_OR(&seen, &seen, &part);
     }
+    /* Two processors of four, of which this machine has only the first two. */
+    cpu_set_t four = part;
+    CPU_ZERO(&four);
+    for (int i = 0, found = 0; i < CPU_SETSIZE - 2 && found < 2; i++)
+        if (CPU_ISSET(i, &own)) found++, CPU_SET(i, &four);
+    CPU_SET(CPU_SETSIZE - 2, &four);
+    CPU_SET(CPU_SETSIZE - 1, &four);
+    for (int threads = 1; CPU_COUNT(&four) == 4 && threads <= 3; threads++) {
+        tr_thread_keep_to(&own, 0, 1);
+        tr_thread_take_share(&four, 0, 2, threads);
+        tr_thread_processors(&part);
+        assert_int_equal(CPU_COUNT(&part), threads <= 2 ? 2 : 1);
+        CPU_AND(&both, &four, &part);
+        assert_true(CPU_EQUAL(&both, &part));
+    }
     tr_thread_keep_to(&own, 0, count);
     tr_thread_take_share(&own, 0, count + 1, 1);
     tr_thread_take_share(&own, 1, 2, count);

@@ -1,6 +1,8 @@
 /* Spans nest, add up, and are kept as the settings say. */
 #include "base/threads/timeline.h"
 
+#include "refuse.h"
+
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -207,7 +209,7 @@ static void deep_spans_and_many_names_are_survived(void **state)
     assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
     tr_timeline_enter(timeline, "main");
     for (int i = 0; i < 2 * TR_TIMELINE_DEPTH; i++) tr_span_begin(TR_ACTIVITY_STEP, "deep");
-    for (int i = 0; i < TR_TIMELINE_DEPTH; i++) tr_span_end();
+    for (int i = 1; i < 2 * TR_TIMELINE_DEPTH; i++) tr_span_end();
     for (int i = 0; i < 10000; i++) {
         char name[16];
         snprintf(name, sizeof name, "n%d", i);
@@ -216,6 +218,10 @@ static void deep_spans_and_many_names_are_survived(void **state)
     }
     tr_timeline_leave(); /* ends the rest */
     assert_int_equal(find_total(tr_timeline_lane(timeline, 0), "deep")->count, TR_TIMELINE_DEPTH);
+    /* Names beyond 4095 share one. */
+    assert_int_equal(find_total(tr_timeline_lane(timeline, 0), "n4000")->count, 1);
+    assert_null(find_total(tr_timeline_lane(timeline, 0), "n4096"));
+    assert_int_equal(find_total(tr_timeline_lane(timeline, 0), "...")->count, 10000 - 4094);
     tr_timeline_destroy(&timeline);
 }
 
@@ -295,6 +301,143 @@ static void spans_of_devices_are_added(void **state)
     tr_timeline_destroy(&timeline);
 }
 
+/* Without a lane or without memory a thread goes on unrecorded. */
+static void lanes_are_limited(void **state)
+{
+    (void)state;
+    tr_timeline *timeline;
+    char name[16];
+    struct tr_span_here here;
+    const int64_t live = tr_alloc_live();
+    refuse_begin(0);
+    assert_int_equal(tr_timeline_create(&all, &timeline), TR_ENOMEM);
+    assert_false(refuse_end());
+    assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
+    refuse_begin(0);
+    tr_timeline_enter(timeline, "no memory");
+    assert_false(refuse_end());
+    assert_null(tr_timeline_current());
+    for (int i = 0; i < 66; i++) {
+        snprintf(name, sizeof name, "thread %d", i);
+        tr_timeline_enter(timeline, name);
+        assert_int_equal(tr_timeline_current() != NULL, i < 64);
+        tr_span_begin(TR_ACTIVITY_STEP, "step");
+        assert_int_equal(tr_span_here(&here), i < 64);
+        tr_span_end();
+        tr_timeline_leave();
+    }
+    assert_int_equal(tr_timeline_lanes(timeline), 64);
+    tr_timeline_enter(timeline, "thread 7");
+    tr_span_begin(TR_ACTIVITY_STEP, "step");
+    assert_true(tr_span_here(&here));
+    tr_timeline_add(&here, "device", 1, 2);
+    assert_int_equal(tr_timeline_lanes(timeline), 64);
+    tr_span_end();
+    /* What has no memory for its name has none. */
+    refuse_begin(0);
+    tr_span_begin(TR_ACTIVITY_STEP, "another");
+    assert_false(refuse_end());
+    assert_false(tr_span_here(&here));
+    tr_span_end();
+    tr_timeline_leave();
+    assert_int_equal(find_total(tr_timeline_lane(timeline, 7), "step")->count, 2);
+    assert_int_equal(find_total(tr_timeline_lane(timeline, 7), "?")->count, 1);
+    tr_timeline_destroy(&timeline);
+    tr_timeline_destroy(&timeline);
+    assert_int_equal(tr_alloc_live(), live);
+}
+
+static void the_end_holds_for_threads_that_come_later(void **state)
+{
+    (void)state;
+    tr_timeline *timeline;
+    int64_t count;
+    int totals;
+    struct tr_span_here here;
+    assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
+    tr_timeline_close(timeline);
+    tr_timeline_enter(timeline, "after closing");
+    record_steps(0, 3);
+    tr_timeline_leave();
+    assert_int_equal(kept(timeline), 0);
+    assert_int_equal(find_total(tr_timeline_lane(timeline, 0), "update")->count, 3);
+    tr_timeline_freeze(timeline);
+    tr_timeline_enter(timeline, "after freezing");
+    tr_span_begin(TR_ACTIVITY_STEP, "step");
+    assert_false(tr_span_here(&here));
+    tr_span_end();
+    tr_timeline_leave();
+    tr_lane_spans(tr_timeline_lane(timeline, 1), &count);
+    assert_int_equal(count, 0);
+    tr_lane_totals(tr_timeline_lane(timeline, 1), &totals);
+    assert_int_equal(totals, 0);
+    assert_string_equal(tr_lane_text(tr_timeline_lane(timeline, 1), 0), "?");
+    tr_timeline_destroy(&timeline);
+}
+
+/* Waits for the same thing within 5 microseconds of each other are one, everything else is not. */
+static void waits_are_joined(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tr_activity activity;
+        const char *name;
+        int64_t begin, end;
+        int count; /* of spans afterwards */
+    } adds[] = {
+        {TR_ACTIVITY_WAITING, "a", 100, 200, 1},     {TR_ACTIVITY_WAITING, "a", 5199, 6000, 1},
+        {TR_ACTIVITY_WAITING, "a", 11000, 12000, 2}, {TR_ACTIVITY_WAITING, "b", 12000, 13000, 3},
+        {TR_ACTIVITY_FORWARD, "b", 13000, 14000, 4}, {TR_ACTIVITY_FORWARD, "b", 14000, 15000, 5},
+        {TR_ACTIVITY_WAITING, "b", 15000, 16000, 6},
+    };
+    tr_timeline *timeline;
+    int64_t count;
+    int totals;
+    assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
+    for (size_t i = 0; i < sizeof adds / sizeof adds[0]; i++) {
+        const struct tr_span_here what = {timeline, adds[i].activity, adds[i].name, 7};
+        tr_timeline_add(&what, "device", adds[i].begin, adds[i].end);
+        assert_int_equal(kept(timeline), adds[i].count);
+    }
+    const struct tr_span *spans = tr_lane_spans(tr_timeline_lane(timeline, 0), &count);
+    assert_true(spans[0].begin == 100 && spans[0].end == 6000 && spans[0].step == 7);
+    assert_true(spans[1].begin == 11000 && spans[1].end == 12000);
+    const struct tr_span_total *total = tr_lane_totals(tr_timeline_lane(timeline, 0), &totals);
+    assert_int_equal(totals, 3);
+    assert_true(total[0].count == 3 && total[0].whole == 100 + 801 + 1000);
+    tr_timeline_destroy(&timeline);
+}
+
+/* Operations are added up, of bytes the most counts; both go to the innermost span that is recorded. */
+static void work_is_added_up(void **state)
+{
+    (void)state;
+    tr_timeline *timeline;
+    assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
+    tr_span_work(1, 1); /* no lane */
+    tr_timeline_enter(timeline, "main");
+    tr_span_work(1, 1); /* no span */
+    tr_span_begin(TR_ACTIVITY_STEP, "outer");
+    tr_span_work(0.5, 10);
+    for (int i = 0; i < 2; i++) {
+        tr_span_begin(TR_ACTIVITY_FORWARD, "inner");
+        tr_span_work(100, 50 - 20 * i);
+        tr_span_work(1000, 20);
+        tr_span_end();
+    }
+    for (int i = 1; i < TR_TIMELINE_DEPTH; i++) tr_span_begin(TR_ACTIVITY_FORWARD, "deep");
+    tr_span_work(7, 70);
+    tr_span_begin(TR_ACTIVITY_FORWARD, "too deep");
+    tr_span_work(1, 100);
+    tr_timeline_leave();
+    tr_lane *lane = tr_timeline_lane(timeline, 0);
+    assert_true(find_total(lane, "outer")->work == 0.5 && find_total(lane, "outer")->bytes == 10);
+    assert_true(find_total(lane, "inner")->work == 2200 && find_total(lane, "inner")->bytes == 50);
+    assert_true(find_total(lane, "deep")->work == 7 && find_total(lane, "deep")->bytes == 70);
+    assert_null(find_total(lane, "too deep"));
+    tr_timeline_destroy(&timeline);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +451,10 @@ int main(void)
         cmocka_unit_test(deep_spans_and_many_names_are_survived),
         cmocka_unit_test(threads_have_lanes_of_their_own),
         cmocka_unit_test(spans_of_devices_are_added),
+        cmocka_unit_test(lanes_are_limited),
+        cmocka_unit_test(the_end_holds_for_threads_that_come_later),
+        cmocka_unit_test(waits_are_joined),
+        cmocka_unit_test(work_is_added_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

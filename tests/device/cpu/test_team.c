@@ -7,12 +7,20 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "base/threads/team.h"
+#include "sanitized.h"
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 struct work {
     tr_team *team;
@@ -201,6 +209,40 @@ static void test_size_is_checked(void **state)
     assert_int_equal(tr_alloc_live(), live);
 }
 
+/* Where the system has no room for a thread, those that have started leave again. */
+static void test_threads_that_do_not_start(void **state)
+{
+    (void)state;
+    if (SANITIZED) skip(); /* their own memory counts, too */
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        tr_team *team = (tr_team *)1;
+        const int64_t live = tr_alloc_live();
+        struct rlimit limit;
+        FILE *file = fopen("/proc/self/statm", "r");
+        long pages = 0;
+        if (!file || fscanf(file, "%ld", &pages) != 1) _exit(1);
+        fclose(file);
+        pthread_attr_t attributes;
+        size_t stack = 0;
+        pthread_attr_init(&attributes);
+        pthread_attr_getstacksize(&attributes, &stack);
+        limit.rlim_cur = limit.rlim_max = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + 9 * stack / 2;
+        if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+        if (tr_team_create(TR_TEAM_MAX, &team) != TR_ENOMEM) _exit(3);
+        if (team || tr_alloc_live() != live) _exit(4);
+        if (!strstr(tr_error_message(), " of 256 could not start: ")) _exit(5);
+        if (!strstr(tr_error_message(), "; use fewer threads")) _exit(6);
+        if (tr_team_create(2, &team) != TR_OK) _exit(7);
+        tr_team_destroy(&team);
+        _exit(0);
+    }
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
+}
+
 static void test_chunks_tile_the_range(void **state)
 {
     (void)state;
@@ -233,7 +275,7 @@ int main(void)
         cmocka_unit_test(test_together_nobody_is_helped),   cmocka_unit_test(test_barrier),
         cmocka_unit_test(test_wakes_after_sleep),           cmocka_unit_test(test_idle_work),
         cmocka_unit_test(test_ends_while_members_are_late), cmocka_unit_test(test_size_is_checked),
-        cmocka_unit_test(test_chunks_tile_the_range),
+        cmocka_unit_test(test_threads_that_do_not_start),   cmocka_unit_test(test_chunks_tile_the_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
