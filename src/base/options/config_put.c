@@ -94,7 +94,8 @@ tr_status tr_config_put_texts(tr_config *root, const char *section, const char *
     TR_TRY(find_section(root, section, &mapping));
     config_measure(root, &nodes, &bytes);
     for (int32_t i = 0; i < count; i++) bytes += strlen(texts[i]) + 1;
-    if (count > TR_CONFIG_NODES_MAX - nodes || bytes > TR_CONFIG_TEXT_MAX)
+    if (count >= TR_CONFIG_NODES_MAX - nodes || /* the list is a node, too */
+        bytes > TR_CONFIG_TEXT_MAX)
         return tr_config_fail(TR_EINVAL, mapping, "%d %s are too many for a configuration", (int)count, key);
     if (!(list = config_new(TR_CONFIG_SEQUENCE, put_name, 0, 0))) return TR_ENOMEM;
     for (int32_t i = 0; i < count; i++) {

@@ -279,6 +279,6 @@ void tr_team_chunk(int64_t count, int64_t grain, int member, int size, int64_t *
     int64_t grains = count / grain + (count % grain != 0);
     int64_t first = grains / size * member + grains % size * member / size;
     int64_t last = grains / size * (member + 1) + grains % size * (member + 1) / size;
-    *begin = first * grain < count ? first * grain : count;
+    *begin = first * grain; /* at most count, since only `last` can be all grains */
     *end = last * grain < count ? last * grain : count;
 }

@@ -206,6 +206,24 @@ static void bad_overrides_change_nothing(void **state)
     }
     char *after = dump(root);
     assert_string_equal(after, before);
+    /* The nearest name, among items that have their own, one of their kind, or none. */
+    static const struct {
+        const char *assignment, *meant; /* "": none is near */
+    } near[] = {
+        {"list.dens3.x=1", "; did you mean \"dense3\"?"}, {"list.fist.x=1", "; did you mean \"first\"?"},
+        {"list.rleu1.x=1", "; did you mean \"relu1\"?"},  {"list.far.x=1", ""},
+        {"list.lats.x=1", "; did you mean \"last\"?"},
+    };
+    tr_config *mixed = parse("list:\n  - {name: first}\n  - [1, 2]\n  - dense: 3\n  - ~\n  - {a: 1, b: 2}\n"
+                             "  - relu\n  - dense: {name: last}\n  - dense: 5\n");
+    for (size_t i = 0; i < sizeof near / sizeof near[0]; i++) {
+        assert_int_equal(tr_config_set(mixed, near[i].assignment), TR_EINVAL);
+        const char *got = strstr(tr_error_message(), "; did you mean");
+        const size_t length = strlen(near[i].meant);
+        if (length ? !got || strncmp(got, near[i].meant, length) != 0 : got != NULL)
+            fail_msg("\"%s\" lacks \"%s\"", tr_error_message(), near[i].meant);
+    }
+    tr_config_destroy(&mixed);
     tr_free(before);
     tr_free(after);
     tr_config_destroy(&root);

@@ -269,7 +269,25 @@ static void bad_arguments_are_refused(void **state)
     assert_int_equal(tr_options_defaults(table, COUNT, &command), TR_OK);
     assert_int_equal(tr_options_arguments(table, 1, 2, ARGUMENTS("a", "b"), &command), TR_EINVAL);
     assert_string_equal(tr_error_message(), "unexpected argument \"b\"; --help shows the usage");
+    /* What stands before the arguments that are given is none of them. */
     release(&command);
+    struct command other;
+    static const struct tr_option place = {.key = "place",
+                                           .type = TR_OPTION_STRING,
+                                           .offset = FIELD(out),
+                                           .fallback = "",
+                                           .bare = "here",
+                                           .help = "a place"};
+    const char *const words[] = {"--place", "a"};
+    assert_int_equal(tr_options_defaults(&place, 1, &other), TR_OK);
+    assert_int_equal(tr_options_arguments(&place, 1, 2, words, &other), TR_EINVAL);
+    assert_string_equal(tr_error_message(),
+                        "unexpected argument \"a\"; a value of --place is written --place=a");
+    tr_options_release(&place, 1, &other);
+    assert_int_equal(tr_options_defaults(&place, 1, &other), TR_OK);
+    assert_int_equal(tr_options_arguments(&place, 1, 1, words + 1, &other), TR_EINVAL);
+    assert_string_equal(tr_error_message(), "unexpected argument \"a\"; --help shows the usage");
+    tr_options_release(&place, 1, &other);
 }
 
 static void unknown_arguments_are_found(void **state)
