@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "device/staging.h"
+#include "refuse.h"
 
 #include <string.h>
 
@@ -85,11 +86,91 @@ static void others_have_two_sides(void **state)
     assert_int_equal(tr_alloc_live(), live);
 }
 
+/* A part goes each way, beside later work too; the rest stays as it is. */
+static void parts_are_copied(void **state)
+{
+    (void)state;
+    tr_device *device;
+    struct tr_staging buffer;
+    assert_int_equal(shadow_create(1, NULL, &device), TR_OK);
+    assert_int_equal(tr_staging_make(device, FLOATS, NULL, &buffer), TR_OK);
+    assert_int_equal(tr_staging_open(&buffer), TR_OK);
+    write_numbers(buffer.host, FLOATS, 1);
+    assert_int_equal(tr_staging_to_device(&buffer, 0, FLOATS), TR_OK);
+    assert_int_equal(tr_device_wait(device), TR_OK);
+    write_numbers(buffer.host, FLOATS, 1000);
+    assert_int_equal(tr_staging_to_device(&buffer, 30, 40), TR_OK);
+    assert_int_equal(tr_staging_to_device(&buffer, FLOATS, FLOATS), TR_OK);
+    assert_int_equal(tr_device_wait(device), TR_OK);
+    write_numbers(buffer.host, FLOATS, 5000);
+    assert_int_equal(tr_staging_to_host_beside(&buffer, 25, 50), TR_OK);
+    assert_int_equal(tr_device_wait(device), TR_OK);
+    for (int i = 0; i < FLOATS; i++)
+        assert_true(buffer.host[i] == (float)(i < 25 || i >= 50   ? 5000 + i
+                                              : i >= 30 && i < 40 ? 1000 + i
+                                                                  : 1 + i));
+    tr_staging_release(&buffer);
+    tr_device_destroy(&device);
+}
+
+static void memory_is_owned_or_borrowed(void **state)
+{
+    (void)state;
+    for (int host = 0; host < 2; host++) {
+        tr_device *device;
+        struct tr_staging buffer, over;
+        const int64_t live = tr_alloc_live();
+        assert_int_equal(host ? tr_device_create("cpu", 1, NULL, &device) : shadow_create(1, NULL, &device),
+                         TR_OK);
+        const int64_t with_device = tr_alloc_live();
+        /* None at all. */
+        assert_int_equal(tr_staging_make(device, 0, NULL, &buffer), TR_OK);
+        assert_non_null(buffer.data);
+        assert_int_equal(tr_staging_open(&buffer), TR_OK);
+        assert_int_equal(tr_staging_memory(&buffer), 0);
+        assert_int_equal(tr_staging_to_host(&buffer, 0, 0), TR_OK);
+        tr_staging_release(&buffer);
+        tr_staging_release(&buffer);
+        assert_int_equal(tr_alloc_live(), with_device);
+        /* What lies over the memory of another owns its own side at most. */
+        assert_int_equal(tr_staging_make(device, FLOATS, NULL, &buffer), TR_OK);
+        tr_staging_over(device, 10, buffer.data + 5, &over);
+        assert_int_equal(tr_staging_memory(&over), 0);
+        assert_int_equal(over.memory, host ? TR_MEMORY_HOST : TR_MEMORY_DEVICE);
+        assert_ptr_equal(over.host, host ? buffer.data + 5 : NULL);
+        assert_int_equal(tr_staging_open(&over), TR_OK);
+        float *side = over.host;
+        assert_int_equal(tr_staging_open(&over), TR_OK);
+        assert_ptr_equal(over.host, side);
+        assert_int_equal(tr_staging_is_direct(&over), host);
+        assert_int_equal(tr_staging_host_memory(&over), host ? 0 : 10 * sizeof(float));
+        assert_int_equal(tr_staging_memory(&over), host ? 0 : 10 * sizeof(float));
+        assert_int_equal(tr_staging_host_memory(&buffer), 0);
+        tr_staging_release(&over);
+        assert_null(over.data);
+        tr_staging_release(&buffer);
+        assert_int_equal(tr_alloc_live(), with_device);
+        for (int64_t at = 0, done = 0; !done; at++) {
+            refuse_begin(at);
+            tr_status status = tr_staging_make(device, FLOATS, NULL, &buffer);
+            if (status == TR_OK) status = tr_staging_open(&buffer);
+            done = refuse_end();
+            assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+            tr_staging_release(&buffer);
+            assert_int_equal(tr_alloc_live(), with_device);
+        }
+        tr_device_destroy(&device);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_devices_have_one_memory),
         cmocka_unit_test(others_have_two_sides),
+        cmocka_unit_test(parts_are_copied),
+        cmocka_unit_test(memory_is_owned_or_borrowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,3 +1,4 @@
+trireme_test(device device)
 trireme_test(device staging SOURCES support/shadow.c)
 trireme_test(device math)
 trireme_test(device team)
