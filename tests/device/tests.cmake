@@ -25,6 +25,15 @@ trireme_test(device oclgrind TIMEOUT 1800 LABELS long SOURCES ${TR_CASES} device
 set_tests_properties(device.oclgrind PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: no Oclgrind")
 trireme_opencl_test(device gpu)
 trireme_opencl_test(device gpu_lists SOURCES support/gpu_counting.c)
+# Without a driver.
+trireme_test(device gpu_host SOURCES device/gpu/host.c)
+trireme_test(device gpu_cache)
+add_executable(device_gpu_lists_host device/gpu/test_gpu_lists.c device/gpu/host.c support/gpu_counting.c support/opencl.c)
+target_link_libraries(device_gpu_lists_host PRIVATE trireme_static trireme_test_watchdog PkgConfig::CMOCKA)
+target_include_directories(device_gpu_lists_host PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_definitions(device_gpu_lists_host PRIVATE TEST_ON_HOST TEST_PROGRAMS="${PROJECT_BINARY_DIR}/Testing/programs")
+add_test(NAME device.gpu_lists_host COMMAND device_gpu_lists_host)
+set_tests_properties(device.gpu_lists_host PROPERTIES LABELS device TIMEOUT 600)
 trireme_test(device conv_plan)
 trireme_test(device conv_grid)
 # The layer for CUDA, on the stand-in: operations of each kind of argument in the quick suite, all in the long one.

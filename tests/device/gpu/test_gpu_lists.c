@@ -1,6 +1,7 @@
 /* Launches that come again are enqueued as lists, those that are alike as lists that follow, and nothing else
  * changes: neither numbers nor order, whatever comes between them. On the first device of an interface, which
- * is counted and falsified; where it has no lists, on an interface that makes them of launches.
+ * is counted and falsified; where it has no lists, on an interface that makes them of launches. Once more,
+ * without a driver, on that of host.h.
  */
 #include "device/gpu/lists/kept.h"
 #include "support/gpu_counting.h"
@@ -17,7 +18,12 @@
 #include <string.h>
 #include <cmocka.h>
 
+#ifdef TEST_ON_HOST
+#include "device/gpu/host.h"
+static const struct gpu_api *real = &gpu_api_host;
+#else
 static const struct gpu_api *real = &gpu_api_opencl;
+#endif
 
 static tr_status fails; /* what launching a list comes to */
 
@@ -714,7 +720,11 @@ int main(int count, char **arguments)
         cmocka_unit_test(timed_devices_have_none),
         cmocka_unit_test(failures_of_lists_are_told),
     };
+#ifdef TEST_ON_HOST
+    host_begin();
+#else
     if (!opencl_is_here()) return 0;
+#endif
     if (count > 1 && strcmp(arguments[1], "cuda") == 0) real = &gpu_api_cuda;
     return cmocka_run_group_tests_name("lists of launches", tests, NULL, NULL);
 }
