@@ -155,6 +155,27 @@ static void test_operation(void **state)
     assert_true(operations >= 0);
 }
 
+/* Which roles are of data that is read, and which of data that is written, for others than the operation
+ * itself. */
+static void test_roles(void **state)
+{
+    (void)state;
+    static const enum tr_role read[] = {TR_ROLE_READS, TR_ROLE_READS_PART, TR_ROLE_REPLACES, TR_ROLE_UPDATES,
+                                        TR_ROLE_UPDATES_PART},
+                              written[] = {TR_ROLE_WRITES, TR_ROLE_WRITES_PART, TR_ROLE_UPDATES,
+                                           TR_ROLE_UPDATES_PART, TR_ROLE_NODES};
+    for (int role = TR_ROLE_SIZE; role <= TR_ROLE_OPERATIONS; role++) {
+        const struct tr_operand operand = {.role = (enum tr_role)role};
+        bool reads = false, writes = false;
+        for (int i = 0; i < 5; i++) {
+            reads |= read[i] == operand.role;
+            writes |= written[i] == operand.role;
+        }
+        assert_int_equal(tr_operand_reads(&operand), reads);
+        assert_int_equal(tr_operand_writes(&operand), writes);
+    }
+}
+
 /* Known figures: two for a multiply-add, parts of fusions added, bytes of all that is touched. */
 static void test_costs(void **state)
 {
@@ -186,16 +207,29 @@ static void test_costs(void **state)
     cost = tr_operation_cost(tr_operation_of(TR_OPERATION_attention_forward), &attention, true);
     assert_int_equal(cost.operations, (6 + 3) * 2 * (4 * 4 + 4)); /* 6 pairs of 3 tokens, 3 of 2 */
     assert_int_equal(tr_operation_rows(tr_operation_of(TR_OPERATION_attention_forward), &attention, true), 5);
+    /* 3 queries of 4 keys and 2 of 3: all, those up to their own, and windows of 2 of both. */
+    static const int32_t key_offset[] = {0, 4, 4, 7};
+    static const int pairs[2][2] = {{18, 14}, {13, 10}};
+    for (int window = 0; window < 2; window++)
+        for (int causal = 0; causal < 2; causal++) {
+            struct tr_op_attention_forward other = attention;
+            other.at.key_offset = key_offset;
+            other.at.causal = causal;
+            other.at.window = 2 * window;
+            cost = tr_operation_cost(tr_operation_of(TR_OPERATION_attention_forward), &other, true);
+            assert_int_equal(cost.operations, pairs[window][causal] * 2 * (4 * 4 + 4));
+        }
     assert_int_equal(tr_operation_rows(tr_operation_of(TR_OPERATION_attention_forward), &attention, false),
                      3);
 }
 
 int main(void)
 {
-    struct CMUnitTest tests[CASE_LISTS + 1];
+    struct CMUnitTest tests[CASE_LISTS + 2];
     for (int i = 0; i < CASE_LISTS; i++)
         tests[i] =
             (struct CMUnitTest){case_lists[i].operation, test_operation, NULL, NULL, (void *)&case_lists[i]};
     tests[CASE_LISTS] = (struct CMUnitTest)cmocka_unit_test(test_costs);
+    tests[CASE_LISTS + 1] = (struct CMUnitTest)cmocka_unit_test(test_roles);
     return cmocka_run_group_tests_name("descriptions of operations", tests, watched_make, watched_remove);
 }

@@ -14,17 +14,18 @@
 
 struct host host;
 
-tr_status gpu_self_test(struct gpu *gpu)
-{
-    (void)gpu;
-    return TR_OK;
-}
-
 /* Whether this call fails. */
 static tr_status due(const char *name)
 {
     if (!host.fails || strcmp(host.fails, name) != 0 || host.after-- > 0) return TR_OK;
     return tr_fail(host.how, "%s failed", name);
+}
+
+tr_status gpu_self_test(struct gpu *gpu)
+{
+    assert_non_null(gpu->session);
+    host.self_tests++;
+    return due("self_test");
 }
 
 static tr_status describe(int number, struct gpu_info *out)
@@ -114,6 +115,7 @@ static tr_status wait_all(void *session)
 {
     (void)session;
     host.waits++;
+    host.running = false;
     return due("wait");
 }
 
@@ -306,6 +308,7 @@ static tr_status launch_list(void *session, void *handle)
     (void)session;
     const struct host_list *list = handle;
     TR_TRY(due("launch_list"));
+    host.running = true;
     for (int i = 0; i < list->count; i++) compute(&list->launch[i]);
     return TR_OK;
 }
@@ -321,6 +324,7 @@ static tr_status change_list(void *session, void *list, int index, const struct 
 static void free_list(void *session, void *list)
 {
     (void)session;
+    assert_false(host.running);
     tr_free(list);
     host.lists--;
 }

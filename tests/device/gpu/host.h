@@ -19,7 +19,8 @@ extern struct host {
     bool late;         /* events are reached only when they are waited for */
     int64_t ahead;     /* nanoseconds by which the device's clock is ahead of the host's */
     /* What was done, and what there is now. */
-    int launches, copies, waits, builds, from_binary, kernels;
+    int launches, copies, waits, builds, from_binary, kernels, self_tests;
+    bool running; /* a list may be */
     int blocks, events, programs, lists, pinned;
     char options[256]; /* of the last program that was built */
     struct gpu_launch last;

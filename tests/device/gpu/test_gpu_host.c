@@ -130,6 +130,33 @@ static void memory_is_limited(void **state)
     assert_true(tr_device_memory(device) == INT64_MAX);
 }
 
+/* Kilobytes of addresses. */
+static long addresses(void)
+{
+    long kilobytes = 0;
+    char line[256];
+    FILE *file = fopen("/proc/self/status", "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "VmSize: %ld", &kilobytes) == 1) break;
+    fclose(file);
+    assert_true(kilobytes > 0);
+    return kilobytes;
+}
+
+static void addresses_are_given_back(void **state)
+{
+    (void)state;
+    void *memory;
+    const long before = addresses();
+    for (int i = 0; i < 200; i++) {
+        fail_at("alloc", i % 2);
+        assert_int_equal(tr_device_alloc(device, 64 << 20, &memory), i % 2 ? TR_OK : TR_EPEER);
+        tr_device_free(device, memory);
+    }
+    assert_true(addresses() < before + 1000000); /* of the 13 million that were taken */
+}
+
 static void scratch_grows(void **state)
 {
     (void)state;
@@ -603,12 +630,18 @@ static void opening_may_fail(void **state)
         /* Without memory for lists there are none. */
         assert_true(status == TR_OK || (!done && status == TR_ENOMEM));
         assert_int_equal(other != NULL, status == TR_OK);
+        if (status == TR_OK) assert_true(gpu_of(other)->session && gpu_of(other)->cache);
         tr_device_destroy(&other);
         assert_int_equal(tr_alloc_live(), live);
     }
-    fail_at("open", 0);
-    assert_int_equal(gpu_device_create(&gpu_api_host, &choice, &other), TR_EPEER);
-    assert_null(other);
+    static const char *const functions[] = {"open", "self_test"};
+    for (int i = 0; i < 2; i++) {
+        fail_at(functions[i], 0);
+        host.self_tests = 0;
+        assert_int_equal(gpu_device_create(&gpu_api_host, &choice, &other), TR_EPEER);
+        assert_int_equal(host.self_tests, i);
+        assert_null(other);
+    }
     const struct tr_device_choice second = {.name = "host", .number = 1};
     assert_int_equal(gpu_device_create(&gpu_api_host, &second, &other), TR_ENOTFOUND);
     assert_message_has("there is one host");
@@ -626,6 +659,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_HOST(blocks_are_found_by_their_addresses),
         ON_HOST(memory_is_limited),
+        ON_HOST(addresses_are_given_back),
         ON_HOST(scratch_grows),
         ON_HOST(tables_are_found_by_their_contents),
         ON_HOST(tables_that_fail_are_none),
