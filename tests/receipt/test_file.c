@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "mutate.h"
 #include "receipt/receipt.h"
+#include "refuse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -146,6 +147,124 @@ static void what_is_wrong_is_refused(void **state)
     assert_int_equal(changed("\"steps\": 20", "\"steps\": 21"), TR_OK); /* a run that has not ended */
 }
 
+/* Refused with a message that begins so. */
+static void expect_refused(const char *what, const char *by, const char *message)
+{
+    char begin[128];
+    assert_int_equal(changed(what, by), TR_EFORMAT);
+    snprintf(begin, sizeof begin, "\"r\" is no receipt: %s", message);
+    if (strncmp(tr_error_message(), begin, strlen(begin)) != 0) fail_msg("%s: %s", begin, tr_error_message());
+}
+
+static void what_is_wrong_is_named(void **state)
+{
+    (void)state;
+    expect_refused("trireme receipt", "trireme recipe", "format is \"trireme recipe\"");
+    expect_refused("\"steps\": 20", "\"notes\": \"\", \"steps\": 20", "it has a member \"notes\"");
+    expect_refused("\"18446744073709551615\"", "\"\"", "seed is \"\"");
+    expect_refused("\"18446744073709551615\"", "\"1x\"", "seed is \"1x\"");
+    expect_refused("abab", "ABAB", "settings is \"ABAB");
+    expect_refused("\"log\": \"\"", "\"log\": \"abc\"", "log is \"abc\"");
+    expect_refused("eeee", "eee", "parameters is \"eee");
+    expect_refused("\"7\": [", "\"21\": [", "a boundary after \"21\" of 20 steps");
+    expect_refused("\"7\": [", "\"0x7\": [", "a boundary after \"0x7\" of 20 steps");
+    expect_refused("\"0\": [", "\"8\": [", "the boundary of step 7 stands after that of 8");
+    expect_refused("\"7\": [", "\"7\": [\"\", ", "the boundary of step 7 is no two digests");
+    expect_refused("0808", "080", "the boundary of step 7 is no two digests");
+    expect_refused("0909", "090", "the boundary of step 7 is no two digests");
+    expect_refused("\"7\": [", "\"7\": {}, \"8\": [", "the boundary of step 7 is no two digests");
+    assert_int_equal(changed("abab", "abac"), TR_ECORRUPT);
+    assert_non_null(
+        strstr(tr_error_message(), "\"r\" contradicts itself: its chain does not begin with its settings"));
+    assert_int_equal(changed("\"format_version\": 1", "\"format_version\": 7"), TR_EUNSUPPORTED);
+    assert_string_equal(tr_error_message(),
+                        "\"r\" has version 7 of the format, this program reads 1; take a newer one");
+    assert_int_equal(changed("\"format_version\": 1", "\"format_version\": 0"), TR_EFORMAT);
+    assert_int_equal(changed("\"numerics\": 2", "\"numerics\": 0"), TR_EFORMAT);
+    assert_int_equal(changed("\"numerics\": 2", "\"numerics\": 2147483648"), TR_EFORMAT);
+    assert_int_equal(changed("\"numerics\": 2", "\"numerics\": 2147483647"), TR_OK);
+}
+
+/* Each member is needed. */
+static void a_missing_member_is_named(void **state)
+{
+    static const char *const members[] = {"format",   "format_version", "program", "numerics",
+                                          "settings", "data",           "seed",    "steps",
+                                          "log",      "parameters",     "model",   "boundaries"};
+    (void)state;
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        /* From its line on to the next one: the last member, with all of its lines, to the end. */
+        char key[32], *other;
+        snprintf(key, sizeof key, "  \"%s\": ", members[i]);
+        const char *at = strstr(text, key), *next = at ? strstr(at, "\n  \"") : NULL;
+        assert_non_null(at);
+        if (next)
+            other = tr_format("%.*s%s", (int)(at - text), text, next + 1);
+        else /* without the comma before it */
+            other = tr_format("%.*s\n}\n", (int)(at - text) - 2, text);
+        assert_non_null(other);
+        assert_int_equal(read_text(other, strlen(other)), TR_EFORMAT);
+        snprintf(key, sizeof key, "\"%s\"", members[i]);
+        if (!strstr(tr_error_message(), key)) fail_msg("%s is not in: %s", key, tr_error_message());
+        tr_free(other);
+    }
+}
+
+static void one_without_boundaries_is_refused(void **state)
+{
+    (void)state;
+    const char *at = strstr(text, "\"boundaries\": {");
+    char *other = tr_format("%.*s\"boundaries\": {}\n}\n", (int)(at - text), text);
+    assert_non_null(other);
+    assert_int_equal(read_text(other, strlen(other)), TR_EFORMAT);
+    assert_string_equal(tr_error_message(), "\"r\" is no receipt: it has no boundary");
+    tr_free(other);
+}
+
+static void it_has_room_for_so_many_boundaries(void **state)
+{
+    (void)state;
+    struct tr_receipt receipt = {.steps = 2 * TR_RECEIPT_BOUNDARIES};
+    struct tr_receipt_boundary boundary = {0};
+    for (int64_t i = 0; i < TR_RECEIPT_BOUNDARIES; i++) {
+        boundary.step = i;
+        assert_int_equal(tr_receipt_add(&receipt, &boundary), TR_OK);
+    }
+    boundary.step = TR_RECEIPT_BOUNDARIES;
+    memset(receipt.parameters, 'e', 4);
+    assert_int_equal(tr_receipt_add(&receipt, &boundary), TR_EUNSUPPORTED);
+    assert_non_null(strstr(tr_error_message(), "at most 100000 boundaries; set train.receipt_every higher"));
+    assert_int_equal(receipt.count, TR_RECEIPT_BOUNDARIES);
+    assert_string_equal(receipt.parameters, "eeee");
+    boundary.step = TR_RECEIPT_BOUNDARIES - 1; /* in the place of the last one */
+    assert_int_equal(tr_receipt_add(&receipt, &boundary), TR_OK);
+    assert_int_equal(receipt.count, TR_RECEIPT_BOUNDARIES);
+    for (int64_t i = 0; i < TR_RECEIPT_BOUNDARIES; i += 9999)
+        assert_ptr_equal(tr_receipt_find(&receipt, i), &receipt.boundary[i]);
+    tr_receipt_release(&receipt);
+    assert_null(receipt.boundary);
+    assert_int_equal(receipt.count, 0);
+}
+
+static void lack_of_memory_is_told(void **state)
+{
+    (void)state;
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        struct tr_receipt receipt;
+        char *again = NULL;
+        refuse_begin(at);
+        tr_status status = tr_receipt_read("r", text, strlen(text), &receipt);
+        if (status == TR_OK) status = tr_receipt_write(&receipt, &again);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        if (done) assert_string_equal(again, text);
+        tr_free(again);
+        tr_receipt_release(&receipt);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+}
+
 static void every_beginning_is_refused(void **state)
 {
     (void)state;
@@ -175,6 +294,11 @@ int main(void)
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(a_boundary_takes_the_place_of_later_ones),
         cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(a_missing_member_is_named),
+        cmocka_unit_test(one_without_boundaries_is_refused),
+        cmocka_unit_test(it_has_room_for_so_many_boundaries),
+        cmocka_unit_test(lack_of_memory_is_told),
         cmocka_unit_test(every_beginning_is_refused),
         cmocka_unit_test(damage_is_refused_or_harmless),
     };

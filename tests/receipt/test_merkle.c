@@ -1,6 +1,7 @@
 /* Trees of digests: the roots that others compute over the leaves of RFC 6962's examples, and proofs that
  * lead to the root from their own leaf and from nothing else. */
 #include "receipt/merkle.h"
+#include "refuse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -123,6 +124,55 @@ static void what_is_no_proof_is_refused(void **state)
     assert_int_equal(tr_merkle_follow(&bad, &leaf[4], &root), TR_EFORMAT);
     bad = proof, bad.leaves = 0;
     assert_int_equal(tr_merkle_follow(&bad, &leaf[4], &root), TR_EFORMAT);
+    assert_string_equal(tr_error_message(), "a proof for leaf 4 of 0");
+    bad = proof, bad.length++;
+    assert_int_equal(tr_merkle_follow(&bad, &leaf[4], &root), TR_EFORMAT);
+    assert_string_equal(tr_error_message(), "a proof of 5 digests for leaf 4 of 11, which takes 4");
+}
+
+/* The first leaf of as many as there can be: 63 digests stand beside it, all to its right. */
+static void the_deepest_tree_has_a_proof(void **state)
+{
+    (void)state;
+    struct tr_merkle_proof proof = {.leaf = 0, .leaves = INT64_MAX, .length = TR_MERKLE_DEPTH};
+    struct tr_sha256_sum expected = leaf[0], found;
+    tr_sha256 *hash;
+    assert_int_equal(tr_sha256_begin(&hash), TR_OK);
+    for (int i = 0; i < TR_MERKLE_DEPTH; i++) {
+        proof.beside[i] = leaf[i % MOST];
+        tr_sha256_add(hash, "\1", 1);
+        tr_sha256_add(hash, expected.byte, sizeof expected.byte);
+        tr_sha256_add(hash, proof.beside[i].byte, sizeof proof.beside[i].byte);
+        assert_int_equal(tr_sha256_take(hash, &expected), TR_OK);
+    }
+    tr_sha256_destroy(&hash);
+    assert_int_equal(tr_merkle_follow(&proof, &leaf[0], &found), TR_OK);
+    assert_memory_equal(&found, &expected, sizeof found);
+    proof.length--;
+    assert_int_equal(tr_merkle_follow(&proof, &leaf[0], &found), TR_EFORMAT);
+    assert_non_null(strstr(tr_error_message(), "which takes 63"));
+}
+
+static tr_status make_all(struct tr_sha256_sum *root)
+{
+    struct tr_merkle_proof proof;
+    tr_status status = tr_merkle_root(leaf, 11, root);
+    if (status == TR_OK) status = tr_merkle_prove(leaf, 11, 4, &proof);
+    return status == TR_OK ? tr_merkle_follow(&proof, &leaf[4], root) : status;
+}
+
+static void lack_of_memory_is_told(void **state)
+{
+    (void)state;
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        struct tr_sha256_sum root;
+        refuse_begin(at);
+        tr_status status = make_all(&root);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        assert_int_equal(tr_alloc_live(), live);
+    }
 }
 
 int main(void)
@@ -132,6 +182,8 @@ int main(void)
         cmocka_unit_test(every_proof_leads_to_the_root),
         cmocka_unit_test(no_proof_leads_from_anything_else),
         cmocka_unit_test(what_is_no_proof_is_refused),
+        cmocka_unit_test(the_deepest_tree_has_a_proof),
+        cmocka_unit_test(lack_of_memory_is_told),
     };
     make_leaves();
     return cmocka_run_group_tests(tests, NULL, NULL);
