@@ -90,13 +90,13 @@ static tr_status meet(void *user, const struct tr_receipt_boundary *found)
     compare(replay, claimed, found);
     if (verification->result.outcome != TR_VERIFIED) return done();
     int64_t before = replay->met, now = claimed - receipt->boundary;
-    replay->met = now;
     if (before >= replay->stretch->first) {
         struct tr_verify_event event = {sizeof event, receipt->boundary[before].step, found->step};
         verification->result.steps += event.end - event.first;
         if (verification->listener && verification->listener(verification->user, &event))
             return tr_fail(TR_EINTERRUPTED, "the verification was stopped after step %" PRId64, found->step);
     }
+    replay->met = now; /* last, so that a stop at the end of a stretch is one */
     return now == replay->stretch->end ? done() : TR_OK;
 }
 

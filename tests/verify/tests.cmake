@@ -5,6 +5,7 @@ trireme_test(verify kills SOURCES support/training.c support/families.c)
 trireme_test(verify burn_in SOURCES support/training.c)
 trireme_test(verify forms SOURCES support/training.c support/families.c)
 trireme_test(verify stretches)
+trireme_test(verify replay SOURCES support/training.c support/families.c)
 
 # Roots by another program than ours.
 add_test(NAME verify.root COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/verify/root.sh $<TARGET_FILE:trireme> ${PROJECT_SOURCE_DIR})
