@@ -49,10 +49,13 @@ static void *take_part(void *user)
     struct rank *rank = user;
     struct part *part = &((struct part *)rank->user)[tr_comm_rank(rank->comm)];
     const bool first = tr_comm_rank(rank->comm) == 0;
+    tr_ticket *ticket = NULL;
     tr_trainer *trainer;
     must_train(trainer_create(rank->settings, rank->comm, &trainer));
     must_train(tr_trainer_step(trainer, NULL));
     part->before = tr_trainer_is_reporter(trainer);
+    must_train(tr_comm_barrier(rank->comm, &ticket)); /* none ends before all have looked */
+    must_train(tr_comm_wait(rank->comm, &ticket));
     if (first && part->first == GIVES_UP) tr_comm_abort(rank->comm, "enough");
     if (first && part->first == DIES) ranks_die(rank->comm);
     rank->outcome = (struct outcome){.status = tr_trainer_step(trainer, NULL)};
