@@ -22,10 +22,14 @@
 static const char *put_base(const char *name, const char *model)
 {
     struct tr_checkpoint_file file = {"model.yaml", model, model ? strlen(model) : 0};
-    struct tr_checkpoint_content content = {
-        .facts = {.step = 1, .microbatches = 1, .program = "", .model_digest = "", .data_digest = "", .parameter_hash = ""},
-        .files = &file,
-        .file_count = model ? 1 : 0};
+    struct tr_checkpoint_content content = {.facts = {.step = 1,
+                                                      .microbatches = 1,
+                                                      .program = "",
+                                                      .model_digest = "",
+                                                      .data_digest = "",
+                                                      .parameter_hash = ""},
+                                            .files = &file,
+                                            .file_count = model ? 1 : 0};
     assert_int_equal(tr_checkpoint_save_at(scratch_in(name), &content), TR_OK);
     return scratch_in(name);
 }
