@@ -414,6 +414,8 @@ static void test_files(void **unused)
         const char *index, *part;
     } damaged[] = {
         {"{}", "weight_map"},
+        {"{\"weight_map\": {\"a\": \"one.safetensors\"}", "model.safetensors.index.json:1:"},
+        {"{\"weight_map\": {\"a\": \"..\"}}", "which is no file of the directory"},
         {"{\"weight_map\": {\"a\": 3}}", "it takes the name of a file"},
         {"{\"weight_map\": {\"a\": \"../a.safetensors\"}}", "which is no file of the directory"},
         {"{\"weight_map\": {\"a\": \"\"}}", "which is no file of the directory"},
