@@ -47,22 +47,6 @@ static tr_status write_trace(const struct tr_trace *trace, const char *name, con
     return status;
 }
 
-/* The output of the batch, by a pass on the device. Free with tr_free(). */
-static float *pass_output(struct trial *trial)
-{
-    struct tr_pass_limits limits = trial_limits(trial, false);
-    int64_t rows = trial->labels, outputs = tr_shape_count(&trial->model->output);
-    size_t bytes = (size_t)(rows * outputs) * sizeof(float);
-    float *output = tr_alloc(1, bytes);
-    tr_pass *pass;
-    must(tr_pass_create(trial->device, trial->model, &limits, &pass));
-    trial_run(trial, pass, trial_feed(trial, pass, 0, 1), trial->parameters, NULL);
-    must(tr_device_to_host(trial->device, output, tr_pass_output(pass), bytes));
-    must(tr_device_wait(trial->device));
-    tr_pass_destroy(&pass);
-    return output;
-}
-
 static void expect_bits(const char *network, const char *compiler, int64_t example, int64_t count,
                         const float *expected, const float *got)
 {
@@ -134,7 +118,7 @@ static void compare_network(const struct network *network)
     struct tr_trace *trace;
     char path[SCRATCH_PATH];
     trial_make(&trial, network, "cpu", 9, 1);
-    float *expected = pass_output(&trial);
+    float *expected = trial_output(&trial);
     must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
     tr_status status = write_trace(trace, "7-x", scratch_join(path, scratch_place, "net.c"));
     if (status == TR_EUNSUPPORTED)
@@ -227,7 +211,7 @@ static void test_the_longest_text_may_be_chosen(void **state)
     float output[MOST_ROWS * 7];
     bool cut = false;
     trial_make(&trial, &longer_than_positions[0], "cpu", 9, 1);
-    float *expected = pass_output(&trial), *workspace = tr_alloc(WORKSPACE, sizeof *workspace);
+    float *expected = trial_output(&trial), *workspace = tr_alloc(WORKSPACE, sizeof *workspace);
     must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
     must(write_trace(trace, "net", scratch_join(path, scratch_place, "chosen.c")));
     snprintf(compiler, sizeof compiler, "%s -DNET_TOKENS=%d", program_compilers()[0], MOST);

@@ -6,6 +6,7 @@
 #include "base/files/file.h"
 #include "base/numbers/hash.h"
 #include "base/text/text.h"
+#include "export/onnx_file.h"
 #include "export/onnx_rules.h"
 #include "io/proto/onnx.pb-c.h"
 #include "refuse.h"
@@ -28,39 +29,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- writing and reading back ---- */
-
-static tr_status write_graph(const tr_onnx *onnx)
-{
-    struct tr_file_writer writer;
-    must(tr_file_begin(NULL, path, TR_FILE_REPLACE, 0, &writer));
-    tr_status status = tr_onnx_write(onnx, &writer);
-    if (status == TR_OK)
-        status = tr_file_finish(&writer, false);
-    else
-        tr_file_abandon(&writer);
-    return status;
-}
-
 static const struct tr_onnx_settings settings = {"digits", "a network of the tests"};
-
-static tr_status write_trace(const struct tr_trace *trace)
-{
-    tr_onnx *onnx;
-    tr_status status = tr_onnx_make(trace, &settings, &onnx);
-    if (status == TR_OK) status = write_graph(onnx);
-    tr_onnx_destroy(&onnx);
-    return status;
-}
-
-/* The file's bytes as messages. Free with onnx__model_proto__free_unpacked(). */
-static Onnx__ModelProto *read_back(struct tr_file_content *content)
-{
-    must(tr_file_read(path, 64 << 20, content));
-    Onnx__ModelProto *model = onnx__model_proto__unpack(NULL, content->size, (const uint8_t *)content->data);
-    assert_non_null(model);
-    return model;
-}
 
 /* What ONNX has always had. */
 static const char *const known[] = {
@@ -91,7 +60,6 @@ static Onnx__ModelProto *export_network(const struct network *network, const str
 {
     struct trial trial;
     struct tr_trace *trace;
-    struct tr_file_content content;
     struct tr_intake intake = {.count = 1, .part = {{.name = ""}}};
     if (images) {
         intake.part[0].images = *images;
@@ -99,15 +67,13 @@ static Onnx__ModelProto *export_network(const struct network *network, const str
     }
     trial_make(&trial, network, "ref", 2, 1);
     tr_status status = tr_trace_create(trial.model, trial.parameters, images ? &intake : NULL, &trace);
-    if (status == TR_OK) status = write_trace(trace);
+    if (status == TR_OK) status = onnx_write_trace(trace, &settings, path);
     if (status == TR_EUNSUPPORTED) refusal_of_a_new_operation("ONNX", known);
     tr_trace_destroy(&trace);
     trial_release(&trial);
     if (status == TR_EUNSUPPORTED) return NULL;
     must(status);
-    Onnx__ModelProto *model = read_back(&content);
-    tr_file_content_free(&content);
-    return model;
+    return onnx_read(path);
 }
 
 /* ---- what every file keeps to ---- */
@@ -319,7 +285,7 @@ static void test_bytes(void **state)
     tr_sha256 *hash;
     char hex[TR_SHA256_TEXT];
     onnx__model_proto__free_unpacked(export_network(&networks[0], NULL), NULL);
-    onnx__model_proto__free_unpacked(read_back(&content), NULL);
+    must(tr_file_read(path, 64 << 20, &content));
     size_t start = sizeof head + sizeof version - 1;
     assert_true(content.size > start);
     assert_memory_equal(content.data, head, sizeof head);
@@ -341,7 +307,7 @@ static void test_an_operation_without_counterpart(void **state)
     trial_make(&trial, &networks[0], "ref", 2, 1);
     must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
     trace->item[1].kind = TR_TRACED_fill;
-    assert_int_equal(write_trace(trace), TR_EUNSUPPORTED);
+    assert_int_equal(onnx_write_trace(trace, &settings, path), TR_EUNSUPPORTED);
     assert_non_null(
         strstr(tr_error_message(), "layer \"max_pool1\" (max_pool) needs the operation \"fill\""));
     tr_trace_destroy(&trace);
@@ -355,7 +321,7 @@ static void test_more_than_the_format_can_be(void **state)
     const int64_t size = INT32_MAX / 4 + 1;
     must(tr_onnx_create("large", "", &onnx));
     if (!tr_onnx_floats(onnx, "numbers", 1, &size)) skip(); /* a machine without so much address space */
-    assert_int_equal(write_graph(onnx), TR_EUNSUPPORTED);
+    assert_int_equal(onnx_write(onnx, path), TR_EUNSUPPORTED);
     assert_non_null(strstr(tr_error_message(), "an ONNX file at most 2147483647"));
     tr_onnx_destroy(&onnx);
 }
@@ -370,7 +336,7 @@ static void test_every_allocation_may_fail(void **state)
         struct tr_trace *trace;
         refuse_begin(at);
         tr_status status = tr_trace_create(trial.model, trial.parameters, NULL, &trace);
-        if (status == TR_OK) status = write_trace(trace);
+        if (status == TR_OK) status = onnx_write_trace(trace, &settings, path);
         done = refuse_end();
         assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
         tr_trace_destroy(&trace);

@@ -984,3 +984,19 @@ void trial_run(struct trial *trial, tr_pass *pass, const struct tr_pass_batch *b
     if (gradients) must(tr_pass_backward(pass, batch, parameters, gradients, trial->stride));
     must(tr_device_wait(trial->device));
 }
+
+float *trial_output(struct trial *trial)
+{
+    const struct tr_pass_limits limits = trial_limits(trial, false);
+    const int64_t rows = trial->labels, outputs = tr_shape_count(&trial->model->output);
+    size_t bytes = (size_t)(rows * outputs) * sizeof(float);
+    float *output = tr_alloc(1, bytes);
+    tr_pass *pass;
+    assert_non_null(output);
+    must(tr_pass_create(trial->device, trial->model, &limits, &pass));
+    trial_run(trial, pass, trial_feed(trial, pass, 0, trial->microbatches), trial->parameters, NULL);
+    must(tr_device_to_host(trial->device, output, tr_pass_output(pass), bytes));
+    must(tr_device_wait(trial->device));
+    tr_pass_destroy(&pass);
+    return output;
+}

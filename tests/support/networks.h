@@ -74,6 +74,9 @@ const struct tr_pass_batch *trial_feed(struct trial *trial, tr_pass *pass, int32
 void trial_run(struct trial *trial, tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
                float *gradients);
 
+/* The network's output for the whole batch, [labels][outputs], on the host. Free with tr_free(). */
+float *trial_output(struct trial *trial);
+
 /* Fails the test with the message of the library unless status is TR_OK. */
 void must(tr_status status);
 
