@@ -127,18 +127,123 @@ static bool expect_values(const struct network *network)
     return status == TR_OK;
 }
 
+/* What those networks lack. */
+static const struct network more[] = {
+    {"each token alone", "tokens", 9,
+     "layers: [{embedding: 4}, {conv1d: {filters: 3, kernel: 1, activation: tanh}}, {conv1d: {filters: 2, "
+     "kernel: 1, "
+     "use_bias: false}}, last, {dense: 2}]"},
+    {"attention to fewer and fewer tokens", "23x1x4", 0,
+     "layers: [tokens, {attention: {heads: 2, causal: true}}, {position: 30}, {conv1d: {filters: 4, kernel: "
+     "3, stride: "
+     "2}}, {attention: {heads: 2, causal: true}}, {position: 30}, {conv1d: {filters: 4, kernel: 2, stride: "
+     "3}}, "
+     "{attention: {heads: 2, window: 2, rotary: 50}}, last, {dense: 2}]"},
+    {"factors of the channels of rows", "1x3x2", 0,
+     "layers: [{relu: {name: a}}, {conv: {filters: 2, kernel: [1, 3], activation: sigmoid}}, {multiply: "
+     "{with: a, name: "
+     "b}}, {dense: 2}]"},
+    {"factors of columns", "3x1x2", 0,
+     "layers: [{relu: {name: a}}, global_average_pool, {dense: {units: 2, activation: sigmoid, name: f}}, "
+     "{relu: {from: "
+     "a, name: c}}, {multiply: {with: f}}, {dense: 2}]"},
+};
+
 static void graphs_compute_what_networks_compute(void **state)
 {
     (void)state;
     int known = 0;
     for (int i = 0; i < network_count; i++) known += expect_values(&networks[i]);
     assert_true(known > network_count * 3 / 4);
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
+        if (!expect_values(&more[i])) fail_msg("%s: %s", more[i].name, tr_error_message());
+}
+
+/* ---- what enters ---- */
+
+/* Pixel (h, w) of channel c of an image, 0 outside. */
+static double pixel(const struct tr_op_load_images *images, int h, int w, int c)
+{
+    if (h < 0 || w < 0 || h >= images->in_h || w >= images->in_w) return 0;
+    return 3 + (h * 13 + w * 5 + c * 7) % 50;
+}
+
+/* The middle of an image, or black around it; scaled and shifted. Pixels of numbers come as rows. */
+static void expect_entry(const struct tr_op_load_images *images, bool numbers)
+{
+    static const struct tr_onnx_settings settings = {"network", ""};
+    const int out_h = images->out_h, out_w = images->out_w, channels = images->channels, in_h = images->in_h,
+              in_w = images->in_w, top = (in_h - out_h) / 2, left = (in_w - out_w) / 2;
+    struct tr_intake intake = {.count = 1, .part = {{.name = "", .images = *images, .numbers = numbers}}};
+    char input[32], what[64];
+    struct trial trial;
+    struct tr_trace *trace;
+    snprintf(input, sizeof input, "%dx%dx%d", out_h, out_w, channels);
+    snprintf(what, sizeof what, "%dx%d from %dx%d", out_h, out_w, in_h, in_w);
+    const struct network plain = {what, input, 0, "layers: [{leaky_relu: 0.5}, {dense: 3}]"};
+    intake.part[0].stored = numbers ? (struct tr_shape){1, {in_h * in_w * channels}, false}
+                                    : (struct tr_shape){3, {in_h, in_w, channels}, false};
+    trial_make(&trial, &plain, "ref", 2, 1);
+    must(tr_trace_create(trial.model, trial.parameters, &intake, &trace));
+    must(onnx_write_trace(trace, &settings, scratch_in("images.onnx")));
+    tr_trace_destroy(&trace);
+    Onnx__ModelProto *model = onnx_read(scratch_in("images.onnx"));
+    double *x = numbers ? onnx_give(&run, "input", 2, (const int64_t[]){1, (int64_t)in_h * in_w * channels})
+                        : onnx_give(&run, "input", 4, (const int64_t[]){1, channels, in_h, in_w});
+    for (int c = 0; c < channels; c++)
+        for (int h = 0; h < in_h; h++)
+            for (int w = 0; w < in_w; w++)
+                x[numbers ? (h * in_w + w) * channels + c : (c * in_h + h) * in_w + w] =
+                    pixel(images, h, w, c);
+    onnx_run(model->graph, &run);
+    const struct onnx_value *y = onnx_find(&run, "leaky_relu1/LeakyRelu");
+    assert_int_equal(y->count, channels * out_h * out_w);
+    for (int c = 0; c < channels; c++)
+        for (int h = 0; h < out_h; h++)
+            for (int w = 0; w < out_w; w++) {
+                const double value =
+                    pixel(images, h + top, w + left, c) * (double)images->scale[c] + (double)images->shift[c];
+                expect_near(what, "a pixel", y->v[(c * out_h + h) * out_w + w],
+                            value > 0 ? value : value / 2);
+            }
+    onnx_release(&run);
+    onnx__model_proto__free_unpacked(model, NULL);
+    trial_release(&trial);
+}
+
+static void images_enter_as_they_are_cut_and_scaled(void **state)
+{
+    static const struct {
+        int in_h, in_w, out_h, out_w, channels;
+    } cuts[] = {
+        {6, 7, 6, 7, 3}, {6, 7, 4, 3, 2}, {6, 7, 6, 4, 1}, {6, 7, 3, 7, 4}, {4, 3, 6, 7, 2},
+        {4, 3, 4, 6, 3}, {4, 3, 7, 3, 2}, {8, 4, 5, 6, 2}, {3, 9, 8, 2, 3}, {5, 5, 4, 5, 1},
+    };
+    static const float scales[][4] = {{1, 1, 1, 1},
+                                      {0.5f, 0.5f, 0.5f, 0.5f},
+                                      {1, 0.25f, 0.5f, 2},
+                                      {0.5f, 0.5f, 0.5f, 1}},
+                       shifts[][4] = {{0, 0, 0, 0}, {-9, -9, -9, -9}, {-20, 1, 2, -5}, {0, 0, 0, -30}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++)
+        for (int s = 0; s < 4; s++)
+            for (int numbers = 0; numbers < 2; numbers++) {
+                struct tr_op_load_images images = {.in_h = cuts[i].in_h,
+                                                   .in_w = cuts[i].in_w,
+                                                   .out_h = cuts[i].out_h,
+                                                   .out_w = cuts[i].out_w,
+                                                   .channels = cuts[i].channels};
+                memcpy(images.scale, scales[s], sizeof images.scale);
+                memcpy(images.shift, shifts[s], sizeof images.shift);
+                expect_entry(&images, numbers == 1);
+            }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs_compute_what_networks_compute),
+        cmocka_unit_test(images_enter_as_they_are_cut_and_scaled),
     };
     return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

@@ -1,6 +1,8 @@
 /* Jobs that standardize their columns: whoever predicts gives the numbers of the data set as they are, to the
  * predictor and to what is exported alike. */
+#include "export/onnx_file.h"
 #include "export/onnx_rules.h"
+#include "export/onnx_run.h"
 #include "export/program.h"
 #include "io/proto/onnx.pb-c.h"
 #include "trireme/arrays.h"
@@ -272,6 +274,19 @@ static void begin_named(bool standardize)
     if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
 }
 
+/* The graph's output for a row, up to rounding. */
+static void expect_of_graph(const Onnx__GraphProto *graph, const float *values, float answer)
+{
+    static struct onnx_run graph_run;
+    double *x = onnx_give(&graph_run, "input", 2, (const int64_t[]){1, COLUMNS});
+    for (int i = 0; i < COLUMNS; i++) x[i] = (double)values[i];
+    onnx_run(graph, &graph_run);
+    const double got = onnx_find(&graph_run, "output")->v[0];
+    if (!(fabs(got - (double)answer) <= 1e-4 * fmax(1, fabs((double)answer))))
+        fail_msg("%g instead of %g", got, (double)answer);
+    onnx_release(&graph_run);
+}
+
 static void names_and_gaps_enter_everywhere(void **state)
 {
     (void)state;
@@ -330,16 +345,12 @@ static void names_and_gaps_enter_everywhere(void **state)
 
     static const char *const operations[] = {"IsNaN", "Where", "Gather", "Equal", "Cast", "Equal",
                                              "Where", "Sub",   "Sub",    "Div",   "Gemm"};
-    struct tr_file_content content;
-    path = scratch_in("named.onnx");
-    export_as("onnx", path);
-    must_train(tr_file_read(path, 1 << 20, &content));
-    Onnx__ModelProto *model = onnx__model_proto__unpack(NULL, content.size, (const uint8_t *)content.data);
-    tr_file_content_free(&content);
-    assert_non_null(model);
+    export_as("onnx", scratch_in("named.onnx"));
+    Onnx__ModelProto *model = onnx_read(scratch_in("named.onnx"));
     for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
         assert_string_equal(model->graph->node[i]->op_type, operations[i]);
     onnx_expect_sound(model->graph);
+    for (int i = 0; i < NAMED; i++) expect_of_graph(model->graph, given[i], answer[i]);
     onnx__model_proto__free_unpacked(model, NULL);
 }
 
@@ -360,6 +371,13 @@ static void gaps_are_means(void **state)
             if (with_gap != filled) fail_msg("row %d: %g, not %g", i, (double)with_gap, (double)filled);
         }
         assert_non_null(strstr(export_as("torch", scratch_in("gaps.py")), "torch.isnan(values)"));
+        export_as("onnx", scratch_in("gaps.onnx"));
+        Onnx__ModelProto *model = onnx_read(scratch_in("gaps.onnx"));
+        for (int i = 0; i < 3; i++) {
+            must_train(tr_predictor_floats(own, means[i], &filled));
+            expect_of_graph(model->graph, gaps[i], filled);
+        }
+        onnx__model_proto__free_unpacked(model, NULL);
         const char *path = scratch_in("gaps.c");
         export_as("c", path);
         if (!program_compilers()[0]) skip();

@@ -11,6 +11,6 @@ trireme_test(export c TIMEOUT 600 SOURCES export/program.c support/networks.c su
 trireme_test(export c_texts TIMEOUT 600 SOURCES export/program.c support/training.c support/families.c)
 trireme_test(export onnx SOURCES export/onnx_file.c export/onnx_rules.c support/networks.c)
 trireme_test(export onnx_values SOURCES export/onnx_file.c export/onnx_run.c support/networks.c)
-trireme_test(export scaling TIMEOUT 900 SOURCES export/onnx_rules.c export/program.c support/training.c)
+trireme_test(export scaling TIMEOUT 900 SOURCES export/onnx_file.c export/onnx_rules.c export/onnx_run.c export/program.c support/training.c)
 trireme_test(export joined SOURCES export/onnx_rules.c export/program.c support/training.c)
 trireme_test(export torch SOURCES support/networks.c support/training.c)
