@@ -100,6 +100,17 @@ static void expect_refusal_of_a_new_layer(const char *network)
     }
 }
 
+/* The numbers of each parameter stand in one tensor, or in one of each layer that shares them. */
+static void expect_each_once(const struct tr_layout_list *list, const struct tr_model *model)
+{
+    for (int p = 0; p < model->parameter_count; p++) {
+        int tensors = 0;
+        for (int i = 0; i < list->count; i++)
+            tensors += list->tensor[i].role == TR_LAYOUT_VALUES && list->tensor[i].parameter == p;
+        if (tensors != 1) fail_msg("%d tensors have %s", tensors, model->parameters[p].name);
+    }
+}
+
 static void every_network_goes_out_and_in(void **state)
 {
     (void)state;
@@ -119,6 +130,7 @@ static void every_network_goes_out_and_in(void **state)
             for (int i = 0; i < packed.list.count; i++)
                 tr_layout_unpack(&packed.list.tensor[i], model, packed.tensor[i].data, back);
             assert_memory_equal(back, arena, (size_t)model->arena_floats * sizeof *back);
+            expect_each_once(&packed.list, model);
             /* Equal names would be refused by the writers; a checkpoint's own are the parameters'. */
             for (int i = 0; i < packed.list.count; i++) {
                 uint64_t bytes;

@@ -140,6 +140,44 @@ static void test_tensors(void **state)
     tr_safetensors_close(&ours);
 }
 
+/* Beside the adapters stand the weights of the base. */
+static void test_base(void **state)
+{
+    (void)state;
+    char path[SCRATCH_PATH];
+    must_train(export_as(run, false, "safetensors", scratch_join(path, scratch_place, "apart.safetensors")));
+    must_train(export_as(base, false, "safetensors", scratch_join(path, scratch_place, "plain.safetensors")));
+    tr_safetensors *apart = open_in(scratch_place, "apart.safetensors"),
+                   *plain = open_in(scratch_place, "plain.safetensors");
+    float *own = read_tensor(apart, "attention0.weights", 8, 16),
+          *there = read_tensor(plain, "attention0.weights", 8, 16);
+    assert_memory_equal(own, there, 8 * 16 * sizeof *own);
+    tr_free(own);
+    tr_free(there);
+    tr_safetensors_close(&apart);
+    tr_safetensors_close(&plain);
+}
+
+static void test_config(void **state)
+{
+    (void)state;
+    char out[SCRATCH_PATH], path[SCRATCH_PATH], head[SCRATCH_PATH + 64];
+    struct tr_file_content content;
+    must_train(export_as(run, false, "peft", scratch_join(out, scratch_place, "described")));
+    must_train(tr_file_read(scratch_join(path, out, "adapter_config.json"), 1 << 16, &content));
+    snprintf(head, sizeof head, "{\n  \"base_model_name_or_path\": \"%s", base);
+    assert_int_equal(strncmp(content.data, head, strlen(head)), 0);
+    assert_string_equal(
+        strchr(content.data + strlen(head), ',') + 1,
+        "\n  \"bias\": \"none\",\n  \"fan_in_fan_out\": false,\n  \"inference_mode\": true,\n"
+        "  \"lora_alpha\": 3,\n  \"lora_dropout\": 0,\n  \"peft_type\": \"LORA\",\n  \"r\": 2,\n"
+        "  \"target_modules\": [\"model.layers.0.self_attn.q_proj\", "
+        "\"model.layers.0.self_attn.k_proj\", \"model.layers.0.self_attn.v_proj\", "
+        "\"model.layers.0.self_attn.o_proj\", \"model.layers.0.mlp.down_proj\"],\n"
+        "  \"task_type\": \"CAUSAL_LM\"\n}\n");
+    tr_file_content_free(&content);
+}
+
 /* Merged weights are those of the base and the product of the adapter, in double; an import of what was
  * written gives the same. */
 static void test_merged_and_back(void **state)
@@ -243,10 +281,8 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tensors),
-        cmocka_unit_test(test_merged_and_back),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_tensors),         cmocka_unit_test(test_base),  cmocka_unit_test(test_config),
+        cmocka_unit_test(test_merged_and_back), cmocka_unit_test(test_names), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, set_up, scratch_place_remove);
 }

@@ -293,6 +293,28 @@ static void options_are_passed_to_pytorch(void **state)
           "{bidirectional: 5}, last]"},
          {".conv1d1 = nn.Conv1d(4, 6, 3, dilation=2, groups=2, bias=False)\n",
           ".bidirectional1 = nn.LSTM(6, 5, batch_first=True, bidirectional=True)\n"}},
+        {{"images", "4x5x2", 0, "layers: [{relu: {name: a}}, {tanh: {from: input}}, {concat: a}]"},
+         {"def forward(self, x):\n        \"\"\"x float32 [batch, 2, 4, 5] (channels, height, "
+          "width).\"\"\"\n",
+          "), 1)\n"}},
+        {{"columns", "9", 0, "layers: [{relu: {name: a}}, {tanh: {from: input}}, {concat: a}]"},
+         {"\"\"\"x float32 [batch, 9].\"\"\"\n", "), -1)\n"}},
+        {{"heads", "tokens x 8", 0,
+          "layers: [{attention: {heads: 2, causal: true, use_bias: false, dropout: 0.25}}, last]"},
+         {" = nn.MultiheadAttention(8, 2, dropout=0.25, bias=False, batch_first=True)\n",
+          ", attn_mask=torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1))[0]\n"}},
+        {{"window", "tokens x 8", 0, "layers: [{attention: {heads: 4, window: 1}}, last]"},
+         {" = Attention(8, 4, 8, base=0, dropout=0, window=1)\n",
+          "self.attention1(x, lengths, causal=False)\n"}},
+        {{"shared keys", "tokens x 8", 0,
+          "layers: [{attention: {heads: 4, kv_heads: 2, causal: true}}, last]"},
+         {" = Attention(8, 4, 8, base=0, dropout=0, kv_heads=2)\n",
+          "self.attention1(x, lengths, causal=True)\n"}},
+        {{"width", "tokens x 8", 0, "layers: [{attention: {heads: 2, width: 4, use_bias: false}}, last]"},
+         {" = Attention(8, 2, 4, base=0, dropout=0, bias=False)\n"}},
+        {{"turns", "tokens x 8", 0,
+          "layers: [{attention: {heads: 2, rotary: 500, rotary_factor: 2, rotary_original: 64}}, last]"},
+         {" = Attention(8, 2, 8, base=500, dropout=0, factor=2, original=64, low=1, high=4)\n"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tr_file_content module;
