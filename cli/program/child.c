@@ -117,7 +117,10 @@ static void hear_output(struct cli_child *child, const char *bytes, size_t count
     while (count > 0) {
         const char *end = memchr(bytes, '\n', count);
         size_t length = end ? (size_t)(end - bytes) : count;
-        if (child->line.length + length < LINE_MOST) tr_text_add_bytes(&child->line, bytes, length);
+        if (child->line.length + length < LINE_MOST)
+            tr_text_add_bytes(&child->line, bytes, length);
+        else
+            child->line.failed = true; /* no later piece may end it as if it were whole */
         if (!end) return;
         hear_line(child);
         tr_text_release(&child->line);
