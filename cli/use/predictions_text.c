@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The likeliest classes, equal ones by number. Only the first `top` places are filled. */
+/* The likeliest classes, equal ones by number. Only the first `top` places are filled, and none by a NaN. */
 static void add_classes(struct cli_predictions *predictions, const float *output, int32_t classes)
 {
     char name[16];
@@ -16,8 +16,9 @@ static void add_classes(struct cli_predictions *predictions, const float *output
         int32_t next = -1;
         for (int32_t k = 0; k < classes; k++) {
             bool left = last < 0 || output[k] < output[last] || (output[k] == output[last] && k > last);
-            if (left && (next < 0 || output[k] > output[next])) next = k;
+            if (left && !isnan(output[k]) && (next < 0 || output[k] > output[next])) next = k;
         }
+        if (next < 0 && i == 0) tr_text_add(&predictions->text, "nan");
         if (next < 0) break; /* the rest are NaN */
         tr_text_addf(&predictions->text, "%s%s %.2f %%", i ? ", " : "",
                      predictions->info->heads == 1 ? cli_predictions_class(predictions, next, name)
