@@ -1,0 +1,314 @@
+/* The pieces that output is made of: bytes that a terminal must not see, characters cut by the end of a
+ * piece, cells and columns, folded lines, figures and bars, each at its limits.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "cli/terminal/columns.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/wrap.h"
+
+#include <math.h>
+
+static void what_a_terminal_obeys_is_masked(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"plain ~ text\n\tand more", "plain ~ text\n\tand more"},
+        {"\001\a\b\v\f\r\033\037 \177", "???????? ?"},
+        {"\302\200\302\233\302\237\302\240", "??????\302\240"}, /* U+0080 to U+009F, and the next */
+        {"z\303\244h \342\202\254 \360\237\230\200", "z\303\244h \342\202\254 \360\237\230\200"},
+        {"a\200b\377c\303", "a?b?c?"}, /* no characters */
+        {"\342\202", "??"},            /* cut */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[64];
+        strcpy(text, cases[i][0]);
+        cli_output_tame(text, strlen(text));
+        assert_string_equal(text, cases[i][1]);
+    }
+    char zero[] = "a\0b";
+    cli_output_tame(zero, 3);
+    assert_string_equal(zero, "a?b");
+    char part[] = "\001\001\001";
+    cli_output_tame(part, 2);
+    assert_string_equal(part, "??\001"); /* no further than asked */
+}
+
+static void cut_characters_are_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t unfinished;
+    } cases[] = {
+        {"", 0},
+        {"a", 0},
+        {"\303", 1},
+        {"\303\244", 0},
+        {"\337", 1},
+        {"\340", 1},
+        {"\342\202", 2},
+        {"\357", 1},
+        {"\342\202\254", 0},
+        {"\360", 1},
+        {"\360\237", 2},
+        {"\360\237\230", 3},
+        {"\360\237\230\200", 0},
+        {"\200\200\200\200", 0},
+        {"\303\244a", 0},
+        {"a\303", 1},
+        {"\342a\202", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        if (cli_output_unfinished(cases[i].text, strlen(cases[i].text)) != cases[i].unfinished)
+            fail_msg("case %zu: %zu", i, cli_output_unfinished(cases[i].text, strlen(cases[i].text)));
+    assert_int_equal(cli_output_unfinished("\360\237\230\200", 3), 3);
+    assert_int_equal(cli_output_unfinished("\342\202\254", 1), 1);
+}
+
+/* A long text is written in pieces, and no character is lost where two of them meet. */
+static void long_texts_are_written_whole(void **state)
+{
+    (void)state;
+    static const size_t before[] = {0, 1, 2, 3, 4092, 4093, 4094, 4095, 4096, 4097, 8190};
+    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
+        enum { SIZE = 9000 };
+        char text[SIZE + 1], *written;
+        size_t size, at = before[i];
+        memset(text, 'x', at);
+        for (; at + 4 <= SIZE; at += 4) memcpy(text + at, "\360\237\230\200", 4);
+        FILE *stream = open_memstream(&written, &size);
+        assert_non_null(stream);
+        cli_output_put(stream, text, at);
+        fclose(stream);
+        assert_int_equal(size, at);
+        assert_memory_equal(written, text, at);
+        free(written);
+    }
+}
+
+static void long_lines_are_printed_whole(void **state)
+{
+    (void)state;
+    for (int length = 1020; length < 1030; length++) {
+        char *written;
+        size_t size;
+        FILE *stream = open_memstream(&written, &size);
+        assert_non_null(stream);
+        cli_fprintf(stream, "%*s|", length, "\033");
+        fclose(stream);
+        assert_int_equal(size, length + 1);
+        assert_string_equal(written + length - 2, " ?|");
+        free(written);
+    }
+}
+
+/* ---- columns ---- */
+
+static const struct cli_column columns[] = {{"first", 9, 0}, {"second", 9, 2}, {"third", 9, 1}};
+
+static void expect_layout(size_t name, int width, size_t expected_name, uint32_t hidden)
+{
+    const struct cli_layout layout = cli_layout_make(columns, 3, 0, name, 6, width);
+    if (layout.name != expected_name || layout.hidden != hidden)
+        fail_msg("name %zu in %d: %zu, hidden %u", name, width, layout.name, layout.hidden);
+}
+
+/* 27 columns of figures and 6 of a tail. Names are shortened to no less than 12 before columns are hidden,
+   and those that may not go stay. */
+static void columns_go_where_there_is_no_room(void **state)
+{
+    (void)state;
+    expect_layout(20, 0, 20, 0);
+    expect_layout(20, -1, 20, 0);
+    expect_layout(20, 53, 20, 0);
+    expect_layout(20, 52, 19, 0);
+    expect_layout(20, 45, 12, 0);
+    expect_layout(20, 44, 20, 2);
+    expect_layout(20, 43, 19, 2);
+    expect_layout(20, 36, 12, 2);
+    expect_layout(20, 35, 20, 2 + 4);
+    expect_layout(20, 27, 12, 2 + 4);
+    expect_layout(20, 26, 12, 2 + 4);
+    expect_layout(20, 1, 12, 2 + 4);
+    expect_layout(5, 38, 5, 0);
+    expect_layout(5, 37, 5, 2);
+    expect_layout(5, 3, 5, 2 + 4);
+    expect_layout(12, 45, 12, 0);
+}
+
+static void expect_text(struct tr_text *text, const char *expected)
+{
+    char *line = cli_columns_end(text);
+    assert_string_equal(line, expected);
+    tr_free(line);
+}
+
+static void cells_are_padded(void **state)
+{
+    (void)state;
+    struct tr_text text = TR_TEXT_INIT;
+    cli_column_left(&text, "ab", 4);
+    cli_column_right(&text, "ab", 4);
+    cli_column_left(&text, "abcd", 4);
+    cli_column_right(&text, "abcd", 4);
+    cli_column_right(&text, "abcde", 4);
+    cli_column_left(&text, "|", 4);
+    expect_text(&text, "ab    ababcdabcdabcde|");
+    struct cli_layout layout = cli_layout_make(columns, 3, 4, 6, 0, 100);
+    text = (struct tr_text)TR_TEXT_INIT;
+    cli_layout_heads(&layout, &text, "name");
+    expect_text(&text, "name      first   second");
+    text = (struct tr_text)TR_TEXT_INIT;
+    cli_layout_name(&layout, &text, "sixsix");
+    cli_layout_cell(&layout, &text, 0, "1");
+    cli_layout_cell(&layout, &text, 2, "hidden");
+    expect_text(&text, "sixsix        1");
+    text = (struct tr_text)TR_TEXT_INIT;
+    cli_layout_name(&layout, &text, "sevenxx");
+    cli_layout_cell(&layout, &text, 1, "2");
+    expect_text(&text, "sevenxx\n              2");
+    layout.hidden = 7;
+    text = (struct tr_text)TR_TEXT_INIT;
+    cli_layout_add_hidden(&layout, 0, &text);
+    expect_text(&text, "first, second, third");
+    text = (struct tr_text)TR_TEXT_INIT;
+    cli_layout_add_hidden(&layout, 3, &text);
+    expect_text(&text, "third");
+    text = (struct tr_text)TR_TEXT_INIT;
+    tr_text_add(&text, "  ");
+    expect_text(&text, "");
+}
+
+static void servers_are_told_apart(void **state)
+{
+    (void)state;
+    char buffer[CLI_WORKERS_SIZE];
+    assert_string_equal(cli_workers_text(2, 2, buffer), "2");
+    assert_string_equal(cli_workers_text(2, 3, buffer), "2+1");
+    assert_string_equal(cli_workers_text(4, 1, buffer), "4");
+    assert_string_equal(cli_workers_text(1024, 2048, buffer), "1024+1024");
+}
+
+/* ---- folding ---- */
+
+static void lines_are_folded_at_their_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        int width;
+        const char *text, *folded;
+    } cases[] = {
+        {20, "", ""},
+        {20, "\n", "\n"},
+        {20, "a\n\n\nb", "a\n\n\nb"},
+        {-1, "more than any width\n", "more than any width\n"},
+        {20, "twenty columns stand\n", "twenty columns stand\n"},
+        {20, "twenty columns stands\n", "twenty columns\nstands\n"},
+        {20, "  an indented text goes on so\n", "  an indented text\n  goes on so\n"},
+        {12, "an_endless_word_of_text and\n", "an_endless_word_of_text\nand\n"},
+        {12, "and an_endless_word_of_text\n", "and\nan_endless_word_of_text\n"},
+        /* 20 columns are enough for the last cell to go on below itself, 19 are not. */
+        {30, "a cell    words that go on below\n", "a cell    words that go on\n          below\n"},
+        {29, "a cell    words that go on below\n", "a cell\n    words that go on below\n"},
+        /* Only two blanks and more part cells. */
+        {24, "one two three  four five six seven\n", "one two three\n    four five six seven\n"},
+        {24, "  one  two  three  four  five  six\n", "  one  two  three  four\n      five  six\n"},
+        {23, "  one  two  three  four  five  six\n", "  one  two  three  four\n      five  six\n"},
+        {22, "  one  two  three  four  five  six\n", "  one  two  three\n      four  five  six\n"},
+        {16, "aaaa  bbbb  cccc  dddd  eeee  ffff\n", "aaaa  bbbb  cccc\n    dddd eeee\n    ffff\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_text text = TR_TEXT_INIT;
+        char *folded;
+        cli_wrap(&text, cases[i].text, cases[i].width);
+        assert_int_equal(tr_text_finish(&text, &folded), TR_OK);
+        if (strcmp(folded, cases[i].folded) != 0) fail_msg("case %zu: %s", i, folded);
+        tr_free(folded);
+    }
+}
+
+/* ---- the progress line ---- */
+
+static void figures_change_their_form_at_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *text;
+    } cases[] = {
+        {0, "0.0000"},
+        {0.001, "0.0010"},
+        {0.000999, "9.990e-04"},
+        {-0.001, "-0.0010"},
+        {99999, "99999.0000"},
+        {1e5, "1.000e+05"},
+        {-1e5, "-1.000e+05"},
+        {-99999.5, "-99999.5000"},
+        {INFINITY, "inf"},
+        {-INFINITY, "-inf"},
+        {NAN, "nan"},
+        {-NAN, "nan"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char buffer[CLI_FIGURE_SIZE];
+        assert_string_equal(cli_figure(cases[i].value, buffer), cases[i].text);
+    }
+}
+
+static void expect_progress(const struct cli_progress *progress, int width, struct cli_progress_style style,
+                            const char *expected)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    cli_progress_line(progress, width, style, &text);
+    assert_string_equal(text.bytes ? text.bytes : "", expected);
+    tr_text_release(&text);
+}
+
+static void bars_are_drawn_to_the_last_column(void **state)
+{
+    (void)state;
+    const struct cli_progress_style plain = {false, false}, drawn = {true, false}, coloured = {true, true};
+    struct cli_progress progress = {.step = 1, .steps = 2, .loss = NAN, .accuracy = NAN, .seconds_left = -1};
+    expect_progress(&progress, 26, plain, "[===>   ]   50%  step 1/2");
+    expect_progress(&progress, 25, plain, "[===>  ]   50%  step 1/2");
+    expect_progress(&progress, 24, plain, " 50%  step 1/2");
+    expect_progress(&progress, 15, plain, " 50%  step 1/2");
+    expect_progress(&progress, 14, plain, " 50%");
+    expect_progress(&progress, 60, drawn, "━━━━━━━━━━━━━━━╸──────────────   50%  step 1/2");
+    expect_progress(&progress, 60, coloured,
+                    "\033[32m━━━━━━━━━━━━━━━╸\033[0m\033[2m──────────────\033[0m   50%  step 1/2");
+    progress.step = 2;
+    expect_progress(&progress, 60, drawn, "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  100%  step 2/2");
+    progress.step = 3; /* more than were ordered: the bar ends */
+    expect_progress(&progress, 60, plain, "[============================]  150%  step 3/2");
+    progress = (struct cli_progress){.loss = NAN, .accuracy = 0.5, .seconds_left = 0};
+    expect_progress(&progress, 60, plain, "[>       ]    0%  step 0/0  accuracy 0.500  0 ms left");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_terminal_obeys_is_masked),
+        cmocka_unit_test(cut_characters_are_found),
+        cmocka_unit_test(long_texts_are_written_whole),
+        cmocka_unit_test(long_lines_are_printed_whole),
+        cmocka_unit_test(columns_go_where_there_is_no_room),
+        cmocka_unit_test(cells_are_padded),
+        cmocka_unit_test(servers_are_told_apart),
+        cmocka_unit_test(lines_are_folded_at_their_limits),
+        cmocka_unit_test(figures_change_their_form_at_limits),
+        cmocka_unit_test(bars_are_drawn_to_the_last_column),
+    };
+    return cmocka_run_group_tests_name("cli.pieces", tests, NULL, NULL);
+}
