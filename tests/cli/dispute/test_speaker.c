@@ -1,0 +1,159 @@
+/* A party of a dispute that is another command: its answers, however they come, and what is said of one that
+ * does not answer.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "cli/dispute/speaker.h"
+#include "cli/program/signals.h"
+#include "dispute/wire.h"
+
+/* Asks once; what is answered, or NULL with `status`. Free with tr_free(). */
+static char *ask(struct cli_speaker *speaker, const char *question, tr_status expected)
+{
+    char *answer = NULL;
+    const tr_status status = cli_speaker_ask(speaker, question, &answer);
+    if (status != expected) fail_msg("status %d: %s", (int)status, tr_error_message());
+    return status == TR_OK ? answer : NULL;
+}
+
+static void expect_answer(struct cli_speaker *speaker, const char *question, const char *expected)
+{
+    char *answer = ask(speaker, question, TR_OK);
+    assert_string_equal(answer, expected);
+    tr_free(answer);
+}
+
+static void answers_are_lines(void **state)
+{
+    (void)state;
+    struct cli_speaker speaker;
+    const int64_t live = tr_alloc_live();
+    assert_int_equal(cli_speaker_start(&speaker, "exec cat"), TR_OK);
+    expect_answer(&speaker, "first", "first");
+    expect_answer(&speaker, "", "");
+    expect_answer(&speaker, "a second one, with blanks", "a second one, with blanks");
+    cli_speaker_end(&speaker);
+    /* Two lines at once answer two questions, and a line in parts is one. */
+    assert_int_equal(
+        cli_speaker_start(&speaker,
+                          "read q; printf 'one\\ntw'; sleep 0.2; echo o; read q; read q; echo three"),
+        TR_OK);
+    expect_answer(&speaker, "?", "one");
+    expect_answer(&speaker, "?", "two");
+    expect_answer(&speaker, "?", "three");
+    cli_speaker_end(&speaker);
+    cli_speaker_end(&speaker); /* once more does no harm */
+    assert_int_equal(tr_alloc_live(), live);
+}
+
+static void long_answers_are_whole(void **state)
+{
+    (void)state;
+    struct cli_speaker speaker;
+    assert_int_equal(
+        cli_speaker_start(&speaker, "read q; head -c 300000 /dev/zero | tr '\\0' a; echo; read q; echo last"),
+        TR_OK);
+    char *answer = ask(&speaker, "?", TR_OK);
+    assert_int_equal(strlen(answer), 300000);
+    assert_int_equal(strspn(answer, "a"), 300000);
+    tr_free(answer);
+    expect_answer(&speaker, "?", "last");
+    cli_speaker_end(&speaker);
+}
+
+static void expect_failure(const char *command, const char *part)
+{
+    struct cli_speaker speaker;
+    assert_int_equal(cli_speaker_start(&speaker, command), TR_OK);
+    ask(&speaker, "?", TR_EIO);
+    if (!strstr(tr_error_message(), part)) fail_msg("%s: %s", command, tr_error_message());
+    assert_non_null(strstr(tr_error_message(), command));
+    cli_speaker_end(&speaker);
+}
+
+static void others_are_told_of(void **state)
+{
+    (void)state;
+    signal(SIGPIPE, SIG_IGN);
+    expect_failure("read q", "ended before the dispute did; see what it wrote");
+    expect_failure("read q; printf 'half a line'", "ended before the dispute did");
+    expect_failure("exec 0<&-; sleep 0.1", "ended before the dispute did");
+    expect_failure("read q; printf 'a\\0b\\n'", "does not answer in lines of text");
+    expect_failure("read q; exec cat /dev/zero", "does not answer in lines of text");
+    expect_failure("read q; yes aaaaaaaaaaaaaaaa | tr -d '\\n'", "does not answer in lines of text");
+}
+
+/* While an answer is awaited, a stop ends the dispute. */
+static void a_stop_ends_it(void **state)
+{
+    (void)state;
+    struct cli_speaker speaker;
+    assert_int_equal(cli_speaker_start(&speaker, "read q; kill -INT $PPID; exec cat"), TR_OK);
+    cli_signals_catch(NULL, NULL);
+    ask(&speaker, "?", TR_EINTERRUPTED);
+    assert_string_equal(tr_error_message(), "the dispute was stopped");
+    ask(&speaker, "?", TR_EINTERRUPTED);
+    cli_speaker_end(&speaker);
+    cli_signals_release();
+}
+
+#define LOOKED_AT 256
+
+static int open_descriptors(void)
+{
+    int count = 0;
+    for (int i = 0; i < LOOKED_AT; i++) count += dup2(i, i) >= 0;
+    return count;
+}
+
+/* The limit that leaves room for so many more descriptors. */
+static rlim_t limit_for(int more)
+{
+    int limit = 0;
+    for (; limit < LOOKED_AT && more >= 0; limit++) more -= dup2(limit, limit) < 0;
+    return (rlim_t)limit - 1;
+}
+
+/* Without descriptors there is no pipe, and none is left of an attempt. */
+static void descriptors_are_not_lost(void **state)
+{
+    (void)state;
+    struct rlimit before, limit;
+    const int open = open_descriptors();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    for (int more = 0; more <= 4; more++) {
+        struct cli_speaker speaker;
+        limit = before;
+        limit.rlim_cur = limit_for(more);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        const tr_status status = cli_speaker_start(&speaker, "exec cat");
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        assert_int_equal(status, more < 4 ? TR_EIO : TR_OK);
+        if (status != TR_OK) assert_non_null(strstr(tr_error_message(), "no pipe to \"exec cat\": "));
+        if (status == TR_OK) cli_speaker_end(&speaker);
+        assert_int_equal(open_descriptors(), open);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_are_lines),        cmocka_unit_test(long_answers_are_whole),
+        cmocka_unit_test(others_are_told_of),       cmocka_unit_test(a_stop_ends_it),
+        cmocka_unit_test(descriptors_are_not_lost),
+    };
+    return cmocka_run_group_tests_name("cli.speaker", tests, NULL, NULL);
+}
