@@ -70,11 +70,12 @@ static tr_status take_all(struct cli_input_lines *lines)
 {
     while (lines->count < lines->most && lines->used < lines->size) {
         size_t left = lines->size - lines->used, begin = lines->used;
-        const char *feed = memchr(lines->buffer + begin, '\n', left);
+        const char *feed = memchr(lines->buffer + begin + lines->searched, '\n', left - lines->searched);
         size_t end = feed ? (size_t)(feed - lines->buffer) : lines->size;
         if (end - begin > CLI_INPUT_LINE_MAX)
             return tr_fail(TR_EFORMAT, "standard input:%" PRId64 ": a line of more than %zu bytes",
                            lines->number + 1, CLI_INPUT_LINE_MAX);
+        lines->searched = feed || lines->ended ? 0 : left;
         if (!feed && !lines->ended) return TR_OK;
         lines->used = feed ? end + 1 : end;
         TR_TRY(take(lines, begin, end));

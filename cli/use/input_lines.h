@@ -21,6 +21,7 @@ struct cli_input_line {
 struct cli_input_lines {
     char *buffer;
     size_t used, size, room; /* bytes that were returned, that were read, and room for */
+    size_t searched;         /* bytes after `used` that have no line feed */
     int64_t number;          /* lines up to here */
     bool ended;
     struct cli_input_line *line; /* [count] of the batch */
