@@ -46,7 +46,7 @@ struct cli_compare_orders {
 #define CLI_COMPARE_MANY TR_OPTION_WHOLE
 
 /* Fills `plan`, release with cli_compare_plan_release(), also after a failure. Errors are those of reading
-   the model file; TR_EINVAL for unknown strategies. */
+   the model file; TR_ENOTFOUND for unknown strategies. */
 tr_status cli_compare_plan(const struct cli_compare_orders *orders, struct cli_compare_plan *plan);
 void cli_compare_plan_release(struct cli_compare_plan *plan);
 
