@@ -301,6 +301,9 @@ static void test_pictures_of_16_bits(void **state)
     write_picture("byte.png", 8, 0); /* 0 to 15, widened: up to 3855 */
     code = run(&session, "predict", "runs/cells", "--image", "byte.png", NULL);
     expect_output(&session, code, "byte.png: light ");
+    write_picture("inverse.png", 16, 65500); /* 20 to 35 */
+    code = run(&session, "predict", "runs/cells", "--image", "inverse.png", "--invert", NULL);
+    expect_output(&session, code, "inverse.png: dark ");
     code = run(&session, "predict", "runs/cells", "--image", "dim.png", "--invert", NULL);
     expect_output(&session, code, "dim.png: light ");
     code = run(&session, "data", "show", "{folder: cells}", NULL);

@@ -210,6 +210,49 @@ static void test_images_by_the_line(void **state)
     session_release(&session);
 }
 
+/* ---- what does not go together ---- */
+
+static void test_refusals_name_the_kind(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *part, *arguments[9];
+    } cases[] = {
+        {"--image: the network of \"runs/animals/", {"predict", "runs/animals", "--image", "one.png"}},
+        {"\" takes numbers", {"predict", "runs/animals", "--image", "one.png"}},
+        {"--values: the network of \"runs/tiny/", {"predict", "runs/tiny", "--values", "1"}},
+        {"\" takes images", {"predict", "runs/tiny", "--values", "1"}},
+        {"--text: the network of", {"predict", "runs/tiny", "--text", "a"}},
+        {"--index: chooses examples of a data set; add --set-name, --data or --idx",
+         {"predict", "runs/tiny", "--image", "one.png", "--index", "0"}},
+        {"--show: draws for people, and --json is for programs",
+         {"predict", "runs/tiny", "--image", "one.png", "--show", "--json"}},
+        {"--show: is for standard output; leave it out, or --output",
+         {"predict", "runs/tiny", "--image", "one.png", "--show", "-o", "x.csv"}},
+        {"--output: takes one kind of input",
+         {"predict", "runs/tiny", "--set-name", "test", "--image", "one.png", "-o", "x.csv"}},
+        {"--top: 0 is out of range", {"predict", "runs/tiny", "--image", "one.png", "--top=0"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        expect_refusal(cases[i].part, cases[i].arguments);
+    struct session session;
+    int code = run(&session, "predict", "runs/animals", NULL);
+    expect_error(2, "nothing to predict: standard input has no lines; give --values X,..., --set-name test",
+                 &session, code);
+    session_release(&session);
+    code = run(&session, "predict", "runs/tiny", NULL);
+    expect_error(2, "give --image FILE, --idx FILE, --set-name test or --data, or lines", &session, code);
+    session_release(&session);
+    /* Several kinds are answered one after the other on standard output, with as many classes as asked. */
+    code = run(&session, "predict", "runs/tiny", "--image", "one.png", "--set-name", "test", "-n", "5", "-k",
+               "1", NULL);
+    const char *next = strchr(session.text[0], '\n');
+    assert_int_equal(strncmp(session.text[0], "one.png: 1 ", 11), 0);
+    assert_int_equal(strncmp(next, "\ntest[5]: 2 ", 13), 0);
+    assert_true(!memchr(session.text[0], ',', (size_t)(next - session.text[0])));
+    expect_output(&session, code, " %\n");
+}
+
 static int make(void **state)
 {
     if (animals_make(state) != 0) return -1;
@@ -225,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_many_lines),
         cmocka_unit_test(test_a_dialogue),
         cmocka_unit_test(test_images_by_the_line),
+        cmocka_unit_test(test_refusals_name_the_kind),
     };
     return cmocka_run_group_tests(tests, make, place_remove);
 }
