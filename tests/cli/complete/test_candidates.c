@@ -113,6 +113,14 @@ static void settings_and_strategies(void **state)
     expect_offered(WORDS("compare", "--strategies", "al"), "allreduce all ");
     expect_offered(WORDS("compare", "--strategies", "allreduce,pi"), "allreduce,pipeline ");
     expect_offered(WORDS("compare", "--strategies", "allreduce,pipeline,s"), "allreduce,pipeline,stages= ");
+    expect_offered(WORDS("train", "-s", "optimizer.ru"), "optimizer.rule= ");
+    char *begun = offered(WORDS("train", "--set", "strat"), NULL),
+         *ended = offered(WORDS("train", "-s", "strategy="), NULL);
+    assert_int_equal(strncmp(begun, "strategy=\thow processes share the run\n", 38), 0);
+    assert_int_equal(strncmp(ended, "strategy=allreduce\t", 19), 0);
+    assert_null(strstr(ended, "strategy=\t"));
+    tr_free(begun);
+    tr_free(ended);
     expect_offered(WORDS("train", "--set", "seed="), "seed=1 "); /* what it is without */
 }
 

@@ -248,7 +248,7 @@ static void test_refusals_name_the_kind(void **state)
                "1", NULL);
     const char *next = strchr(session.text[0], '\n');
     assert_int_equal(strncmp(session.text[0], "one.png: 1 ", 11), 0);
-    assert_int_equal(strncmp(next, "\ntest[5]: 2 ", 13), 0);
+    assert_int_equal(strncmp(next, "\ntest[5]: 2 ", 12), 0);
     assert_true(!memchr(session.text[0], ',', (size_t)(next - session.text[0])));
     expect_output(&session, code, " %\n");
 }
