@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "base/text/text.h"
 #include "data/source.h"
 #include "trireme/arrays.h"
@@ -48,10 +49,73 @@ static void numbers_are_shown_or_their_failure(void **state)
     tr_source_close(&source);
 }
 
+/* Of a long vector the first 16 numbers are shown, and that there are more. */
+static void long_vectors_are_cut(void **state)
+{
+    (void)state;
+    static const float numbers[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
+    for (int width = 16; width <= 17; width++) {
+        struct tr_arrays arrays = TR_ARRAYS_INIT;
+        tr_source *source;
+        char *shown;
+        arrays.features = (struct tr_array){numbers, TR_ARRAY_FLOAT32, 2, {1, width}, {0}};
+        arrays.labels = (struct tr_array){numbers, TR_ARRAY_FLOAT32, 2, {1, 2}, {0}};
+        assert_int_equal(tr_source_from_arrays(&arrays, &source), TR_OK);
+        assert_int_equal(tr_source_show(source, 0, 1, 1, &shown), TR_OK);
+        assert_string_equal(shown, width == 16 ? "[0] 1 2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"
+                                               : "[0] 1 2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 ...\n");
+        tr_free(shown);
+        assert_int_equal(tr_source_show(source, 0, 1, 0, &shown), TR_EINVAL);
+        assert_string_equal(tr_error_message(), "0 columns are no room to show anything; give at least 1");
+        assert_int_equal(tr_source_show(source, 1, 1, 80, &shown), TR_EINVAL);
+        assert_string_equal(tr_error_message(),
+                            "examples 1 and 1 more were asked for; the data set has 0 to 0");
+        assert_int_equal(tr_source_show(source, 0, -1, 80, &shown), TR_EINVAL);
+        assert_int_equal(tr_source_show(source, 0, 0, 80, &shown), TR_OK);
+        assert_string_equal(shown, "");
+        tr_free(shown);
+        tr_source_close(&source);
+    }
+}
+
+/* Where columns are few a character stands for several pixels; images stand side by side under their labels.
+ */
+static void images_are_drawn(void **state)
+{
+    (void)state;
+    static const uint8_t pixels[2][4][4] = {
+        {{0, 0, 255, 255}, {0, 0, 255, 255}, {130, 130, 0, 0}, {130, 130, 0, 0}},
+        {{255, 255, 0, 0}, {255, 255, 0, 0}, {255, 255, 0, 0}, {255, 255, 0, 0}}};
+    static const uint8_t labels[] = {3, 1};
+    static const struct {
+        int columns;
+        const char *shown;
+    } cases[] = {
+        {80, "[0] 3 [1] 1\n  @@  @@  \n++    @@  \n"},
+        {9, "[0] 3\n  @@\n++  \n[1] 1\n@@  \n@@  \n"}, /* two need ten */
+        {3, "[0] 3\n:=\n[1] 1\n@ \n"},
+        {1, "[0] 3\n-\n[1] 1\n=\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_arrays arrays = TR_ARRAYS_INIT;
+        tr_source *source;
+        char *shown;
+        arrays.features = (struct tr_array){pixels, TR_ARRAY_UINT8, 3, {2, 4, 4}, {0}};
+        arrays.labels = (struct tr_array){labels, TR_ARRAY_UINT8, 1, {2}, {0}};
+        assert_int_equal(tr_source_from_arrays(&arrays, &source), TR_OK);
+        assert_int_equal(tr_source_show(source, 0, 9, cases[i].columns, &shown), TR_OK);
+        assert_string_equal(shown, cases[i].shown);
+        tr_free(shown);
+        tr_source_close(&source);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_shown_or_their_failure),
+        cmocka_unit_test(long_vectors_are_cut),
+        cmocka_unit_test(images_are_drawn),
     };
     return cmocka_run_group_tests_name("data.show", tests, NULL, NULL);
 }

@@ -100,6 +100,42 @@ static void other_records_do_not_count(void **unused)
     tr_cache_close(&cache);
 }
 
+/* Whichever allocation fails, it is told, and what was there stays. */
+static void a_lack_of_memory_is_told(void **unused)
+{
+    (void)unused;
+    write_text("table", "1,2,0\n3,4,1\n");
+    tr_source *source = must_open("{csv: {path: table}}");
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        const struct tr_cache_record record = {.entry = OTHER, .digest = KEY};
+        tr_cache *cache = NULL;
+        tr_source *cached = NULL;
+        refuse_begin(at);
+        tr_status status = tr_cache_open(NULL, test_path("cache"), 0, &cache);
+        if (status == TR_OK) status = tr_cache_write_record(cache, KEY, &record);
+        if (status == TR_OK) status = tr_cache_put(cache, KEY, source);
+        if (status == TR_OK) status = tr_cache_get(cache, KEY, true, &cached);
+        done = refuse_end();
+        if (status != TR_OK && (done || status != TR_ENOMEM))
+            fail_msg("allocation %d: %s", (int)at, tr_error_message());
+        if (done) assert_non_null(cached);
+        tr_source_close(&cached);
+        tr_cache_close(&cache);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    tr_source_close(&source);
+    /* the name of the entry is the first thing that is made */
+    tr_cache *cache = open_cache();
+    source = must_open("{csv: {path: table}}");
+    refuse_begin(0);
+    assert_int_equal(tr_cache_put(cache, OTHER, source), TR_ENOMEM);
+    assert_false(refuse_end());
+    assert_false(tr_file_exists(test_path("cache/" OTHER ".data")));
+    tr_source_close(&source);
+    tr_cache_close(&cache);
+}
+
 /* ---- directories ---- */
 
 static void directories_are_the_users_alone(void **unused)
@@ -284,13 +320,10 @@ static void stores_have_limits(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_are_read_again),
-        cmocka_unit_test(other_records_do_not_count),
-        cmocka_unit_test(directories_are_the_users_alone),
-        cmocka_unit_test(only_our_files_are_seen),
-        cmocka_unit_test(what_is_old_is_swept_up),
-        cmocka_unit_test(the_oldest_go_first),
-        cmocka_unit_test(stores_have_limits),
+        cmocka_unit_test(records_are_read_again),   cmocka_unit_test(other_records_do_not_count),
+        cmocka_unit_test(a_lack_of_memory_is_told), cmocka_unit_test(directories_are_the_users_alone),
+        cmocka_unit_test(only_our_files_are_seen),  cmocka_unit_test(what_is_old_is_swept_up),
+        cmocka_unit_test(the_oldest_go_first),      cmocka_unit_test(stores_have_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
