@@ -376,6 +376,8 @@ static void test_refusals(void **state)
          "\"input\" cannot be the name of a source"},
         {JOIN("a.b: {idx: {images: images.idx}}, " FACTS), TR_EINVAL,
          "\"a.b\" cannot be the name of a source"},
+        {JOIN("a.b: {idx: {images: images.idx}}, " FACTS), TR_EINVAL,
+         "\"a.b\" cannot be the name of a source"},
         {JOIN("photo: {join: {sources: {}}}, " FACTS), TR_EINVAL, "cannot be a join"},
         {JOIN("photo: {idy: {images: images.idx}}, " FACTS), TR_EINVAL, "did you mean \"idx\"?"},
         {JOIN("words: {text: {path: text.tsv}}, " FACTS), TR_EMISMATCH,

@@ -218,10 +218,21 @@ static void test_allocation_failures(void **unused)
     }
 }
 
+static void test_a_head_alone(void **unused)
+{
+    (void)unused;
+    write_text("head", "x,y\n");
+    expect_refusal("{series: {path: head, window: 1, header: yes}}", TR_EFORMAT,
+                   "head: no row after the first line, which has the names of the columns");
+    write_text("head", "");
+    expect_refusal("{series: {path: head, window: 1}}", TR_EFORMAT, "head: the file is empty");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_a_head_alone),
         cmocka_unit_test(test_parts_share_nothing),
         cmocka_unit_test(test_targets),
         cmocka_unit_test(test_scaling),
