@@ -72,6 +72,35 @@ static void a_step_tells_its_figures(void **state)
     tr_trainer_destroy(&trainer);
 }
 
+/* The norm is known where it may have to be clipped: of the bias and the weights, by hand. */
+static void norms_are_of_the_gradient(void **state)
+{
+    (void)state;
+    static const double rows[5][3] = {{1, 2, 3}, {2, -1, 1}, {-1, 3, 2}, {0.5, 0.25, 0.75}, {1, 1, 2}};
+    struct job job;
+    struct tr_train_event event = TR_TRAIN_EVENT_INIT;
+    float weights[2], bias[1];
+    begin(&job, "tiny.yaml");
+    job_set(&job, "optimizer.clip_norm=1e6");
+    job_set(&job, "train.batch=5");
+    tr_trainer *trainer = job_trainer(&job);
+    must_train(tr_trainer_parameter(trainer, "dense1.weights", weights, 2));
+    must_train(tr_trainer_parameter(trainer, "dense1.bias", bias, 1));
+    double gradient[3] = {0}, loss = 0;
+    for (int i = 0; i < 5; i++) {
+        double error =
+            rows[i][0] * (double)weights[0] + rows[i][1] * (double)weights[1] + (double)bias[0] - rows[i][2];
+        loss += error * error / 5;
+        for (int k = 0; k < 3; k++) gradient[k] += 2 * error * (k < 2 ? rows[i][k] : 1) / 5;
+    }
+    double norm = sqrt(gradient[0] * gradient[0] + gradient[1] * gradient[1] + gradient[2] * gradient[2]);
+    must_train(tr_trainer_step(trainer, &event));
+    if (!(fabs(event.gradient_norm - norm) <= 1e-5 * norm))
+        fail_msg("the norm is %g, by hand %g", event.gradient_norm, norm);
+    if (!(fabs(event.loss - loss) <= 1e-5 * loss)) fail_msg("the loss is %g, by hand %g", event.loss, loss);
+    tr_trainer_destroy(&trainer);
+}
+
 static void tokens_are_counted(void **state)
 {
     (void)state;
@@ -175,6 +204,61 @@ static void progress_is_told_without_reports(void **state)
     tr_trainer_destroy(&trainer);
 }
 
+/* ---- checkpoints ---- */
+
+struct kept {
+    tr_trainer *trainer;
+    int64_t step[8];
+    char hash[65], path[SCRATCH_PATH];
+    int count;
+};
+
+static int keep(void *user, const struct tr_train_event *event)
+{
+    struct kept *kept = user;
+    char own[65];
+    if (event->kind != TR_EVENT_CHECKPOINT) return 0;
+    must_train(tr_trainer_hash(kept->trainer, own));
+    assert_string_equal(event->hash, own);
+    assert_true(tr_file_is_directory(event->name));
+    kept->step[kept->count++] = event->step;
+    snprintf(kept->hash, sizeof kept->hash, "%s", event->hash);
+    snprintf(kept->path, sizeof kept->path, "%s", event->name);
+    return 0;
+}
+
+static void checkpoints_are_told_with_their_hash(void **state)
+{
+    (void)state;
+    struct job job;
+    struct kept kept = {NULL, {0}, "", "", 0};
+    struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
+    struct tr_predict_info info = TR_PREDICT_INFO_INIT;
+    tr_predictor *predictor;
+    char out[SCRATCH_PATH], own[65], *path;
+    begin(&job, "tiny.yaml");
+    job_set(&job, "train.checkpoint_every=3");
+    job.settings.out = scratch_join(out, scratch_place, "kept");
+    tr_trainer *trainer = kept.trainer = job_trainer(&job);
+    must_train(tr_trainer_run(trainer, keep, &kept));
+    must_train(tr_trainer_hash(trainer, own));
+    assert_int_equal(kept.count, 3);
+    assert_true(kept.step[0] == 3 && kept.step[1] == 6 && kept.step[2] == 8);
+    assert_string_equal(kept.hash, own);
+    /* Saved again it is the same one. */
+    must_train(tr_trainer_save(trainer, &path));
+    assert_string_equal(path, kept.path);
+    tr_text_free(path);
+    tr_trainer_destroy(&trainer);
+    settings.checkpoint = out;
+    must_train(tr_predictor_create(&settings, &predictor));
+    must_train(tr_predictor_info(predictor, &info));
+    assert_string_equal(info.hash, own);
+    assert_int_equal(info.step, 8);
+    assert_string_equal(info.checkpoint, kept.path);
+    tr_predictor_destroy(&predictor);
+}
+
 /* ---- warnings and ends ---- */
 
 static int keep_warning(void *user, const struct tr_train_event *event)
@@ -236,9 +320,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_tells_its_figures),
+        cmocka_unit_test(norms_are_of_the_gradient),
         cmocka_unit_test(tokens_are_counted),
         cmocka_unit_test(reports_are_of_the_steps_since_the_last_one),
         cmocka_unit_test(progress_is_told_without_reports),
+        cmocka_unit_test(checkpoints_are_told_with_their_hash),
         cmocka_unit_test(skipped_steps_are_named),
         cmocka_unit_test(a_step_that_is_not_finite_is_named),
         cmocka_unit_test(a_plateau_is_told),

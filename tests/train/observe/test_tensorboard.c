@@ -133,7 +133,13 @@ static void unwritable_files_do_not_end_a_run(void **state)
 struct seen {
     tr_trainer *trainer;
     double loss[64], accuracy[64], rate[64]; /* by step */
+    double speed[64];
     double test_loss, test_accuracy;
+    struct {
+        char tag[64];
+        double value;
+    } metric[8]; /* of the test data */
+    int metrics;
 };
 
 static int see(void *user, const struct tr_train_event *event)
@@ -144,11 +150,17 @@ static int see(void *user, const struct tr_train_event *event)
         seen->loss[event->step] = event->loss;
         seen->accuracy[event->step] = event->accuracy;
         seen->rate[event->step] = event->rate;
+        seen->speed[event->step] = event->examples_per_second;
     }
     if (event->kind == TR_EVENT_EVALUATION) {
         assert_string_equal(event->name, "test");
         seen->test_loss = event->loss;
         seen->test_accuracy = event->accuracy;
+        for (int i = seen->metrics = 0; i < event->metrics->count && i < 8; i++, seen->metrics++) {
+            snprintf(seen->metric[i].tag, sizeof seen->metric[i].tag, "metrics/%s",
+                     event->metrics->metric[i].name);
+            seen->metric[i].value = event->metrics->metric[i].value;
+        }
     }
     return 0;
 }
@@ -351,10 +363,19 @@ static void figures_are_those_of_the_run(void **state)
         expect_scalar(&file, "accuracy", step, seen.accuracy[step]);
         expect_scalar(&file, "optimizer/learning_rate", step, seen.rate[step]);
         assert_true(event_file_find(&file, "optimizer/gradient_norm", step)->simple_value > 0);
-        assert_true(event_file_find(&file, "speed/examples_per_second", step)->simple_value > 0);
+        assert_true(seen.speed[step] > 0);
+        expect_scalar(&file, "speed/examples_per_second", step, seen.speed[step]);
     }
     expect_scalar(&test, "loss", 7, seen.test_loss);
     expect_scalar(&test, "accuracy", 7, seen.test_accuracy);
+    int told = 0;
+    for (int i = 0; i < seen.metrics; i++) {
+        if (isnan(seen.metric[i].value)) continue; /* undefined for these data */
+        expect_scalar(&test, seen.metric[i].tag, 7, seen.metric[i].value);
+        told++;
+    }
+    assert_true(told >= 3);
+    assert_int_equal(event_file_count(&test, "metrics/"), told);
     assert_int_equal(event_file_count(&file, "gradients/"), 2 * PARAMETERS); /* steps 1 and 7 */
     check_parameters(&file, trainer, 7);
     check_gradients(&file, 1);

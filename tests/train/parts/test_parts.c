@@ -16,7 +16,9 @@
 #include "train/setup/beginning.h"
 
 #include <math.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 static void must(tr_status status)
 {
@@ -259,6 +261,17 @@ static void a_journal_says_what_was_told(void **state)
     assert_true(trainer_reported_is_news(&told, &validation));
     trainer_reported_release(&told);
     tr_free(checkpoint);
+    /* It closes what it opens: the next file gets the same number. */
+    const int before = open(place, O_RDONLY | O_CLOEXEC);
+    close(before);
+    checkpoint = NULL;
+    trainer_reported_begin(&told);
+    trainer_reported_learn(&told, place, &checkpoint);
+    trainer_reported_release(&told);
+    tr_free(checkpoint);
+    const int after = open(place, O_RDONLY | O_CLOEXEC);
+    close(after);
+    assert_int_equal(after, before);
     scratch_remove(place);
 }
 
