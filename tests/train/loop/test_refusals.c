@@ -179,6 +179,33 @@ static void records_need_a_place_and_a_range(void **state)
     assert_false(tr_file_exists(scratch_in("no")));
 }
 
+static void observations_are_of_all_ranks(void **state)
+{
+    (void)state;
+    static const char *const set[] = {"train.microbatches=2"};
+    struct tr_train_settings settings = tiny(), other;
+    struct rank ranks[RANKS];
+    char board[SCRATCH_PATH];
+    settings.histograms = -1;
+    expect_refusal(&settings, TR_EINVAL, "histograms every -1 steps; give 1 or more, or 0 for none");
+    settings.histograms = 1;
+    expect_refusal(&settings, TR_EINVAL,
+                   "histograms are written for TensorBoard; say where to (`tensorboard`)");
+    settings = tiny();
+    settings.set = set;
+    settings.set_count = 1;
+    settings.tensorboard = scratch_join(board, scratch_place, "board");
+    const struct tr_train_settings *const each[] = {&settings, &other};
+    for (int variant = 0; variant < 3; variant++) {
+        other = settings;
+        if (variant == 1) other.tensorboard = NULL;
+        if (variant == 2) other.histograms = 3;
+        run_ranks_each(each, 2, 0, ranks);
+        for (int r = 0; r < 2; r++) assert_int_equal(ranks[r].outcome.status, variant ? TR_EMISMATCH : TR_OK);
+        if (variant) assert_non_null(strstr(ranks[0].outcome.message, "TensorBoard, histograms every 0"));
+    }
+}
+
 /* What follows evaluations needs some, and all processes must know them. */
 static void figures_need_evaluations(void **state)
 {
@@ -291,6 +318,7 @@ int main(void)
         cmocka_unit_test(data_are_given_with_their_number),
         cmocka_unit_test(an_order_is_given_once_and_from_the_beginning),
         cmocka_unit_test(records_need_a_place_and_a_range),
+        cmocka_unit_test(observations_are_of_all_ranks),
         cmocka_unit_test(figures_need_evaluations),
         cmocka_unit_test(devices_and_ranks_that_are_none),
         cmocka_unit_test(steps_end),
