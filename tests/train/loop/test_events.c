@@ -1,5 +1,6 @@
 /* What a listener hears: figures that follow from each other, progress between reports, warnings, and the
  * last words of a run. */
+#include "support/event_files.h"
 #include "support/training.h"
 
 #include "base/fail.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
+#include <jansson.h>
 
 /* Five rows in batches of two: an epoch has two steps. */
 static int make(void **state)
@@ -72,33 +74,57 @@ static void a_step_tells_its_figures(void **state)
     tr_trainer_destroy(&trainer);
 }
 
-/* The norm is known where it may have to be clipped: of the bias and the weights, by hand. */
-static void norms_are_of_the_gradient(void **state)
+/* Of the bias and the weights, by hand, for all rows at once; *loss becomes theirs. */
+static double norm_by_hand(tr_trainer *trainer, double *loss)
 {
-    (void)state;
     static const double rows[5][3] = {{1, 2, 3}, {2, -1, 1}, {-1, 3, 2}, {0.5, 0.25, 0.75}, {1, 1, 2}};
-    struct job job;
-    struct tr_train_event event = TR_TRAIN_EVENT_INIT;
+    double gradient[3] = {0};
     float weights[2], bias[1];
-    begin(&job, "tiny.yaml");
-    job_set(&job, "optimizer.clip_norm=1e6");
-    job_set(&job, "train.batch=5");
-    tr_trainer *trainer = job_trainer(&job);
     must_train(tr_trainer_parameter(trainer, "dense1.weights", weights, 2));
     must_train(tr_trainer_parameter(trainer, "dense1.bias", bias, 1));
-    double gradient[3] = {0}, loss = 0;
+    *loss = 0;
     for (int i = 0; i < 5; i++) {
         double error =
             rows[i][0] * (double)weights[0] + rows[i][1] * (double)weights[1] + (double)bias[0] - rows[i][2];
-        loss += error * error / 5;
+        *loss += error * error / 5;
         for (int k = 0; k < 3; k++) gradient[k] += 2 * error * (k < 2 ? rows[i][k] : 1) / 5;
     }
-    double norm = sqrt(gradient[0] * gradient[0] + gradient[1] * gradient[1] + gradient[2] * gradient[2]);
+    return sqrt(gradient[0] * gradient[0] + gradient[1] * gradient[1] + gradient[2] * gradient[2]);
+}
+
+static void norms_are_of_the_gradient(void **state)
+{
+    (void)state;
+    struct job job;
+    struct event_file file;
+    struct tr_train_event event = TR_TRAIN_EVENT_INIT;
+    char board[SCRATCH_PATH];
+    double loss, norm;
+    begin(&job, "tiny.yaml");
+    job_set(&job, "optimizer.clip_norm=1e6"); /* known where it may have to be clipped */
+    job_set(&job, "train.batch=5");
+    tr_trainer *trainer = job_trainer(&job);
+    norm = norm_by_hand(trainer, &loss);
     must_train(tr_trainer_step(trainer, &event));
     if (!(fabs(event.gradient_norm - norm) <= 1e-5 * norm))
         fail_msg("the norm is %g, by hand %g", event.gradient_norm, norm);
     if (!(fabs(event.loss - loss) <= 1e-5 * loss)) fail_msg("the loss is %g, by hand %g", event.loss, loss);
     tr_trainer_destroy(&trainer);
+    /* And for TensorBoard in any case. */
+    begin(&job, "tiny.yaml");
+    job_set(&job, "train.batch=5");
+    job.settings.steps = 1;
+    job.settings.tensorboard = scratch_join(board, scratch_place, "board");
+    trainer = job_trainer(&job);
+    norm = norm_by_hand(trainer, &loss);
+    must_train(tr_trainer_run(trainer, NULL, NULL));
+    tr_trainer_destroy(&trainer);
+    event_file_of(board, 0, 1, &file);
+    const Tensorboard__Summary__Value *value = event_file_find(&file, "optimizer/gradient_norm", 1);
+    assert_non_null(value);
+    if (!(fabs((double)value->simple_value - norm) <= 1e-5 * norm))
+        fail_msg("the norm is %g, by hand %g", (double)value->simple_value, norm);
+    event_file_release(&file);
 }
 
 static void tokens_are_counted(void **state)
@@ -259,6 +285,64 @@ static void checkpoints_are_told_with_their_hash(void **state)
     tr_predictor_destroy(&predictor);
 }
 
+/* The lines of its journal with this event; a reference that the caller drops. */
+static json_t *lines_of(const char *directory, const char *event)
+{
+    char path[SCRATCH_PATH], line[8192];
+    json_t *lines = json_array();
+    FILE *file = fopen(scratch_join(path, directory, "journal.jsonl"), "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        assert_non_null(object);
+        if (strcmp(json_string_value(json_object_get(object, "event")), event) == 0)
+            json_array_append(lines, object);
+        json_decref(object);
+    }
+    fclose(file);
+    return lines;
+}
+
+static void the_journal_has_the_figures_of_events(void **state)
+{
+    (void)state;
+    struct job job;
+    struct heard heard = {.steps = 0};
+    char out[SCRATCH_PATH];
+    begin(&job, "tiny.yaml");
+    job.settings.out = scratch_join(out, scratch_place, "journal");
+    tr_trainer *trainer = job_trainer(&job);
+    must_train(tr_trainer_run(trainer, hear, &heard));
+    tr_trainer_destroy(&trainer);
+    json_t *lines = lines_of(out, "step");
+    assert_int_equal(json_array_size(lines), heard.steps);
+    for (int i = 0; i < heard.steps; i++) {
+        const json_t *line = json_array_get(lines, (size_t)i);
+        const struct tr_train_event *event = &heard.step[i];
+        const struct {
+            const char *key;
+            double value;
+        } members[] = {{"step", (double)event->step},
+                       {"steps", 8},
+                       {"epoch", (double)event->step / 3.0},
+                       {"loss", event->loss},
+                       {"rate", 0.01},
+                       {"examples", event->step % 3 == 0 ? 1 : 2},
+                       {"seconds", event->seconds},
+                       {"examples_per_second", event->examples_per_second}};
+        for (size_t k = 0; k < sizeof members / sizeof members[0]; k++) {
+            const json_t *member = json_object_get(line, members[k].key);
+            if (!json_is_number(member)) fail_msg("line %d has no %s", i, members[k].key);
+            near(json_number_value(member), members[k].value);
+        }
+        assert_null(json_object_get(line, "accuracy"));
+        assert_null(json_object_get(line, "perplexity"));
+        assert_null(json_object_get(line, "gradient_norm"));
+        assert_null(json_object_get(line, "tokens_per_second"));
+    }
+    json_decref(lines);
+}
+
 /* ---- warnings and ends ---- */
 
 static int keep_warning(void *user, const struct tr_train_event *event)
@@ -325,6 +409,7 @@ int main(void)
         cmocka_unit_test(reports_are_of_the_steps_since_the_last_one),
         cmocka_unit_test(progress_is_told_without_reports),
         cmocka_unit_test(checkpoints_are_told_with_their_hash),
+        cmocka_unit_test(the_journal_has_the_figures_of_events),
         cmocka_unit_test(skipped_steps_are_named),
         cmocka_unit_test(a_step_that_is_not_finite_is_named),
         cmocka_unit_test(a_plateau_is_told),
