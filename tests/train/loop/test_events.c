@@ -1,7 +1,7 @@
 /* What a listener hears: figures that follow from each other, progress between reports, warnings, and the
  * last words of a run. */
 #include "support/event_files.h"
-#include "support/training.h"
+#include "train/loop/told_job.h"
 
 #include "base/fail.h"
 
@@ -13,37 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include <jansson.h>
 
-/* Five rows in batches of two: an epoch has two steps. */
 static int make(void **state)
 {
     scratch_place_make(state);
-    scratch_write_text("tiny.csv", "a,b,y\n1,2,3\n2,-1,1\n-1,3,2\n0.5,0.25,0.75\n1,1,2\n");
-    scratch_write_text("tiny.yaml", "name: tiny\n"
-                                    "data: {train: {csv: {path: tiny.csv, label: value}}}\n"
-                                    "layers: [{dense: 1}]\nloss: mean_squared_error\n"
-                                    "optimizer: {rule: sgd, rate: 0.01}\n"
-                                    "train: {batch: 2, steps: 8, log_every: 3}\n");
-    scratch_write_text("tags.tsv", "the dog runs\t0 1 2\na cat sleeps now\t0 1 2 -\ndog\t1\n");
-    scratch_write_text("tags.yaml", "name: tags\n"
-                                    "data: {train: {text: {path: tags.tsv, tags: true, max_tokens: 4}}}\n"
-                                    "input: {classes: [det, noun, verb]}\n"
-                                    "layers: [{embedding: 4}, {dense: 3}]\n"
-                                    "optimizer: {rule: sgd, rate: 0.1}\n"
-                                    "train: {batch: 3, steps: 3, log_every: 1}\n");
+    told_job_make(scratch_place);
     return 0;
-}
-
-static void begin(struct job *job, const char *name)
-{
-    static char path[SCRATCH_PATH];
-    job_begin(job, scratch_join(path, scratch_place, name));
-}
-
-static void near(double got, double expected)
-{
-    if (!(fabs(got - expected) <= 1e-9 * fabs(expected))) fail_msg("%.17g is not %.17g", got, expected);
 }
 
 /* ---- single steps ---- */
@@ -52,7 +27,7 @@ static void a_step_tells_its_figures(void **state)
 {
     (void)state;
     struct job job;
-    begin(&job, "tiny.yaml");
+    told_job_begin(&job, "tiny.yaml");
     tr_trainer *trainer = job_trainer(&job);
     for (int step = 1; step <= 5; step++) {
         struct tr_train_event event = TR_TRAIN_EVENT_INIT;
@@ -100,7 +75,7 @@ static void norms_are_of_the_gradient(void **state)
     struct tr_train_event event = TR_TRAIN_EVENT_INIT;
     char board[SCRATCH_PATH];
     double loss, norm;
-    begin(&job, "tiny.yaml");
+    told_job_begin(&job, "tiny.yaml");
     job_set(&job, "optimizer.clip_norm=1e6"); /* known where it may have to be clipped */
     job_set(&job, "train.batch=5");
     tr_trainer *trainer = job_trainer(&job);
@@ -111,7 +86,7 @@ static void norms_are_of_the_gradient(void **state)
     if (!(fabs(event.loss - loss) <= 1e-5 * loss)) fail_msg("the loss is %g, by hand %g", event.loss, loss);
     tr_trainer_destroy(&trainer);
     /* And for TensorBoard in any case. */
-    begin(&job, "tiny.yaml");
+    told_job_begin(&job, "tiny.yaml");
     job_set(&job, "train.batch=5");
     job.settings.steps = 1;
     job.settings.tensorboard = scratch_join(board, scratch_place, "board");
@@ -131,7 +106,7 @@ static void tokens_are_counted(void **state)
 {
     (void)state;
     struct job job;
-    begin(&job, "tags.yaml");
+    told_job_begin(&job, "tags.yaml");
     tr_trainer *trainer = job_trainer(&job);
     struct tr_train_event event = TR_TRAIN_EVENT_INIT;
     must_train(tr_trainer_step(trainer, &event));
@@ -144,35 +119,6 @@ static void tokens_are_counted(void **state)
 
 /* ---- reports and progress ---- */
 
-struct heard {
-    struct tr_train_event step[16], progress[3], end;
-    int steps, progresses, ends, others;
-    char hash[65];
-};
-
-static int hear(void *user, const struct tr_train_event *event)
-{
-    struct heard *heard = user;
-    assert_int_equal(event->size, sizeof *event);
-    switch (event->kind) {
-    case TR_EVENT_STEP:
-        assert_true(heard->steps < 16);
-        heard->step[heard->steps++] = *event;
-        return 0;
-    case TR_EVENT_PROGRESS:
-        heard->progress[heard->progresses++] = *event;
-        return heard->progresses == 3;
-    case TR_EVENT_END:
-        heard->end = *event;
-        snprintf(heard->hash, sizeof heard->hash, "%s", event->hash);
-        heard->ends++;
-        return 0;
-    default:
-        heard->others++;
-        return 0;
-    }
-}
-
 static void reports_are_of_the_steps_since_the_last_one(void **state)
 {
     (void)state;
@@ -181,7 +127,7 @@ static void reports_are_of_the_steps_since_the_last_one(void **state)
     struct job job;
     struct heard heard = {.steps = 0};
     char hash[65];
-    begin(&job, "tiny.yaml");
+    told_job_begin(&job, "tiny.yaml");
     tr_trainer *trainer = job_trainer(&job);
     must_train(tr_trainer_run(trainer, hear, &heard));
     must_train(tr_trainer_hash(trainer, hash));
@@ -205,7 +151,7 @@ static void progress_is_told_without_reports(void **state)
     (void)state;
     struct job job;
     struct heard heard = {.steps = 0};
-    begin(&job, "tiny.yaml");
+    told_job_begin(&job, "tiny.yaml");
     job_set(&job, "train.log_every=1000000000");
     job.settings.steps = 1000000000;
     tr_trainer *trainer = job_trainer(&job);
@@ -230,119 +176,6 @@ static void progress_is_told_without_reports(void **state)
     tr_trainer_destroy(&trainer);
 }
 
-/* ---- checkpoints ---- */
-
-struct kept {
-    tr_trainer *trainer;
-    int64_t step[8];
-    char hash[65], path[SCRATCH_PATH];
-    int count;
-};
-
-static int keep(void *user, const struct tr_train_event *event)
-{
-    struct kept *kept = user;
-    char own[65];
-    if (event->kind != TR_EVENT_CHECKPOINT) return 0;
-    must_train(tr_trainer_hash(kept->trainer, own));
-    assert_string_equal(event->hash, own);
-    assert_true(tr_file_is_directory(event->name));
-    kept->step[kept->count++] = event->step;
-    snprintf(kept->hash, sizeof kept->hash, "%s", event->hash);
-    snprintf(kept->path, sizeof kept->path, "%s", event->name);
-    return 0;
-}
-
-static void checkpoints_are_told_with_their_hash(void **state)
-{
-    (void)state;
-    struct job job;
-    struct kept kept = {NULL, {0}, "", "", 0};
-    struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
-    struct tr_predict_info info = TR_PREDICT_INFO_INIT;
-    tr_predictor *predictor;
-    char out[SCRATCH_PATH], own[65], *path;
-    begin(&job, "tiny.yaml");
-    job_set(&job, "train.checkpoint_every=3");
-    job.settings.out = scratch_join(out, scratch_place, "kept");
-    tr_trainer *trainer = kept.trainer = job_trainer(&job);
-    must_train(tr_trainer_run(trainer, keep, &kept));
-    must_train(tr_trainer_hash(trainer, own));
-    assert_int_equal(kept.count, 3);
-    assert_true(kept.step[0] == 3 && kept.step[1] == 6 && kept.step[2] == 8);
-    assert_string_equal(kept.hash, own);
-    /* Saved again it is the same one. */
-    must_train(tr_trainer_save(trainer, &path));
-    assert_string_equal(path, kept.path);
-    tr_text_free(path);
-    tr_trainer_destroy(&trainer);
-    settings.checkpoint = out;
-    must_train(tr_predictor_create(&settings, &predictor));
-    must_train(tr_predictor_info(predictor, &info));
-    assert_string_equal(info.hash, own);
-    assert_int_equal(info.step, 8);
-    assert_string_equal(info.checkpoint, kept.path);
-    tr_predictor_destroy(&predictor);
-}
-
-/* The lines of its journal with this event; a reference that the caller drops. */
-static json_t *lines_of(const char *directory, const char *event)
-{
-    char path[SCRATCH_PATH], line[8192];
-    json_t *lines = json_array();
-    FILE *file = fopen(scratch_join(path, directory, "journal.jsonl"), "re");
-    assert_non_null(file);
-    while (fgets(line, sizeof line, file)) {
-        json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
-        assert_non_null(object);
-        if (strcmp(json_string_value(json_object_get(object, "event")), event) == 0)
-            json_array_append(lines, object);
-        json_decref(object);
-    }
-    fclose(file);
-    return lines;
-}
-
-static void the_journal_has_the_figures_of_events(void **state)
-{
-    (void)state;
-    struct job job;
-    struct heard heard = {.steps = 0};
-    char out[SCRATCH_PATH];
-    begin(&job, "tiny.yaml");
-    job.settings.out = scratch_join(out, scratch_place, "journal");
-    tr_trainer *trainer = job_trainer(&job);
-    must_train(tr_trainer_run(trainer, hear, &heard));
-    tr_trainer_destroy(&trainer);
-    json_t *lines = lines_of(out, "step");
-    assert_int_equal(json_array_size(lines), heard.steps);
-    for (int i = 0; i < heard.steps; i++) {
-        const json_t *line = json_array_get(lines, (size_t)i);
-        const struct tr_train_event *event = &heard.step[i];
-        const struct {
-            const char *key;
-            double value;
-        } members[] = {{"step", (double)event->step},
-                       {"steps", 8},
-                       {"epoch", (double)event->step / 3.0},
-                       {"loss", event->loss},
-                       {"rate", 0.01},
-                       {"examples", event->step % 3 == 0 ? 1 : 2},
-                       {"seconds", event->seconds},
-                       {"examples_per_second", event->examples_per_second}};
-        for (size_t k = 0; k < sizeof members / sizeof members[0]; k++) {
-            const json_t *member = json_object_get(line, members[k].key);
-            if (!json_is_number(member)) fail_msg("line %d has no %s", i, members[k].key);
-            near(json_number_value(member), members[k].value);
-        }
-        assert_null(json_object_get(line, "accuracy"));
-        assert_null(json_object_get(line, "perplexity"));
-        assert_null(json_object_get(line, "gradient_norm"));
-        assert_null(json_object_get(line, "tokens_per_second"));
-    }
-    json_decref(lines);
-}
-
 /* ---- warnings and ends ---- */
 
 static int keep_warning(void *user, const struct tr_train_event *event)
@@ -356,7 +189,7 @@ static void skipped_steps_are_named(void **state)
     (void)state;
     struct job job;
     char warning[512] = "";
-    begin(&job, "tiny.yaml");
+    told_job_begin(&job, "tiny.yaml");
     job_set(&job, "optimizer.rate=1e30");
     job_set(&job, "train.on_nonfinite=skip");
     job.settings.out = scratch_in("skipped");
@@ -373,7 +206,7 @@ static void a_step_that_is_not_finite_is_named(void **state)
     (void)state;
     struct job job;
     char warning[512] = "";
-    begin(&job, "tiny.yaml");
+    told_job_begin(&job, "tiny.yaml");
     job_set(&job, "optimizer.rate=1e30");
     tr_trainer *trainer = job_trainer(&job);
     assert_int_equal(tr_trainer_run(trainer, keep_warning, warning), TR_ENONFINITE);
@@ -389,7 +222,7 @@ static void a_plateau_is_told(void **state)
     (void)state;
     struct job job;
     char warning[512] = "";
-    begin(&job, "tiny.yaml");
+    told_job_begin(&job, "tiny.yaml");
     job_set(&job, "optimizer.rate=5"); /* the loss grows */
     job_set(&job, "data.test={csv: {path: tiny.csv, label: value}}");
     job_set(&job, "optimizer.schedule={kind: plateau, patience: 1, factor: 0.25}");
@@ -408,8 +241,6 @@ int main(void)
         cmocka_unit_test(tokens_are_counted),
         cmocka_unit_test(reports_are_of_the_steps_since_the_last_one),
         cmocka_unit_test(progress_is_told_without_reports),
-        cmocka_unit_test(checkpoints_are_told_with_their_hash),
-        cmocka_unit_test(the_journal_has_the_figures_of_events),
         cmocka_unit_test(skipped_steps_are_named),
         cmocka_unit_test(a_step_that_is_not_finite_is_named),
         cmocka_unit_test(a_plateau_is_told),
