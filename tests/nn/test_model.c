@@ -1048,6 +1048,23 @@ static const struct mistake mistakes[] = {
      {"test.yaml:2", "class_weights", "softmax_cross_entropy, binary_cross_entropy, focal only"}},
     {"layers: [dense: 2]\nloss: {label_smoothing: 1}\n", "4", 0, {"test.yaml:2", "label_smoothing", "1"}},
     {"layers: [flatten]", "4", 0, {"test.yaml:1", "compute nothing"}},
+    {"layers:\n- dense: 4\n- relu: {frozen: true}\n",
+     "4",
+     0,
+     {"test.yaml:3",
+      "layer \"relu1\": has no parameters, so `frozen`, `rate_factor` and `decay_factor` have no effect; "
+      "leave them out"}},
+    {"layers:\n- dense: 4\n- relu: {rate_factor: 2}\n", "4", 0, {"layer \"relu1\": has no parameters"}},
+    {"layers:\n- dense: 4\n- relu: {decay_factor: 2}\n", "4", 0, {"layer \"relu1\": has no parameters"}},
+    {"layers:\n- dense: {units: 4, name: a}\n- dense: {units: 4, share: a, rate_factor: 2}\n",
+     "4",
+     0,
+     {"layer \"dense2\": shares its parameters, so `frozen`"}},
+    {"layers:\n- embedding: {width: 4, name: e}\n- unembedding: {embedding: e, name: u}\n"
+     "- embedding: {width: 4, share: e, from: input}\n- last\n",
+     "tokens",
+     9,
+     {"layer \"embedding2\": \"e\" shares its weights with an unembedding already"}},
     {"layers: [conv: {filters: 1, kernel: 1}]\nloss: {per: pixel}\n",
      "4x4x1",
      0,
@@ -1103,16 +1120,60 @@ static void test_mistakes(void **state)
     }
 }
 
+/* Names of up to TR_NAME_SIZE - 1 bytes, without points, slashes and blanks. */
+static void test_names_have_limits(void **state)
+{
+    static const char *const bad[] = {"a.b", "a/b", "a b", "a\\tb", "a\\nb", "a\\\"b"};
+    (void)state;
+    for (int length = TR_NAME_SIZE - 1; length <= TR_NAME_SIZE; length++) {
+        char text[256], name[TR_NAME_SIZE + 1];
+        struct tr_model *model = NULL;
+        memset(name, 'n', sizeof name);
+        name[length] = 0;
+        snprintf(text, sizeof text, "layers: [dense: {units: 2, name: %s}]", name);
+        const tr_status status = network_build(text, "4", 0, &model);
+        assert_int_equal(status, length < TR_NAME_SIZE ? TR_OK : TR_EINVAL);
+        if (status == TR_OK) assert_string_equal(model->layers[0].name, name);
+        if (status != TR_OK) assert_non_null(strstr(tr_error_message(), "must have fewer than "));
+        tr_model_destroy(&model);
+        /* Both directions have names, longer by "backward" and a point. */
+        name[length - 9] = 0;
+        snprintf(text, sizeof text, "layers: [bidirectional: {units: 2, name: %s}, last]", name);
+        const tr_status longer = network_build(text, "tokens x 3", 0, &model);
+        assert_int_equal(longer, length < TR_NAME_SIZE ? TR_OK : TR_EINVAL);
+        if (longer != TR_OK)
+            assert_non_null(
+                strstr(tr_error_message(), "has a name too long for its directions; use at most "));
+        tr_model_destroy(&model);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char text[256];
+        struct tr_model *model = NULL;
+        snprintf(text, sizeof text, "layers: [dense: {units: 2, name: \"%s\"}]", bad[i]);
+        assert_int_equal(network_build(text, "4", 0, &model), TR_EINVAL);
+        assert_non_null(strstr(tr_error_message(), "none of them . / or blank"));
+    }
+}
+
 static void test_too_many_layers(void **state)
 {
     (void)state;
     struct tr_text text = TR_TEXT_INIT;
+    struct tr_model *model;
+    char *bytes;
+    tr_text_add(&text, "layers: [dense: 4");
+    for (int i = 0; i < 4095; i++) tr_text_add(&text, ", tanh");
+    tr_text_add(&text, "]");
+    must(tr_text_finish(&text, &bytes));
+    model = build(bytes, "4", 0);
+    assert_int_equal(model->layer_count, 4096);
+    tr_model_destroy(&model);
+    tr_free(bytes);
+    text = (struct tr_text)TR_TEXT_INIT;
     tr_text_add(&text, "layers: [dense: 4");
     for (int i = 0; i < 4096; i++) tr_text_add(&text, ", tanh");
     tr_text_add(&text, "]");
-    char *bytes;
     must(tr_text_finish(&text, &bytes));
-    struct tr_model *model;
     assert_int_equal(network_build(bytes, "4", 0, &model), TR_EINVAL);
     assert_non_null(strstr(tr_error_message(), "4097 layers"));
     tr_free(bytes);
@@ -1170,6 +1231,7 @@ int main(void)
         cmocka_unit_test(test_initialization_depends_on_seed_and_parameter),
         cmocka_unit_test(test_hash),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_names_have_limits),
         cmocka_unit_test(test_too_many_layers),
         cmocka_unit_test(test_failing_allocations),
     };
