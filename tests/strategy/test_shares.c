@@ -4,6 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/files/file.h"
+#include "strategy/class.h"
+#include "support/comm_thread/thread.h"
 #include "train/observe/digests.h"
 
 #include <setjmp.h>
@@ -169,6 +171,33 @@ static void all_ranks_must_have_the_same(void **state)
     }
 }
 
+/* Ranks compare their speeds after 4, 16 and 64 steps, and then after each 256; else nothing is sent. */
+static void speeds_are_compared_now_and_then(void **state)
+{
+    static const struct tr_comm_settings settings = {.timeout = 60, .patience = 60};
+    static const int64_t due[] = {4, 16, 64, 256, 512, 768};
+    int64_t bound[] = {0, 1}, heard = 0;
+    double seconds[1] = {0};
+    struct tr_job job = {.train = {.batch = 1}};
+    struct tr_step_figures figures = {.examples = 1};
+    tr_strategy strategy = {.job = &job, .size = 1};
+    size_t found = 0;
+    (void)state;
+    strategy.shares = (struct tr_shares){.measures = true, .workers = 1, .bound = bound, .seconds = seconds};
+    assert_int_equal(tr_comm_thread_create(1, NULL, &settings, &strategy.comm), TR_OK);
+    for (int64_t step = 1; step < 1000; step++) {
+        struct tr_comm_statistics statistics;
+        assert_int_equal(tr_shares_end_step(&strategy, &figures), TR_OK);
+        tr_comm_statistics(strategy.comm, &statistics);
+        if (statistics.operations == heard) continue;
+        heard = statistics.operations;
+        assert_true(found < sizeof due / sizeof due[0]);
+        assert_int_equal(step, due[found++]);
+    }
+    assert_int_equal(found, sizeof due / sizeof due[0]);
+    tr_comm_destroy(&strategy.comm);
+}
+
 /* ---- refused memory ---- */
 
 static atomic_llong left; /* allocations that are still allowed */
@@ -232,6 +261,7 @@ int main(void)
         cmocka_unit_test(bits_and_evaluations_stay),
         cmocka_unit_test(digests_follow_the_shares),
         cmocka_unit_test(what_is_given_is_told),
+        cmocka_unit_test(speeds_are_compared_now_and_then),
         cmocka_unit_test(memory_may_be_refused_when_shares_change),
         cmocka_unit_test(others_are_refused),
         cmocka_unit_test(all_ranks_must_have_the_same),
