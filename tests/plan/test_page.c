@@ -99,6 +99,141 @@ static void a_page_is_well_formed(void **state)
     tr_free(text);
 }
 
+static int count_of(const char *text, const char *part)
+{
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++) count++;
+    return count;
+}
+
+static void expect_parts(const char *text, const char *const *parts)
+{
+    for (int i = 0; parts[i]; i++)
+        if (!strstr(text, parts[i])) fail_msg("there is no %s in %s", parts[i], text);
+}
+
+/* A process alone, two strategies on two workers, of which one needs a third rank, the same on four, and some
+   that are not possible. */
+static char alone[] = "one", average[] = "allreduce", local[] = "local-sgd,replicas=2,every=8",
+            local_4[] = "local-sgd,replicas=4,every=8", rows_3[] = "pipeline,stages=3",
+            rows_5[] = "pipeline,stages=5", few[] = "too few layers", many[] = "too many stages",
+            failed[] = "a rank was lost";
+static struct tr_plan_row several[] = {
+    {.strategy = alone,
+     .workers = 1,
+     .ranks = 1,
+     .measured = NAN,
+     .figures = {.seconds = 0.05, .examples_per_second = 160, .most = {.memory = 5e6}}},
+    {.strategy = average,
+     .workers = 2,
+     .ranks = 2,
+     .measured = 250,
+     .figures = {.seconds = 0.03125,
+                 .examples_per_second = 256,
+                 .waiting = 0.25,
+                 .sum = {.bytes_sent = 3000, .bytes_shared = 2000}}},
+    {.strategy = local,
+     .workers = 2,
+     .ranks = 3,
+     .measured = NAN,
+     .failure = failed,
+     .figures = {.seconds = 0.025, .examples_per_second = 320}},
+    {.strategy = rows_3, .workers = 2, .ranks = 3, .left_out = few, .measured = NAN},
+    {.strategy = rows_5, .workers = 2, .ranks = 5, .left_out = few, .measured = NAN},
+    {.strategy = average,
+     .workers = 4,
+     .ranks = 4,
+     .measured = NAN,
+     .figures = {.seconds = 2, .examples_per_second = 480}},
+    {.strategy = local_4,
+     .workers = 4,
+     .ranks = 4,
+     .measured = NAN,
+     .figures = {.seconds = 0.0125, .examples_per_second = 640}},
+    {.strategy = rows_3, .workers = 4, .ranks = 5, .left_out = many, .measured = NAN},
+    {.strategy = rows_5,
+     .workers = 1,
+     .ranks = 1,
+     .measured = NAN,
+     .figures = {.seconds = 0.0125, .examples_per_second = 100}},
+};
+static const struct tr_plan of_several = {
+    .name = "mnist",
+    .device = "cpu, 2 threads",
+    .cluster = {.per_host = 2, .remote = {.rate = 1.25e9, .latency = 25e-6}},
+    .row = several,
+    .rows = sizeof several / sizeof several[0]};
+
+static void a_page_shows_all(void **state)
+{
+    static const char *const parts[] = {
+        "<title>mnist: plan</title>",
+        "<h1>mnist: plan</h1>",
+        "a network of 10 Gb/s for each host with 25 microseconds between two, 2 processes a host; computing "
+        "as "
+        "measured on this machine (cpu, 2 threads). Error: the prediction against a real run",
+        "<td>one process</td>",
+        ">2 workers</td>",
+        ">4 workers</td>",
+        ">1 worker</td>",
+        ">31.2 ms<",
+        ">256<",
+        ">1.60<",
+        ">25 %<",
+        ">+2 %<",
+        ">a rank was lost<",
+        "<td>too few layers</td>",
+        ">pipeline,stages=3; pipeline,stages=5<",
+        "<td>too many stages</td>",
+        "Examples per second, simulated",
+        "Share of as many single processes, simulated",
+        NULL};
+    (void)state;
+    char *text;
+    assert_int_equal(tr_plan_page(&of_several, &text), TR_OK);
+    expect_well_formed(text);
+    expect_whole_rows(text);
+    expect_parts(text, parts);
+    assert_int_equal(count_of(text, "<tr class=\"best\">"), 1);
+    assert_int_equal(count_of(text, "<h2>Left out</h2>"), 1);
+    assert_int_equal(count_of(text, "too few layers"), 1);
+    tr_free(text);
+    /* Without a run there is no column of errors; a plan may have no name. */
+    struct tr_plan first = of_several;
+    first.rows = 1;
+    first.name = NULL;
+    first.cluster.per_host = 1;
+    assert_int_equal(tr_plan_page(&first, &text), TR_OK);
+    assert_non_null(strstr(text, "<h1>plan: plan</h1>"));
+    assert_non_null(strstr(text, ", 1 process a host; "));
+    assert_null(strstr(text, "rror"));
+    assert_null(strstr(text, "Left out"));
+    tr_free(text);
+}
+
+/* A curve for each strategy, with all numbers of workers, of rows that there are. */
+static void a_picture_shows_curves(void **state)
+{
+    static const char *const parts[] = {
+        "font-weight:600\">a job, 10 Gb/s, simulated: examples per second</text>", "<style>text{font:12px ",
+        ">allreduce</text>", ">local-sgd,every=8</text>", NULL};
+    (void)state;
+    char *text;
+    assert_int_equal(tr_plan_picture(&of_several, "a job", &text), TR_OK);
+    expect_parts(text, parts);
+    assert_null(strstr(text, "pipeline"));
+    assert_null(strstr(text, ">one<"));
+    assert_int_equal(count_of(text, "<circle class=\"dot"), 4);
+    assert_int_equal(count_of(text, "<svg"), 1);
+    assert_non_null(strstr(text, "</style>\n<text"));
+    tr_free(text);
+    struct tr_plan grows = of_several;
+    grows.grows = true;
+    assert_int_equal(tr_plan_picture(&grows, "a job", &text), TR_OK);
+    assert_non_null(strstr(text, "simulated: share of as many single processes</text>"));
+    tr_free(text);
+}
+
 /* Whichever allocation fails, there is no text, and nothing stays behind. */
 static void without_memory_there_is_no_text(void **state)
 {
@@ -128,6 +263,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_legend_fits_into_its_picture),
         cmocka_unit_test(a_page_is_well_formed),
+        cmocka_unit_test(a_page_shows_all),
+        cmocka_unit_test(a_picture_shows_curves),
         cmocka_unit_test(without_memory_there_is_no_text),
     };
     return cmocka_run_group_tests_name("plan.page", tests, NULL, NULL);
