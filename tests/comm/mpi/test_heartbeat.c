@@ -11,9 +11,12 @@
 #include "base/threads/clock.h"
 #include "comm/mpi/heartbeat.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define MOST    256
 #define TIMEOUT 10.0 /* seconds; so beats are 2 apart */
@@ -26,6 +29,7 @@ struct tr_mpi_request {
     int from, to;
     void *data;
     size_t bytes;
+    int tests;
 };
 
 /* What was sent and not yet taken, of each rank; oldest first. */
@@ -37,6 +41,7 @@ struct parcel {
 
 static struct parcel *parcels[MOST];
 static int calling;        /* the rank that calls */
+static int patience;       /* tests before a send is done; -1: it is done at once */
 static int64_t sent[MOST]; /* messages */
 
 static enum tr_mpi_result start(int sends, int peer, int tag, void *data, size_t bytes, size_t chunk,
@@ -45,7 +50,7 @@ static enum tr_mpi_result start(int sends, int peer, int tag, void *data, size_t
     (void)tag, (void)chunk, (void)message, (void)size;
     struct tr_mpi_request *request = calloc(1, sizeof *request);
     assert_non_null(request);
-    *request = (struct tr_mpi_request){sends, sends ? calling : peer, sends ? peer : calling, data, bytes};
+    *request = (struct tr_mpi_request){sends, sends ? calling : peer, sends ? peer : calling, data, bytes, 0};
     *out = request;
     if (!sends) return TR_MPI_OK;
     struct parcel *parcel = calloc(1, sizeof *parcel), **at = &parcels[peer];
@@ -55,6 +60,10 @@ static enum tr_mpi_result start(int sends, int peer, int tag, void *data, size_t
     while (*at) at = &(*at)->next;
     *at = parcel;
     sent[calling]++;
+    if (patience < 0) {
+        free(request);
+        *out = NULL;
+    }
     return TR_MPI_OK;
 }
 
@@ -65,6 +74,7 @@ static enum tr_mpi_result test(tr_mpi_request **handle, char *message, size_t si
     struct parcel **at = &parcels[request->to];
     while (!request->sends && *at && (*at)->from != request->from) at = &(*at)->next;
     if (!request->sends && !*at) return TR_MPI_OK;
+    if (request->sends && request->tests++ < patience) return TR_MPI_OK;
     if (!request->sends) {
         struct parcel *parcel = *at;
         memcpy(request->data, parcel->data, request->bytes);
@@ -200,6 +210,68 @@ static void test_gives_up(void **state)
     }
 }
 
+/* A rank whose last beat is still on its way gives up: its reason goes out after that, once. */
+static void test_gives_up_while_it_beats(void **state)
+{
+    (void)state;
+    for (patience = 0; patience < 4; patience++) {
+        int size = 4;
+        begin(size);
+        calling = 0;
+        tr_heartbeat_beat(heartbeat[0], now);
+        memset(sent, 0, sizeof sent);
+        tr_heartbeat_give_up(heartbeat[0], "no more paper");
+        assert_int_equal(sent[0], size - 1);
+        tr_heartbeat_give_up(heartbeat[0], "no more ink");
+        tr_heartbeat_beat(heartbeat[0], now + 100);
+        assert_int_equal(sent[0], size - 1);
+        stopped[0] = true;
+        pass(size, 0.5);
+        for (int r = 1; r < size; r++) {
+            double silence;
+            char why[512] = "";
+            assert_int_equal(tr_heartbeat_life(heartbeat[r], 0, &silence, why, sizeof why), TR_COMM_GAVE_UP);
+            assert_string_equal(why, "no more paper");
+        }
+        end(size);
+    }
+    patience = 0;
+}
+
+/* That a process ended is seen by a rank of its host, which need not be its neighbour, and goes to all. */
+static void test_dies(void **state)
+{
+    static const int crowds[] = {2, 4, 9, 48};
+    (void)state;
+    patience = -1; /* nothing that is sent to the dead stays under way */
+    for (int s = 0; s < 4; s++) {
+        int size = crowds[s], victim = size / 3, finder = (victim + (size > 3 ? 3 : 1)) % size;
+        pid_t child = fork();
+        assert_true(child >= 0);
+        while (child == 0) pause();
+        begin(size);
+        struct tr_location *location = comm[finder].location;
+        memcpy(location[victim].machine, location[finder].machine, sizeof location->machine);
+        location[victim].process = child;
+        tr_comm_find_hosts(&comm[finder]);
+        stopped[victim] = true;
+        pass(size, 0.5);
+        for (int r = 0; r < size; r++) assert_int_equal(count(size, r, TR_COMM_DEAD), 0);
+        assert_int_equal(kill(child, SIGKILL), 0);
+        siginfo_t facts;
+        assert_int_equal(waitid(P_PID, (id_t)child, &facts, WEXITED | WNOWAIT), 0);
+        pass(size, 0.25 * (log_of(size) + 1));
+        for (int r = 0; r < size; r++) {
+            assert_int_equal(count(size, r, TR_COMM_DEAD), r == victim ? size - 1 : 0);
+            if (r != victim) assert_int_equal(tr_heartbeat_changes(heartbeat[r]), 1);
+            if (r != victim) assert_int_equal(tr_heartbeat_first_to_give_up(heartbeat[r]), -1);
+        }
+        waitpid(child, NULL, 0);
+        end(size);
+    }
+    patience = 0;
+}
+
 /* A rank that is silent is so to all, whether they are its neighbours or not; once it is heard of again,
    nobody misses it for what was said before. */
 static void test_silence(void **state)
@@ -242,6 +314,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_gives_up),
+        cmocka_unit_test(test_gives_up_while_it_beats),
+        cmocka_unit_test(test_dies),
         cmocka_unit_test(test_silence),
     };
     return cmocka_run_group_tests_name("comm.heartbeat", tests, NULL, NULL);
