@@ -46,6 +46,12 @@ static void test_world(void **state)
     assert_string_equal(tr_comm_local_ticket(good), "5:2:4");
     assert_null(tr_comm_local_ticket(none));
     assert_false(tr_comm_local_world(none, &rank, &size));
+    static const char *const great[] = {"TRIREME_LOCAL=2147483647:0:1", NULL},
+                             *const too_great[] = {"TRIREME_LOCAL=2147483648:0:1", NULL};
+    assert_true(tr_comm_local_world(great, &rank, &size));
+    assert_int_equal(rank, 0);
+    assert_int_equal(size, 1);
+    assert_false(tr_comm_local_world(too_great, &rank, &size));
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char variable[64];
         const char *environment[] = {variable, NULL};
@@ -72,6 +78,29 @@ static void test_group_refused(void **state)
     assert_int_equal(tr_local_group_ticket(group, TR_LOCAL_RANKS_MOST - 1, ticket, sizeof ticket), TR_OK);
     tr_local_group_destroy(&group);
     assert_null(group);
+    tr_local_group_destroy(&group);
+}
+
+/* The launcher may give a rank its memory under another descriptor, 0 among them. */
+static void test_group_names_its_transport(void **state)
+{
+    (void)state;
+    tr_local_group *group;
+    char text[TR_LOCAL_TRANSPORT_SIZE], expected[64];
+    assert_int_equal(tr_local_group_create(3, &group), TR_OK);
+    assert_int_equal(tr_local_group_transport(group, 2, 0, text, sizeof text), TR_OK);
+    assert_string_equal(text, "local:0:2:3");
+    assert_int_equal(tr_local_group_transport(group, 0, 7, text, sizeof text), TR_OK);
+    assert_string_equal(text, "local:7:0:3");
+    assert_int_equal(tr_local_group_transport(group, 1, -1, text, sizeof text), TR_OK);
+    snprintf(expected, sizeof expected, "local:%d:1:3", tr_local_group_descriptor(group));
+    assert_string_equal(text, expected);
+    assert_int_equal(tr_local_group_transport(group, 3, 0, text, sizeof text), TR_EINVAL);
+    assert_int_equal(tr_local_group_transport(group, -1, 0, text, sizeof text), TR_EINVAL);
+    assert_int_equal(tr_local_group_transport(group, 0, 0, text, sizeof text - 1), TR_EINVAL);
+    snprintf(expected, sizeof expected, "a ticket for rank 0 of 3, in %zu bytes (%zu are needed)",
+             sizeof text - 1, sizeof text);
+    assert_string_equal(tr_error_message(), expected);
     tr_local_group_destroy(&group);
 }
 
@@ -367,6 +396,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_world),
         cmocka_unit_test(test_group_refused),
+        cmocka_unit_test(test_group_names_its_transport),
         cmocka_unit_test(test_group_has_no_name),
         cmocka_unit_test(test_hostile_memory),
         cmocka_unit_test(test_joins_twice),
