@@ -439,6 +439,36 @@ static void leaves_become_nodes(void **state)
     tr_device_free(device, memory);
 }
 
+/* A list that uses a block goes with it, once the device is done with it. */
+static void lists_run_before_they_are_freed(void **state)
+{
+    (void)state;
+    void *first, *second;
+    float number;
+    tr_device_destroy(&device);
+    host.info.lists = true;
+    device = host_open(NULL, false);
+    assert_int_equal(tr_device_alloc(device, 64, &first), TR_OK);
+    assert_int_equal(tr_device_alloc(device, 64, &second), TR_OK);
+    for (int turn = 0; turn < 6; turn++) {
+        const struct tr_op_fill fill = {16, (float)turn, first};
+        const struct tr_op_fill again = {16, 3, first};
+        const struct tr_op_scale scale = {16, 2, first, second};
+        assert_int_equal(tr_device_fill(device, turn == 0 ? &fill : &again), TR_OK);
+        assert_int_equal(tr_device_scale(device, &scale), TR_OK);
+        assert_int_equal(tr_device_to_host(device, &number, second, sizeof number), TR_OK);
+        assert_true(number == (turn == 0 ? 0 : 6));
+    }
+    assert_int_equal(host.lists, 1);
+    assert_true(host.running);
+    const int waits = host.waits;
+    tr_device_free(device, second);
+    assert_int_equal(host.lists, 0);
+    assert_int_equal(host.waits, waits + 1);
+    tr_device_free(device, first);
+    assert_int_equal(host.waits, waits + 1);
+}
+
 /* ---- programs ---- */
 
 static void fill_some(tr_status expected)
@@ -667,6 +697,7 @@ int main(void)
         ON_HOST(launches_have_no_more_groups_than_may_be),
         ON_HOST(sizes_must_fit),
         ON_HOST(leaves_become_nodes),
+        ON_HOST(lists_run_before_they_are_freed),
         ON_HOST(programs_are_built_once),
         ON_HOST(programs_are_kept),
         ON_HOST(times_become_spans),
