@@ -122,6 +122,49 @@ static void what_cannot_be_is_not_believed(void **state)
     expect(1, 2, 256 * KIB, 2);
 }
 
+/* The smallest and the largest that there may be, and the last description that is looked at. */
+static void limits_are_met(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *size, *list;
+        int64_t bytes;
+        int processors;
+    } cases[] = {{"4K\n", "0\n", 4 * KIB, 1},
+                 {"4096\n", "65535\n", 4 * KIB, 1},
+                 {"4095\n", "0\n", 0, 0},
+                 {"3K\n", "0\n", 0, 0},
+                 {"4096M\n", "0,1,3-4\n", 4096 * 1024 * KIB, 4},
+                 {"4194304K\n", "0-65535\n", 4096 * 1024 * KIB, 65536},
+                 {"4097M\n", "0\n", 0, 0},
+                 {"4294967296\n", "1-1\n", 4096 * 1024 * KIB, 1},
+                 {"4294967297\n", "0\n", 0, 0},
+                 {"64K\n", "65536\n", 0, 0},
+                 {"64K\n", "0-1,1-2\n", 0, 0},
+                 {"64K\n", "0-1,2\n", 64 * KIB, 3}};
+    char list[1100];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        describe(5, 11, "3\n", "Unified\n", cases[i].size, cases[i].list);
+        expect(5, 3, cases[i].bytes, cases[i].processors);
+    }
+    describe(5, 12, "2\n", "Unified\n", "64K\n", "0\n");
+    expect(5, 2, 0, 0);
+    /* A line of 1022 bytes is whole, a longer one may have been cut. */
+    for (int length = 1021; length <= 1024; length++) {
+        memset(list, '0', sizeof list);
+        list[length - 1] = '7';
+        list[length] = '\0';
+        put(5, 11, "shared_cpu_list", list);
+        expect(5, 3, length <= 1022 ? 64 * KIB : 0, length <= 1022);
+    }
+    struct tr_caches caches;
+    static char root[600];
+    memset(root, 'r', sizeof root - 1);
+    memset(&caches, 1, sizeof caches);
+    tr_caches_look(root, 5, &caches);
+    for (int level = 0; level < TR_CACHE_LEVELS; level++) assert_int_equal(caches.level[level].bytes, 0);
+}
+
 static void processors_of_two_kinds_have_the_least(void **state)
 {
     (void)state;
@@ -134,6 +177,12 @@ static void processors_of_two_kinds_have_the_least(void **state)
         assert_int_equal(least.level[1].processors, 4);
         assert_int_equal(least.level[2].processors, 16);
     }
+    /* What counts is the share of a processor; of equal ones the first stays. */
+    const struct tr_caches alone = {{{8 * KIB, 1}, {64 * KIB, 1}, {64 * KIB, 2}}};
+    const struct tr_caches shared = {{{16 * KIB, 4}, {128 * KIB, 2}, {96 * KIB, 2}}};
+    const struct tr_caches share = tr_caches_least(&alone, &shared);
+    assert_true(share.level[0].processors == 4 && share.level[1].processors == 1);
+    assert_int_equal(share.level[2].bytes, 64 * KIB);
     const struct tr_caches none = {0};
     assert_int_equal(tr_caches_least(&large, &none).level[2].bytes, 0);
     assert_int_equal(tr_caches_least(&none, &large).level[2].bytes, 0);
@@ -157,6 +206,7 @@ int main(void)
         cmocka_unit_test(of_data_and_of_both),
         cmocka_unit_test(one_without_files_has_none),
         cmocka_unit_test(what_cannot_be_is_not_believed),
+        cmocka_unit_test(limits_are_met),
         cmocka_unit_test(processors_of_two_kinds_have_the_least),
         cmocka_unit_test(these_processors_can_be),
     };

@@ -100,6 +100,85 @@ static void groups_of_version_1(void **state)
     expect(1100, "this machine");
 }
 
+/* No more of the caches can be reclaimed than is used; all that is used may be more than the limit. */
+static void numbers_that_do_not_fit_together(void **state)
+{
+    (void)state;
+    put("proc/self/cgroup", "0::/one//\n");
+    put("sys/fs/cgroup/one/memory.max", "524288000\n");     /* 500 MiB */
+    put("sys/fs/cgroup/one/memory.current", "104857600\n"); /* 100 MiB */
+    put("sys/fs/cgroup/one/memory.stat", "inactive_file 104857600\nactive_file 104857601\n");
+    expect(500, "the control group /one");
+    put("sys/fs/cgroup/one/memory.stat", "inactive_file 104857600\n");
+    expect(500, "the control group /one");
+    put("sys/fs/cgroup/one/memory.stat", "inactive_file 52428800\ninactive_files 1\nactive_file x\n");
+    expect(450, "the control group /one");
+    put("sys/fs/cgroup/one/memory.current", "max\n");
+    expect(500, "the control group /one");
+    put("sys/fs/cgroup/one/memory.current", "-1\n");
+    expect(500, "the control group /one");
+    put("sys/fs/cgroup/one/memory.max", "0\n");
+    expect(0, "the control group /one");
+    put("sys/fs/cgroup/one/memory.max", "4611686018427387903\n"); /* so much is none */
+    expect(1100, "this machine");
+}
+
+/* A machine with both versions, and the places of a controller in a list. */
+static void versions_beside_each_other(void **state)
+{
+    (void)state;
+    static const char *const with[] = {"memory", "memory,cpu", "cpu,memory", "cpu,memory,io",
+                                       "memory2,memory"};
+    static const char *const without[] = {"memory2", "cpu,memory2", "xmemory", "cpu,xmemory,io", "mem,ory"};
+    char line[64];
+    put("proc/self/cgroup", "0::/one\n");
+    put("sys/fs/cgroup/unified/one/memory.max", "314572800\n");
+    expect(300, "the control group /one");
+    put("sys/fs/cgroup/one/memory.max", "209715200\n");
+    expect(200, "the control group /one");
+    put("sys/fs/cgroup/memory/one/memory.limit_in_bytes", "104857600\n");
+    expect(200, "the control group /one");
+    for (size_t i = 0; i < 5; i++) {
+        snprintf(line, sizeof line, "4:%s:/one\n", with[i]);
+        put("proc/self/cgroup", line);
+        expect(100, "the control group /one");
+        snprintf(line, sizeof line, "4:%s:/one\n", without[i]);
+        put("proc/self/cgroup", line);
+        expect(1100, "this machine");
+    }
+}
+
+static void long_names_are_cut(void **state)
+{
+    (void)state;
+    char group[151], path[256], line[256], where[256];
+    memset(group, 'g', 150);
+    group[0] = '/';
+    group[150] = '\0';
+    snprintf(line, sizeof line, "0::%s\n", group);
+    put("proc/self/cgroup", line);
+    snprintf(path, sizeof path, "sys/fs/cgroup%s/memory.max", group);
+    put(path, "104857600\n");
+    snprintf(where, sizeof where, "the control group %.120s", group);
+    expect(100, where);
+}
+
+static void a_machine_that_says_little(void **state)
+{
+    (void)state;
+    struct tr_memory_room room;
+    put("proc/meminfo", "MemTotal: 2097152 kB\n");
+    tr_memory_look(scratch_place, &room);
+    assert_true(room.free == INT64_MAX);
+    put("proc/meminfo", "MemAvailable: 1024 kB\n");
+    expect(1, "this machine");
+    put("proc/meminfo", "SwapFree: 1024 kB\nMemAvailable: 9007199254740991 kB\n");
+    tr_memory_look(scratch_place, &room);
+    assert_true(room.free == INT64_MAX);
+    tr_memory_look(NULL, &room); /* this one */
+    assert_true(room.free > 0);
+}
+
 static void nonsense_sets_no_limit(void **state)
 {
     (void)state;
@@ -122,6 +201,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(groups_of_version_2, make_machine, scratch_place_remove),
         cmocka_unit_test_setup_teardown(a_container, make_machine, scratch_place_remove),
         cmocka_unit_test_setup_teardown(groups_of_version_1, make_machine, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(numbers_that_do_not_fit_together, make_machine, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(versions_beside_each_other, make_machine, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(long_names_are_cut, make_machine, scratch_place_remove),
+        cmocka_unit_test_setup_teardown(a_machine_that_says_little, make_machine, scratch_place_remove),
         cmocka_unit_test_setup_teardown(nonsense_sets_no_limit, make_machine, scratch_place_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
