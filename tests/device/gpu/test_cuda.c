@@ -406,6 +406,11 @@ static void a_gpu_is_had_by_cuda_first(void **state)
     (void)state;
     expect_gpu("gpu", "cuda:0");
     expect_gpu("gpu:1", "cuda:1");
+    char text[256];
+    assert_int_equal(tr_device_kind_gpu.describe(2, text, sizeof text), TR_ENOTFOUND);
+    assert_string_equal(tr_error_message(), "there is no GPU 2; there are fewer, counted from 0");
+    assert_int_equal(tr_device_kind_cuda.describe(2, text, sizeof text), TR_ENOTFOUND);
+    assert_int_equal(tr_device_kind_opencl.describe(999, text, sizeof text), TR_ENOTFOUND);
     expect_gpu("gpu:2", "none");
     assert_int_equal(tr_device_kind_gpu.count(), 2);
     device_info = opencl_library.clGetDeviceInfo;
@@ -419,6 +424,8 @@ static void a_gpu_is_had_by_cuda_first(void **state)
     snprintf(cuda_library.compiler_missing, sizeof cuda_library.compiler_missing, "for this test");
     expect_gpu("gpu", "opencl:0");
     expect_gpu("gpu:1", "none");
+    assert_int_equal(tr_device_kind_gpu.describe(1, text, sizeof text), TR_ENOTFOUND);
+    assert_string_equal(tr_error_message(), "there is no GPU 1; there is 1, counted from 0");
     cuda_library.compiler_missing[0] = '\0';
     opencl_library.clGetDeviceInfo = device_info;
     const struct tr_device_choice choice = {.name = "gpu", .cache = TEST_PROGRAMS};
