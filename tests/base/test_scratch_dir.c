@@ -145,11 +145,13 @@ static void test_a_failed_one_goes(void **state)
 {
     (void)state;
     static const char *const above[] = {"/dev/shm", "/tmp"};
-    struct tr_file_names names[2][2];
+    struct tr_file_names names[2][2] = {{{0}}};
     struct tr_scratch_dir dir;
     const int next = dup(1);
     close(next);
-    for (int i = 0; i < 2; i++) assert_int_equal(tr_file_list(NULL, above[i], &names[0][i]), TR_OK);
+    for (int i = 0; i < 2; i++)
+        if (tr_file_is_directory(above[i]))
+            assert_int_equal(tr_file_list(NULL, above[i], &names[0][i]), TR_OK);
     assert_int_equal(tr_scratch_dir_make("no/folder", 1, &dir), TR_EIO);
     assert_string_equal(dir.path, "");
     assert_int_equal(dir.lock, -1);
@@ -157,6 +159,7 @@ static void test_a_failed_one_goes(void **state)
     close(next);
     for (int i = 0; i < 2; i++) {
         const struct tr_file_names *before = &names[0][i], *after = &names[1][i];
+        if (!tr_file_is_directory(above[i])) continue;
         assert_int_equal(tr_file_list(NULL, above[i], &names[1][i]), TR_OK);
         for (int64_t a = 0, b = 0; a < after->count; a++) {
             char path[512];
