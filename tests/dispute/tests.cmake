@@ -1,4 +1,5 @@
 trireme_test(dispute units TIMEOUT 1800 SOURCES ${TR_CASES})
+trireme_test(dispute evidence)
 
 # The referee is a program of one file, and of C99.
 add_executable(dispute_referee ${PROJECT_SOURCE_DIR}/src/dispute/referee.c)
