@@ -144,6 +144,9 @@ static const struct {
     {"subwords",
      "the film is  one of\n <|x|>the best, it's",
      {"data.train.corpus.unit=bpe", "data.train.corpus.tokenizer=tokenizer.json", attending}},
+    {"subwords of whole pieces, without merges",
+     "the film is  one of\n <|x|>the best, it's",
+     {"data.train.corpus.unit=bpe", "data.train.corpus.tokenizer=whole.json", attending}},
     {"no end of the context", "it is", {"layers=[{embedding: 12}, {gru: 9}, {lstm: 9}, {dense: 70}]"}},
 };
 
@@ -202,6 +205,22 @@ static void train_tokenizer(void)
     must_train(tr_tokenizer_train(&settings, &tokenizer));
     must_train(tr_tokenizer_save(tokenizer, scratch_join(to, family_place, "tokenizer.json")));
     tr_tokenizer_destroy(&tokenizer);
+    /* The same tokens, of which those of several bytes stand for whole pieces alone. */
+    struct tr_file_content content;
+    must_train(tr_file_read(to, 1 << 20, &content));
+    char *ignores = strstr(content.data, "\"ignore_merges\": false"),
+         *merges = strstr(content.data, "\"merges\": [");
+    assert_non_null(ignores);
+    assert_non_null(merges);
+    memcpy(ignores, "\"ignore_merges\":  true", 22);
+    const char *end = strstr(merges, "\n]");
+    assert_non_null(end);
+    char *whole = tr_format("%.*s%s", (int)(merges + 11 - content.data), content.data, end);
+    assert_non_null(whole);
+    must_train(
+        tr_file_write_atomic(NULL, scratch_join(to, family_place, "whole.json"), whole, strlen(whole)));
+    tr_free(whole);
+    tr_file_content_free(&content);
 }
 
 static void test_texts_are_those_of_the_trainer(void **state)
@@ -231,7 +250,7 @@ static void test_texts_are_those_of_the_trainer(void **state)
         must_train(tr_predictor_create(&predict, &predictor));
         for (const char *const *compiler = program_compilers(); *compiler; compiler++) {
             struct program program;
-            open_program(*compiler, path, strcmp(cases[i].name, "subwords") == 0, &program);
+            open_program(*compiler, path, strncmp(cases[i].name, "subwords", 8) == 0, &program);
             expect_room(&program, path, cases[i].name);
             for (size_t k = 0; k < sizeof ways / sizeof ways[0]; k++)
                 compare(predictor, &program, cases[i].name, cases[i].prompt, &ways[k]);
