@@ -198,6 +198,40 @@ static void results_replace_each_other(void **state)
     assert_true(cli_compare_speedup(pair, 1) == 2);
 }
 
+/* Times and targets are read whole; what is right is refused only for the file that cannot be written. */
+static void times_and_targets_are_read(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"--budget=90", "none/x.csv"},
+        {"--budget=90s", "none/x.csv"},
+        {"--budget=5m", "none/x.csv"},
+        {"--budget=1.5h", "none/x.csv"},
+        {"--budget=0", "none/x.csv"},
+        {"--budget=s", "--budget: \"s\""},
+        {"--budget=-1", "--budget: \"-1\" is negative; write 90s, 5m or 1h"},
+        {"--budget=5d", "--budget: \"5d\""},
+        {"--budget=5ms", "--budget: \"5ms\""},
+        {"--budget=m5", "--budget: \"m5\""},
+        {"--budget=00000000000000000000000000000001s", "is too long"},
+        {"--until=accuracy=1", "none/x.csv"},
+        {"--until=accuracy=0.001", "none/x.csv"},
+        {"--until=accuracy=0", "--until: \"accuracy=0\" is not between 0 and 1; write accuracy=0.98"},
+        {"--until=accuracy=1.01", "is not between 0 and 1"},
+        {"--until=accuracy=x", "--until: \"accuracy=x\" is not a number; write accuracy=0.98"},
+        {"--until=0.9", "--until: \"0.9\" is no accuracy; write accuracy=0.98"},
+        {"--until=loss=0.9", "\" is no accuracy"},
+        {"--workers=1,1025", "--workers: 1025 is out of range; allowed: 1 .. 1024"},
+        {"--rounds=0", "--rounds: 0 is out of range; allowed: 1 .. 1000"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct session session;
+        int code = run(&session, "compare", "tiny.yaml", cases[i][0], "--csv", "none/x.csv", NULL);
+        expect_error(2, cases[i][1], &session, code);
+        session_release(&session);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +240,7 @@ int main(void)
         cmocka_unit_test(targets_are_looked_for_often_enough),
         cmocka_unit_test(without_memory_there_is_no_plan),
         cmocka_unit_test(results_replace_each_other),
+        cmocka_unit_test(times_and_targets_are_read),
     };
     return cmocka_run_group_tests_name("cli.compare_plan", tests, place_make, place_remove);
 }

@@ -148,12 +148,80 @@ static void points_have_lines(void **state)
     tr_free(text);
 }
 
+/* Without folds and another figure there are no columns for them; the first seed may be 0, and without one
+   the place is empty. Of more than 40 points a table shows the first ones. */
+static void columns_are_those_that_are_needed(void **state)
+{
+    enum { POINTS = 41 };
+    static char value[] = "a\"b", path[] = "x,y";
+    static struct cli_sweep_point many[POINTS];
+    int order[POINTS];
+    struct cli_sweep_plan one = {
+        .axis = {{.path = path}}, .axes = 1, .points = many, .count = POINTS, .seeds = 1};
+    struct cli_sweep_orders orders = {.by = "loss"};
+    char *text;
+    (void)state;
+    for (int i = 0; i < POINTS; i++) {
+        many[i] = (struct cli_sweep_point){.wanted = true,
+                                           .value = {value},
+                                           .seed = i - 1,
+                                           .state = i == 2 ? CLI_SWEEP_WAITING : CLI_SWEEP_DONE,
+                                           .loss = 0.5,
+                                           .accuracy = NAN,
+                                           .figure = 0.5,
+                                           .seconds = 2,
+                                           .step = 3,
+                                           .hash = "0123456789"};
+        snprintf(many[i].directory, sizeof many[i].directory, "point-%04d", i + 1);
+        strcpy(many[i].set, "train");
+        order[i] = i;
+    }
+    assert_int_equal(cli_sweep_csv(&orders, &one, order, 3, &text), TR_OK);
+    assert_string_equal(text, "point,\"x,y\",seed,loss,accuracy,set,seconds,step,hash,state,failure\n"
+                              "point-0001,\"a\"\"b\",,0.5,,train,2,3,0123456789,done,\n"
+                              "point-0002,\"a\"\"b\",0,0.5,,train,2,3,0123456789,done,\n"
+                              "point-0003,\"a\"\"b\",1,0.5,,train,2,3,0123456789,waiting,\n");
+    tr_free(text);
+    assert_int_equal(cli_sweep_table(&orders, &one, order, 40, &text), TR_OK);
+    collapse(text);
+    static const char rows[] = "\npoint x,y seed loss accuracy on time hash\n"
+                               "point-0001 a\"b 0.5 - train 2.0 s 01234567\n"
+                               "point-0002 a\"b 0 0.5 - train 2.0 s 01234567\n"
+                               "point-0003 a\"b 1 0.5 - train stopped\n";
+    assert_memory_equal(text, rows, strlen(rows));
+    assert_non_null(strstr(text, "point-0040 "));
+    assert_null(strstr(text, " more in sweep.csv"));
+    assert_null(strstr(text, "means over"));
+    tr_free(text);
+    assert_int_equal(cli_sweep_table(&orders, &one, order, 41, &text), TR_OK);
+    assert_null(strstr(text, "point-0041 "));
+    assert_non_null(strstr(text, "and 1 more in sweep.csv\n"));
+    tr_free(text);
+    /* Folds and seeds together have means over both. */
+    for (int i = 0; i < 4; i++) many[i].seed = i / 2 + 1, many[i].fold = i % 2 + 1;
+    one.count = 4;
+    one.folds = 2;
+    one.seeds = 2;
+    assert_int_equal(cli_sweep_table(&orders, &one, order, 4, &text), TR_OK);
+    collapse(text);
+    assert_non_null(
+        strstr(text, "\npoint x,y seed fold loss accuracy on time hash\npoint-0001 a\"b 1 1 0.5 "));
+    assert_non_null(
+        strstr(text, "\nmeans over folds and seeds, with the deviation:\nx,y runs loss accuracy\n"));
+    tr_free(text);
+    one.seeds = 1;
+    assert_int_equal(cli_sweep_table(&orders, &one, order, 4, &text), TR_OK);
+    assert_non_null(strstr(text, "\nmeans over folds, with the deviation:\n"));
+    tr_free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_comes_first),
         cmocka_unit_test(seeds_have_means),
         cmocka_unit_test(points_have_lines),
+        cmocka_unit_test(columns_are_those_that_are_needed),
         cmocka_unit_test(without_memory_nothing_stays),
     };
     return cmocka_run_group_tests_name("cli.sweep_order", tests, NULL, NULL);
