@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "cli/program/command_help.h"
 #include "cli/program/commands.h"
 #include "cli/session.h"
 
@@ -78,6 +79,25 @@ static void test_version(void **state)
     expect_output(&session, run(&session, "version", NULL), "trireme ");
     expect_output(&session, run(&session, "--version", NULL), "trireme ");
     expect_output(&session, run(&session, "-V", NULL), "trireme ");
+}
+
+/* Names stand in one column, and a name that is too long for it is parted from its summary all the same. */
+static void test_lists_of_commands(void **state)
+{
+    (void)state;
+    static const struct cli_command commands_[] = {{.name = "short", .summary = "one"},
+                                                   {.name = "fifteen letters", .summary = "two"},
+                                                   {.name = "sixteen letters!", .summary = "three"},
+                                                   {.name = "more than sixteen", .summary = "four"}};
+    static const struct cli_command *const list[] = {&commands_[0], &commands_[1], &commands_[2],
+                                                     &commands_[3], NULL};
+    struct tr_text text = TR_TEXT_INIT;
+    cli_help_add_list(&text, list);
+    assert_string_equal(text.bytes, "  short           one\n"
+                                    "  fifteen letters two\n"
+                                    "  sixteen letters! three\n"
+                                    "  more than sixteen four\n");
+    tr_text_release(&text);
 }
 
 struct mistake {
@@ -215,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_no_words_print_the_overview),
         cmocka_unit_test(test_help_of_every_command),
         cmocka_unit_test(test_version),
+        cmocka_unit_test(test_lists_of_commands),
         cmocka_unit_test(test_mistakes_are_named),
         cmocka_unit_test(test_environment_gives_defaults),
         cmocka_unit_test(test_output_that_cannot_be_written),

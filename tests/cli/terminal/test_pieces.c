@@ -1,6 +1,5 @@
-/* The pieces that output is made of: bytes that a terminal must not see, characters cut by the end of a
- * piece, cells and columns, folded lines, figures and bars, each at its limits.
- */
+/* The pieces that output for people is made of: cells and columns, folded lines, figures and bars, each at
+ * its limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,105 +12,10 @@
 
 #include "base/alloc.h"
 #include "cli/terminal/columns.h"
-#include "cli/terminal/output.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/wrap.h"
 
 #include <math.h>
-
-static void what_a_terminal_obeys_is_masked(void **state)
-{
-    (void)state;
-    static const char *const cases[][2] = {
-        {"plain ~ text\n\tand more", "plain ~ text\n\tand more"},
-        {"\001\a\b\v\f\r\033\037 \177", "???????? ?"},
-        {"\302\200\302\233\302\237\302\240", "??????\302\240"}, /* U+0080 to U+009F, and the next */
-        {"z\303\244h \342\202\254 \360\237\230\200", "z\303\244h \342\202\254 \360\237\230\200"},
-        {"a\200b\377c\303", "a?b?c?"}, /* no characters */
-        {"\342\202", "??"},            /* cut */
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char text[64];
-        strcpy(text, cases[i][0]);
-        cli_output_tame(text, strlen(text));
-        assert_string_equal(text, cases[i][1]);
-    }
-    char zero[] = "a\0b";
-    cli_output_tame(zero, 3);
-    assert_string_equal(zero, "a?b");
-    char part[] = "\001\001\001";
-    cli_output_tame(part, 2);
-    assert_string_equal(part, "??\001"); /* no further than asked */
-}
-
-static void cut_characters_are_found(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        size_t unfinished;
-    } cases[] = {
-        {"", 0},
-        {"a", 0},
-        {"\303", 1},
-        {"\303\244", 0},
-        {"\337", 1},
-        {"\340", 1},
-        {"\342\202", 2},
-        {"\357", 1},
-        {"\342\202\254", 0},
-        {"\360", 1},
-        {"\360\237", 2},
-        {"\360\237\230", 3},
-        {"\360\237\230\200", 0},
-        {"\200\200\200\200", 0},
-        {"\303\244a", 0},
-        {"a\303", 1},
-        {"\342a\202", 0},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        if (cli_output_unfinished(cases[i].text, strlen(cases[i].text)) != cases[i].unfinished)
-            fail_msg("case %zu: %zu", i, cli_output_unfinished(cases[i].text, strlen(cases[i].text)));
-    assert_int_equal(cli_output_unfinished("\360\237\230\200", 3), 3);
-    assert_int_equal(cli_output_unfinished("\342\202\254", 1), 1);
-}
-
-/* A long text is written in pieces, and no character is lost where two of them meet. */
-static void long_texts_are_written_whole(void **state)
-{
-    (void)state;
-    static const size_t before[] = {0, 1, 2, 3, 4092, 4093, 4094, 4095, 4096, 4097, 8190};
-    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
-        enum { SIZE = 9000 };
-        char text[SIZE + 1], *written;
-        size_t size, at = before[i];
-        memset(text, 'x', at);
-        for (; at + 4 <= SIZE; at += 4) memcpy(text + at, "\360\237\230\200", 4);
-        FILE *stream = open_memstream(&written, &size);
-        assert_non_null(stream);
-        cli_output_put(stream, text, at);
-        fclose(stream);
-        assert_int_equal(size, at);
-        assert_memory_equal(written, text, at);
-        free(written);
-    }
-}
-
-static void long_lines_are_printed_whole(void **state)
-{
-    (void)state;
-    for (int length = 1020; length < 1030; length++) {
-        char *written;
-        size_t size;
-        FILE *stream = open_memstream(&written, &size);
-        assert_non_null(stream);
-        cli_fprintf(stream, "%*s|", length, "\033");
-        fclose(stream);
-        assert_int_equal(size, length + 1);
-        assert_string_equal(written + length - 2, " ?|");
-        free(written);
-    }
-}
 
 /* ---- columns ---- */
 
@@ -299,10 +203,6 @@ static void bars_are_drawn_to_the_last_column(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_terminal_obeys_is_masked),
-        cmocka_unit_test(cut_characters_are_found),
-        cmocka_unit_test(long_texts_are_written_whole),
-        cmocka_unit_test(long_lines_are_printed_whole),
         cmocka_unit_test(columns_go_where_there_is_no_room),
         cmocka_unit_test(cells_are_padded),
         cmocka_unit_test(servers_are_told_apart),
