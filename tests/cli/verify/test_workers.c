@@ -81,6 +81,53 @@ static void parts_and_times_are_checked(void **state)
     expect_exit(0, "verify", "run", "--share", "1/1");
 }
 
+/* Options say the same to one process as to several: how many segments are drawn, and what the hash must be.
+ */
+static void options_reach_every_process(void **state)
+{
+    static const char *const workers[] = {"--workers=1", "--workers=2"};
+    char expected[100];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct session session;
+        for (int segments = 1; segments <= 3; segments++) {
+            char drawn[32];
+            snprintf(drawn, sizeof drawn, "--segments=%d", segments);
+            int code = run(&session, "verify", "run", workers[i], drawn, "--seed", "7", "--json", NULL);
+            snprintf(expected, sizeof expected,
+                     "{\"outcome\":\"verified\",\"segments\":4,\"checked\":%d,\"steps\":%d,", segments,
+                     10 * segments);
+            if (code != 0 || strncmp(session.text[0], expected, strlen(expected)) != 0)
+                session_show(&session);
+            assert_int_equal(code, 0);
+            assert_memory_equal(session.text[0], expected, strlen(expected));
+            session_release(&session);
+        }
+        snprintf(expected, sizeof expected, "--expect=%.16s", hash);
+        expect_exit(0, "verify", "run", workers[i], expected);
+        expected[strlen("--expect=")] = hash[0] == '0' ? '1' : '0';
+        expect_exit(6, "verify", "run", workers[i], expected);
+        /* The settings of another run are not those of the receipt. */
+        int code = run(&session, "verify", "run", workers[i], "--set", "optimizer.rate=0.5", "--json", NULL);
+        assert_int_not_equal(code, 0);
+        session_release(&session);
+        /* For people the last line says it, and where only some are drawn, how likely others would be seen.
+         */
+        code = run(&session, "verify", "run", workers[i], "--segments", "2", NULL);
+        assert_int_equal(code, 0);
+        assert_non_null(strstr(session.text[0], "forged segments   seen with probability\n"));
+        assert_non_null(strstr(session.text[0], "\nVERIFIED: "));
+        session_release(&session);
+    }
+    struct session session;
+    int code = run(&session, "verify", NULL);
+    expect_error(2, "name a receipt or the directory of a run, or give --burn-in", &session, code);
+    session_release(&session);
+    code = run(&session, "verify", "run", "--burn-in", "1s", NULL);
+    expect_error(2, "name a receipt or the directory of a run, or give --burn-in", &session, code);
+    session_release(&session);
+}
+
 /* Reverses the chain of a boundary in the receipt. */
 static void damage(const char *step)
 {
@@ -128,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_segments_are_checked_once),
         cmocka_unit_test(parts_and_times_are_checked),
+        cmocka_unit_test(options_reach_every_process),
         cmocka_unit_test(the_first_difference_counts),
     };
     return cmocka_run_group_tests(tests, make_run, place_remove);
