@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -94,6 +95,19 @@ static void what_a_terminal_obeys_is_masked(void **state)
     expect(&screen, "\ra?[31mb\033[K" CLEAR "c?d\te\na?[31mb" CLEAR);
 }
 
+/* The next one stands in its place; it comes once it is due again. */
+static void statuses_replace_each_other(void **state)
+{
+    (void)state;
+    const int64_t live = tr_alloc_live();
+    struct cli_screen screen = begin(true);
+    cli_screen_status(&screen, "the first");
+    nanosleep(&(struct timespec){0, 120000000}, NULL);
+    cli_screen_status(&screen, "2nd");
+    expect(&screen, "\rthe first\033[K\r2nd\033[K" CLEAR);
+    assert_int_equal(tr_alloc_live(), live);
+}
+
 /* A status has one column less than the terminal. */
 static void long_statuses_are_cut(void **state)
 {
@@ -128,9 +142,13 @@ static void texts_are_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_stand_above_the_status),  cmocka_unit_test(nothing_is_drawn_elsewhere),
-        cmocka_unit_test(progress_is_renewed_for_lines), cmocka_unit_test(what_a_terminal_obeys_is_masked),
-        cmocka_unit_test(long_statuses_are_cut),         cmocka_unit_test(texts_are_lines),
+        cmocka_unit_test(lines_stand_above_the_status),
+        cmocka_unit_test(nothing_is_drawn_elsewhere),
+        cmocka_unit_test(progress_is_renewed_for_lines),
+        cmocka_unit_test(what_a_terminal_obeys_is_masked),
+        cmocka_unit_test(statuses_replace_each_other),
+        cmocka_unit_test(long_statuses_are_cut),
+        cmocka_unit_test(texts_are_lines),
     };
     return cmocka_run_group_tests_name("cli.screen", tests, NULL, NULL);
 }
