@@ -118,7 +118,16 @@ static void code_is_not_filled(void **state)
         assert_true(length > 0);
     }
     tr_file_content_free(&page);
+    /* Sections of the introduction, and of what one wants to do. */
+    static const char *const heads[] = {"\n.SS Begin\n", "\n.SS Train\n", "\n.SS Use\n",
+                                        "\n.SH A FIRST RUN\n"};
+    page = page_of("man7/trireme.7");
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
+        assert_int_equal(count_of(page.data, heads[i]), 1);
+    tr_file_content_free(&page);
     page = page_of("man1/trireme.1");
+    assert_non_null(
+        strstr(page.data, "\n.SH SYNOPSIS\n.B trireme\n.I COMMAND\n[options]\n.SH DESCRIPTION\n"));
     for (int i = 0; cli_commands[i]; i++) {
         char line[200];
         snprintf(line, sizeof line, "\n.TP\n.BR trireme\\-%s (1)\n", cli_commands[i]->name);

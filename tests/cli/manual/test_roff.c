@@ -49,6 +49,9 @@ static void nothing_is_obeyed(void **state)
     (void)state;
     expect_roff(".so /etc/passwd\n'x'\na.b\n", "\\&.so /etc/passwd\n\\&'x\\(aq\na.b\n");
     expect_roff("a\\b ^ ~ `open", "a\\eb \\(ha \\(ti \\fBopen\\fR\n");
+    /* A bar is a bar, and only a backslash before one stands for nothing. */
+    expect_roff("a|b \\| c|", "a|b | c|\n");
+    expect_roff("the end \\", "the end \\e\n");
 }
 
 int main(void)
