@@ -17,6 +17,7 @@
 #include "cli/program/child.h"
 #include "cli/program/exit_codes.h"
 #include "refuse.h"
+#include "support/descriptors.h"
 
 /* The values of "n" that were heard, in their order. */
 struct heard {
@@ -168,6 +169,30 @@ static void what_is_no_program_fails(void **state)
     cli_arguments_release(&arguments);
 }
 
+/* Without descriptors there is no pipe, and none is left of an attempt, nor of a child that has ended. */
+static void descriptors_are_not_lost(void **state)
+{
+    (void)state;
+    struct rlimit before, limit;
+    const int open = descriptors_open();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    for (int more = 0; more <= 4; more++) {
+        struct heard heard = {0};
+        struct cli_arguments arguments = {0};
+        struct cli_child child = {.hear = hear, .user = &heard};
+        cli_arguments_add(&arguments, "/bin/true");
+        limit = before;
+        limit.rlim_cur = descriptors_limit(more);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        const tr_status status = cli_child_run(&child, &arguments);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        assert_int_equal(status, more < 4 ? TR_EIO : TR_OK);
+        if (status != TR_OK) assert_non_null(strstr(tr_error_message(), "no pipe for a run: "));
+        cli_arguments_release(&arguments);
+        assert_int_equal(descriptors_open(), open);
+    }
+}
+
 /* Words of up to 4,095 bytes are taken; a command that lacks one is not run. */
 static void words_have_limits(void **state)
 {
@@ -235,6 +260,7 @@ int main(void)
         cmocka_unit_test(time_ends),
         cmocka_unit_test(a_child_begins_anew),
         cmocka_unit_test(what_is_no_program_fails),
+        cmocka_unit_test(descriptors_are_not_lost),
         cmocka_unit_test(words_have_limits),
         cmocka_unit_test(statuses_have_codes),
     };
