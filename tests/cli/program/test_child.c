@@ -136,6 +136,11 @@ static void time_ends(void **state)
     assert_true(child.out_of_time);
     assert_false(child.stopped);
     assert_int_equal(heard.count, 1);
+    /* Once, however long it then takes. */
+    child = child_of(
+        "n=0; i=0; trap 'n=$((n+1))' TERM; while [ $i -lt 12 ]; do sleep 0.1; i=$((i+1)); done; exit $n", 0.3,
+        &heard);
+    assert_int_equal(child.code, 1);
     child = child_of("exit 0", 1000, &heard);
     assert_false(child.out_of_time);
 }
