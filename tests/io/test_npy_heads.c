@@ -34,6 +34,9 @@ static void first_bytes_are_checked(void **state)
     expect("\x93NUMPY\1\0\0", 9, TR_EFORMAT, NO_NPY);
     expect("\x93NUMPX\1\0\0\0", 10, TR_EFORMAT, NO_NPY);
     expect("\x92NUMPY\1\0\0\0", 10, TR_EFORMAT, NO_NPY);
+    expect("\x93NUMPY\1\0\0\0", 10, TR_EFORMAT,
+           "\"x.npy\": there is no dictionary at character 1 of the header; write the file again with "
+           "numpy.save()");
     expect("\x93NUMPY\0\0\0\0", 10, TR_EUNSUPPORTED,
            "\"x.npy\" is an .npy file of version 0.0; known are 1.0 to 3.0");
     expect("\x93NUMPY\4\2\0\0", 10, TR_EUNSUPPORTED,

@@ -119,10 +119,9 @@ static void check_bytes(const tr_bpe *bpe, int32_t left, int32_t right, int32_t 
 }
 
 /* Each merge takes the most frequent pair of what the merges before it left. */
-static void merges_are_those_of_plain_counting(void **unused)
+static void check_merges(uint32_t seed)
 {
-    (void)unused;
-    const size_t length = make_text(1);
+    const size_t length = make_text(seed);
     tr_bpe *bpe = train(length, TOKENS, 1);
     uint32_t *counts = malloc((size_t)TOKENS * TOKENS * sizeof *counts);
     assert_non_null(counts);
@@ -148,6 +147,12 @@ static void merges_are_those_of_plain_counting(void **unused)
     }
     free(counts);
     tr_bpe_destroy(&bpe);
+}
+
+static void merges_are_those_of_plain_counting(void **unused)
+{
+    (void)unused;
+    for (uint32_t seed = 1; seed <= 6; seed++) check_merges(seed);
 }
 
 /* What occurs less often than `least` times is not merged: the counts of all that is left are below it. */
@@ -191,6 +196,19 @@ static void texts_may_have_no_pairs(void **unused)
     tr_bpe_destroy(&bpe);
 }
 
+/* The very first pair of the text is merged where it stands. */
+static void the_first_pair_counts(void **unused)
+{
+    size_t length;
+    (void)unused;
+    strcpy(text, "abc ");
+    tr_bpe *bpe = train(3, 258, 1);
+    const char *bytes = tr_bpe_token(bpe, 257, &length);
+    assert_int_equal(length, 3);
+    assert_memory_equal(bytes, "abc", 3);
+    tr_bpe_destroy(&bpe);
+}
+
 /* Runs of one letter, in which pairs overlap: each is cut from its left. */
 static void runs_merge_from_the_left(void **unused)
 {
@@ -219,6 +237,7 @@ int main(void)
         cmocka_unit_test(merges_are_those_of_plain_counting),
         cmocka_unit_test(rare_pairs_are_left),
         cmocka_unit_test(texts_may_have_no_pairs),
+        cmocka_unit_test(the_first_pair_counts),
         cmocka_unit_test(runs_merge_from_the_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,6 +149,12 @@ static void test_bad_tables(void **unused)
     refuse("1,2,0\n3,4\n", "bad:2:1: 2 columns; the first line has 3");
     refuse("1,2,0\n3,4,0,0\n", "bad:2:1: 4 columns; the first line has 3");
     refuse("1,2,0\n3,x,0\n", "bad:2:3: field 1 \"x\" is not a number");
+    refuse("1,2,0\n3,A,0\n",
+           "is not a number; write numbers, name the column in categories, or leave it out");
+    refuse("1,2,0\n3,z,0\n",
+           "is not a number; write numbers, name the column in categories, or leave it out");
+    refuse("1,2,0\n3,a Z,0\n",
+           "is not a number; tables hold numbers: sentences with a class each are read by");
     refuse("1,2,0\n3,,0\n", "bad:2:3: field 1 \"\" is empty");
     refuse("1,2,0\n3,nan,0\n", "is not a number");
     refuse("1,2,0\n3,inf,0\n", "is not a number");
