@@ -255,6 +255,14 @@ static void test_tags(void **state)
     assert_int_equal(strncmp(next_line(&at), "0,0,the,det,", 12), 0);
     assert_int_equal(strncmp(next_line(&at), "0,1,dog,noun,", 13), 0);
     tr_file_content_free(&columns);
+    /* An array of the tokens that are read, of all texts together, whose number is known at the end only. */
+    struct tr_npy npy;
+    expect_exit(0, "predict", "runs/tags", "--set-name", "train", "-o", "set.npy");
+    columns = content_of("set.npy");
+    assert_int_equal(tr_npy_parse("set.npy", (uint8_t *)columns.data, columns.size, &npy), TR_OK);
+    assert_true(npy.rank == 2 && npy.shape[0] == 3 + 4 + 3 && npy.shape[1] == 3);
+    assert_int_equal(columns.size, npy.offset + sizeof(float[10][3]));
+    tr_file_content_free(&columns);
     /* Of a text that is too long all words are there, and tags of those that are read. */
     code = run(&session, "predict", "runs/tags", "-x", "a cat runs the dog", "--json", NULL);
     expect_output(&session, code,
