@@ -60,9 +60,13 @@ static void the_first_difference_is_named(void **state)
         BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "q") STEP("3", "m", "x", "y", "g", "r"));
     expect_verdict_of(true, "equal in all 3 steps that both recorded, up to step 3");
 
+    expect_verdict_of(true, "settings: equal (s1)\n");
+    expect_verdict_of(true, "hash: equal (h)\n");
+
     put("b", "journal.jsonl", JOURNAL("1", "other", "0.5"));
     put("b", "digests.jsonl",
         BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "q") STEP("3", "k", "x", "z", "h", "s"));
+    expect_verdict_of(false, "hash: differ (h and other)\n");
     expect_verdict_of(false,
                       "first difference: step 3, microbatch 1, output of layer \"conv\"; equal up to step 1");
     put("b", "digests.jsonl", BEGIN("0", "p") STEP("1", "k", "x", "y", "h", "s"));

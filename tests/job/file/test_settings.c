@@ -90,6 +90,21 @@ static void what_weights_depend_on_is_there(void **state)
     tr_free(plain);
 }
 
+/* The seed of a split is told where it is given, whichever it is. */
+static void seeds_of_splits_are_told(void **state)
+{
+    (void)state;
+#define SPLIT "data={train: {csv: {path: rows.csv, label: value}}, validation_split: 0.25"
+    char *own = settings_with(SPLIT "}"), *zero = settings_with(SPLIT ", split_seed: 0}"),
+         *one = settings_with(SPLIT ", split_seed: 1}");
+    assert_string_not_equal(own, zero);
+    assert_string_not_equal(own, one);
+    assert_string_not_equal(zero, one);
+    tr_free(own);
+    tr_free(zero);
+    tr_free(one);
+}
+
 static void what_they_do_not_depend_on_is_not(void **state)
 {
     (void)state;
@@ -183,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_weights_depend_on_is_there),
         cmocka_unit_test(what_they_do_not_depend_on_is_not),
+        cmocka_unit_test(seeds_of_splits_are_told),
         cmocka_unit_test(differences_are_named),
         cmocka_unit_test(long_values_are_cut),
         cmocka_unit_test(other_texts_are_refused),
