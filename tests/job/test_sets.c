@@ -88,6 +88,17 @@ static void sets_fit_the_network(void **state)
     }
 }
 
+/* Names of classes, which the data have, belong to the job. */
+static void classes_have_the_names_of_the_data(void **state)
+{
+    (void)state;
+    struct tr_job *job = open_job("name: n\ndata: {train: {csv: named.csv}}\n" REST("dense: 2"));
+    assert_int_equal(job->input.classes.count, 2);
+    assert_string_equal(job->input.classes.item[0], "cat");
+    assert_string_equal(job->input.classes.item[1], "dog");
+    tr_job_destroy(&job);
+}
+
 /* The last batch counts, unless it is left out. */
 static void epochs_have_steps(void **state)
 {
@@ -125,6 +136,7 @@ static int set_up(void **state)
     npy_write(scratch_in("pair.npy"), "<f4", "2, 2", numbers, 4 * sizeof *numbers);
     npy_write(scratch_in("one.npy"), "<f4", "2, 1", numbers, 2 * sizeof *numbers);
     npy_write(scratch_in("labels.npy"), "|u1", "2,", labels, sizeof labels);
+    scratch_write_text("named.csv", "1,dog\n2,cat\n");
     scratch_write_text("two.csv", "1,2,0\n3,4,1\n");
     scratch_write_text("three.csv", "1,2,0\n3,4,2\n");
     scratch_write_text("seven.csv", "1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n");
@@ -136,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sets_have_names),
         cmocka_unit_test(sets_fit_the_network),
+        cmocka_unit_test(classes_have_the_names_of_the_data),
         cmocka_unit_test(epochs_have_steps),
     };
     return cmocka_run_group_tests_name("job.sets", tests, set_up, scratch_place_remove);
