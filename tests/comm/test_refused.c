@@ -143,7 +143,28 @@ static void sums(void **state)
             "reduce-scatter: the shards of 1 ranks must ascend from 0");
     refused(tr_comm_all_reduce(comm, reduction, nodes, 4, -1, out, NULL, &ticket), "all-reduce: -1 elements");
     done(tr_comm_reduce_scatter(comm, reduction, nodes, 4, shard, out, NULL, &ticket));
+    done(tr_comm_reduce_scatter(comm, reduction, nodes, 0, shard, out, NULL, &ticket)); /* of a single node */
+    assert_memory_equal(out, nodes, sizeof out);
     tr_reduction_destroy(&reduction);
+}
+
+/* Three of five leaves are two nodes, which must not overlap. */
+static void nodes_that_overlap(void **state)
+{
+    static const struct tr_comm_settings settings = {.timeout = 30, .patience = 30};
+    static const int64_t bound[] = {0, 3, 5}, shard[] = {0, 2, 4};
+    float nodes[8] = {0}, out[4];
+    tr_comm *pair[2];
+    tr_reduction *reduction;
+    (void)state;
+    assert_int_equal(tr_comm_thread_create(2, NULL, &settings, pair), TR_OK);
+    assert_int_equal(tr_reduction_create(pair[0], 5, bound, NULL, &reduction), TR_OK);
+    assert_int_equal(tr_reduction_nodes(reduction, 0), 2);
+    refused(tr_comm_reduce_scatter(pair[0], reduction, nodes, 3, shard, out, NULL, &ticket),
+            "reduce-scatter: nodes of 4 elements overlap at a stride of 3");
+    tr_reduction_destroy(&reduction);
+    for (int i = 0; i < 2; i++) tr_comm_abort(pair[i], "enough"); /* else leaving would wait for both */
+    for (int i = 0; i < 2; i++) tr_comm_destroy(&pair[i]);
 }
 
 int main(void)
@@ -154,6 +175,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(collectives, make, drop),
         cmocka_unit_test_setup_teardown(bounds_of_reductions, make, drop),
         cmocka_unit_test_setup_teardown(sums, make, drop),
+        cmocka_unit_test(nodes_that_overlap),
     };
     return cmocka_run_group_tests_name("comm.refused", tests, NULL, NULL);
 }
