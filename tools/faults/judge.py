@@ -9,7 +9,7 @@ import time
 
 # They read the sources or build them anew, so that planted faults say nothing there, or take long.
 LEFT_OUT = "^(architecture|docs|build|install|packages|fuzz)\\."
-LABELS_LEFT_OUT = "long|living|interop|slow"
+LABELS_LEFT_OUT = "long|living|interop"
 
 
 class Tests:
