@@ -1,11 +1,10 @@
 /* Examples in memory: which are taken together, which are refused and why, subwords, and examples of a
  * network of two texts. */
-#include "support/training.h"
+#include "train/evaluate/trained.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "refuse.h"
-#include "trireme/tokenizer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,41 +33,7 @@ static const struct {
      "data: {train: {join: {sources: {left: {csv: {path: numbers.csv, label: value}}, right: "
      "{csv: {path: numbers.csv, label: none}}}}}}\nlayers: [{dense: {units: 2, from: left}}, {dense: {units: "
      "2, from: right, name: r}}, {add: {with: dense1}}, {dense: 1}]\nloss: mean_squared_error\n"},
-    {"texts",
-     "data: {train: {join: {sources: {long: {text: {path: two.csv, layout: table, header: true, unit: "
-     "characters, labels: false, text_columns: long}}, short: {text: {path: two.csv, layout: table, "
-     "header: true, unit: characters, next: true, text_columns: short}}}}}}\n"
-     "layers: [{embedding: {width: 4, from: long, name: memory}}, {embedding: {width: 4, from: "
-     "short}}, {cross_attention: {heads: 1, with: memory}}, {dense: 4}]\n"},
 };
-
-static void train(const char *name, const char *model)
-{
-    char file[64], path[SCRATCH_PATH];
-    struct job job;
-    struct outcome outcome;
-    struct tr_text text = TR_TEXT_INIT;
-    tr_text_addf(&text,
-                 "name: %s\n%soptimizer: {rule: sgd, rate: 0.01}\n"
-                 "train: {batch: 2, steps: 1, evaluate_batch: 4}\n",
-                 name, model);
-    snprintf(file, sizeof file, "%s.yaml", name);
-    must_write(scratch_join(path, scratch_place, file), &text);
-    job_begin(&job, path);
-    job.settings.out = scratch_in(name);
-    job_outcome(&job, &outcome);
-    if (outcome.status != TR_OK) fail_msg("%s: %s", name, outcome.message);
-}
-
-static tr_predictor *load(const char *name)
-{
-    struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
-    tr_predictor *predictor;
-    settings.checkpoint = scratch_in(name);
-    settings.threads = 1;
-    must_train(tr_predictor_create(&settings, &predictor));
-    return predictor;
-}
 
 static int make(void **state)
 {
@@ -76,8 +41,8 @@ static int make(void **state)
     scratch_write_text("numbers.csv", "a,b,y\n1,2,3\n2,-1,1\n-1,3,2\n");
     scratch_write_text("words.tsv", "one two\t0\nthree\t1\ntwo three one\t1\n");
     scratch_write_text("ids.tsv", "0 1 8\t0\n3\t1\n");
-    scratch_write_text("two.csv", "long,short\nabc,ab\nba,b\ncab,a\n");
-    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) train(models[i].name, models[i].model);
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
+        trained_run(scratch_place, models[i].name, models[i].model);
     return 0;
 }
 
@@ -123,7 +88,7 @@ static void examples_come_in_one_form(void **state)
     static const char *const texts[] = {"one"};
     static const int32_t tokens[] = {0};
     static const int64_t offsets[] = {0, 1};
-    tr_predictor *predictor = load("numbers");
+    tr_predictor *predictor = trained_load(scratch_place, "numbers");
     struct tr_examples examples = TR_EXAMPLES_INIT;
     float output[2];
     expect_refusal(predictor, &examples, TR_EINVAL,
@@ -163,13 +128,13 @@ static void examples_come_in_one_form(void **state)
     assert_non_null(strstr(tr_error_message(), "the predictions were ended after 2 examples"));
     tr_predictor_destroy(&predictor);
 
-    predictor = load("words");
+    predictor = trained_load(scratch_place, "words");
     examples = (struct tr_examples)TR_EXAMPLES_INIT;
     examples.count = 1;
     examples.floats = values;
     expect_refusal(predictor, &examples, TR_EINVAL, "words/checkpoint-00000001\" takes text, not numbers");
     tr_predictor_destroy(&predictor);
-    predictor = load("pairs");
+    predictor = trained_load(scratch_place, "pairs");
     expect_refusal(predictor, &examples, TR_EUNSUPPORTED,
                    "pairs/checkpoint-00000001\" takes examples of several sources; give them as a data set, "
                    "described by `join`");
@@ -180,7 +145,7 @@ static void languages_are_no_answers(void **state)
 {
     (void)state;
     static const char *const texts[] = {"one"};
-    tr_predictor *predictor = load("language");
+    tr_predictor *predictor = trained_load(scratch_place, "language");
     struct tr_examples examples = TR_EXAMPLES_INIT;
     float output[64];
     examples.count = 1;
@@ -203,7 +168,7 @@ static void tokens_have_offsets(void **state)
     static const int64_t good[] = {0, 3, 4}, late[] = {1, 3, 4}, equal[] = {0, 0, 4}, back[] = {0, 3, 2},
                          negative[] = {0, 3, 5}, above[] = {0, 1, 6},
                          largest[] = {0, 1 << 20, (1 << 20) + (1 << 20) + 1};
-    tr_predictor *predictor = load("words");
+    tr_predictor *predictor = trained_load(scratch_place, "words");
     struct tr_examples examples = TR_EXAMPLES_INIT;
     examples.count = 2;
     examples.tokens = tokens;
@@ -270,7 +235,7 @@ static void texts_have_words_and_not_too_many(void **state)
     (void)state;
     char *longest = letters((1 << 20) + 1);
     const char *texts[] = {"eee", ""};
-    tr_predictor *predictor = load("letters");
+    tr_predictor *predictor = trained_load(scratch_place, "letters");
     struct tr_examples examples = TR_EXAMPLES_INIT;
     examples.count = 2;
     examples.texts = texts;
@@ -279,7 +244,7 @@ static void texts_have_words_and_not_too_many(void **state)
     expect_refusal(predictor, &examples, TR_EINVAL, "text 2 has 1048577 words; at most 1048576 are taken");
     tr_predictor_destroy(&predictor);
     tr_free(longest);
-    predictor = load("ids");
+    predictor = trained_load(scratch_place, "ids");
     texts[0] = "0 8";
     texts[1] = "1 2 9";
     expect_refusal(predictor, &examples, TR_EINVAL,
@@ -304,7 +269,7 @@ static void long_texts_go_alone(void **state)
     char *texts[COUNT];
     struct tr_examples examples = TR_EXAMPLES_INIT;
     struct heard heard = {.width = 2};
-    tr_predictor *predictor = load("letters");
+    tr_predictor *predictor = trained_load(scratch_place, "letters");
     for (int i = 0; i < COUNT; i++) texts[i] = letters(lengths[i]);
     examples.count = COUNT;
     examples.texts = (const char *const *)texts;
@@ -360,115 +325,12 @@ static void every_allocation_of_a_batch_fails(void **state)
     }
 }
 
-/* ---- subwords ---- */
-
-static void subwords_lie_side_by_side(void **state)
-{
-    (void)state;
-    struct tr_tokenizer_settings wanted = TR_TOKENIZER_SETTINGS_INIT;
-    const char *const from[] = {scratch_in("words.tsv")};
-    static const char *const texts[] = {"one two", "three", "e", ""};
-    tr_tokenizer *tokenizer;
-    wanted.tokens = 262;
-    wanted.paths = from;
-    wanted.path_count = 1;
-    must_train(tr_tokenizer_train(&wanted, &tokenizer));
-    must_train(tr_tokenizer_save(tokenizer, scratch_in("tokenizer.json")));
-    train("subwords",
-          "data: {train: {corpus: {path: words.tsv, window: 4, unit: bpe, tokenizer: tokenizer.json}}}\n"
-          "layers: [{embedding: 3}, {lstm: 4}, {dense: 262}]\n");
-    tr_predictor *predictor = load("subwords");
-    for (int i = 0; i < 4; i++) {
-        int32_t tokens[64];
-        size_t begin[64], end[64], at = 0;
-        int64_t count, found = -1, taken = -1;
-        must_train(tr_tokenizer_encode(tokenizer, texts[i], strlen(texts[i]), 64, tokens, &count));
-        must_train(tr_predictor_tokens(predictor, texts[i], 64, begin, end, &found, &taken));
-        assert_int_equal(found, count);
-        assert_int_equal(taken, count);
-        for (int64_t t = 0; t < count; t++) {
-            char *word;
-            assert_int_equal(begin[t], at);
-            assert_true(end[t] > at);
-            must_train(tr_predictor_word(predictor, tokens[t], &word));
-            assert_int_equal(strlen(word), end[t] - at);
-            assert_memory_equal(word, texts[i] + at, end[t] - at);
-            tr_text_free(word);
-            at = end[t];
-        }
-        assert_int_equal(at, strlen(texts[i]));
-        begin[0] = begin[1] = 99;
-        must_train(tr_predictor_tokens(predictor, texts[i], count > 0, begin, end, &found, NULL));
-        assert_int_equal(found, count);
-        assert_int_equal(begin[0], count > 0 ? 0 : 99);
-        assert_int_equal(begin[1], 99);
-        if (i == 0) assert_true(count < 7); /* something was joined */
-    }
-    for (int64_t at = 0, done = 0; !done; at++) {
-        size_t begin[8], end[8];
-        int64_t found;
-        const int64_t live = tr_alloc_live();
-        refuse_begin(at);
-        const tr_status status = tr_predictor_tokens(predictor, texts[0], 8, begin, end, &found, NULL);
-        done = refuse_end();
-        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
-        assert_int_equal(tr_alloc_live(), live);
-    }
-    tr_predictor_destroy(&predictor);
-    tr_tokenizer_destroy(&tokenizer);
-}
-
-/* ---- one text from another ---- */
-
-static void examples_of_two_texts_have_numbers(void **state)
-{
-    (void)state;
-    tr_predictor *predictor = load("texts");
-    tr_source *source;
-    char *written = NULL, *truth = NULL;
-    must_train(tr_predictor_open_data(predictor, "train", &source));
-    assert_int_equal(tr_predictor_translate_example(predictor, source, 3, &written, &truth), TR_EINVAL);
-    assert_non_null(strstr(tr_error_message(), "example 3 is asked for; the source has 3, counted from 0"));
-    assert_int_equal(tr_predictor_translate_example(predictor, source, -1, &written, &truth), TR_EINVAL);
-    assert_non_null(strstr(tr_error_message(), "example -1 is asked for"));
-    assert_null(written);
-    assert_null(truth);
-    must_train(tr_predictor_translate_example(predictor, source, 2, &written, &truth));
-    assert_string_equal(truth, "a");
-    tr_text_free(written);
-    tr_text_free(truth);
-    must_train(tr_predictor_translate_example(predictor, source, 0, &written, NULL));
-    tr_text_free(written);
-    for (int64_t at = 0, done = 0; !done; at++) {
-        const int64_t live = tr_alloc_live();
-        written = truth = NULL;
-        refuse_begin(at);
-        const tr_status status = tr_predictor_translate_example(predictor, source, 1, &written, &truth);
-        done = refuse_end();
-        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
-        if (done) {
-            assert_string_equal(truth, "b");
-            tr_text_free(written);
-            tr_text_free(truth);
-        }
-        assert_int_equal(tr_alloc_live(), live);
-    }
-    tr_source_close(&source);
-    tr_predictor_destroy(&predictor);
-    predictor = load("words");
-    assert_int_equal(tr_predictor_translate(predictor, "one", &written), TR_EUNSUPPORTED);
-    assert_non_null(strstr(tr_error_message(), "words/checkpoint-00000001\" does not make one text of "
-                                               "another; it was not trained on two texts"));
-    tr_predictor_destroy(&predictor);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(examples_come_in_one_form), cmocka_unit_test(languages_are_no_answers),
         cmocka_unit_test(tokens_have_offsets),       cmocka_unit_test(texts_have_words_and_not_too_many),
         cmocka_unit_test(long_texts_go_alone),       cmocka_unit_test(every_allocation_of_a_batch_fails),
-        cmocka_unit_test(subwords_lie_side_by_side), cmocka_unit_test(examples_of_two_texts_have_numbers),
     };
     return cmocka_run_group_tests(tests, make, scratch_place_remove);
 }
