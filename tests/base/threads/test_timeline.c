@@ -306,7 +306,7 @@ static void lanes_are_limited(void **state)
 {
     (void)state;
     tr_timeline *timeline;
-    char name[16];
+    char name[24];
     struct tr_span_here here;
     const int64_t live = tr_alloc_live();
     refuse_begin(0);
