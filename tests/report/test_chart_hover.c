@@ -164,7 +164,7 @@ static void boxes_have_limits(void **state)
 {
     static const struct tr_chart_point point[] = {{0, 0}, {1, 1}};
     struct tr_chart_series series[14];
-    char name[14][8];
+    char name[14][16];
     (void)state;
     for (int i = 0; i < 14; i++) {
         snprintf(name[i], sizeof name[i], "n%d", i);
