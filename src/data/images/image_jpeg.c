@@ -29,13 +29,17 @@ static tr_status refuse(const char *name, tjhandle handle)
 static tr_status begin(const char *name, const uint8_t *data, size_t size, tjhandle *out,
                        struct tr_image_size *stored, bool *inks)
 {
-    int width, height, sampling, colours;
+    int width = 0, height = 0, sampling, colours = TJCS_GRAY;
     tjhandle handle = tjInitDecompress();
     if (!handle) return tr_fail(TR_ENOMEM, "%s: no memory for reading a JPEG", name);
     if (tjDecompressHeader3(handle, data, size, &width, &height, &sampling, &colours) != 0) {
         tr_status status = refuse(name, handle);
         tjDestroy(handle);
         return status;
+    }
+    if (width < 1 || height < 1) { /* it may consist of tables: then nothing was set, and all is well */
+        tjDestroy(handle);
+        return tr_fail(TR_EFORMAT, "%s: a JPEG without an image; replace the file", name);
     }
     *stored = (struct tr_image_size){height, width, colours == TJCS_GRAY ? 1 : 3};
     *inks = colours == TJCS_CMYK || colours == TJCS_YCCK;

@@ -123,8 +123,7 @@ static void odd_files_are_told(void **unused)
     make_folder("odd");
     make_folder("odd/class");
     write_file("odd/class/1.png", "\xff\xd8\xff", 3); /* begins as a JPEG file, and ends there */
-    assert_int_equal(try_open("{folder: {path: odd}}"), TR_EFORMAT);
-    assert_null(strstr(tr_error_message(), "neither PNG nor JPEG"));
+    expect_refusal("{folder: {path: odd}}", TR_EFORMAT, "1.png: a JPEG without an image; replace the file");
     write_file("odd/class/1.png", "\xff\xd8", 2);
     expect_refusal("{folder: {path: odd}}", TR_EFORMAT, "1.png: neither PNG nor JPEG");
     write_file("odd/class/1.png", "\x89PNG\r\n\x1a", 7);
