@@ -60,6 +60,13 @@ def configure(tree, build):
         sys.exit(said[-2000:])
 
 
+def arguments_of(command):
+    """What the preprocessor has to know of a compiler's command."""
+    words = shlex.split(command)
+    places = [i for i, word in enumerate(words) if word == "-isystem"]
+    return [w for w in words if w.startswith(("-I", "-D", "-std"))] + [w for i in places for w in words[i : i + 2]]
+
+
 def find(tree, build, prefixes):
     """All faults of the files with these prefixes."""
     resources = command("clang", "-print-resource-dir")[1].strip() or "/usr/lib/clang"
@@ -67,8 +74,7 @@ def find(tree, build, prefixes):
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = os.path.relpath(entry["file"], tree)
         if file.startswith(("src/", "cli/")) and file.startswith(tuple(prefixes or [""])):
-            words = [w for w in shlex.split(entry["command"]) if w.startswith(("-I", "-D", "-std"))]
-            jobs[file] = (file, entry["file"], [*words, "-isystem", f"{resources}/include"])
+            jobs[file] = (file, entry["file"], [*arguments_of(entry["command"]), "-isystem", f"{resources}/include"])
     with concurrent.futures.ProcessPoolExecutor() as pool:
         return [fault for found in pool.map(faults_of, jobs.values(), chunksize=8) for fault in found]
 

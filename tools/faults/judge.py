@@ -1,7 +1,9 @@
 """Runs tests against planted faults: which tests come by a fault, and whether one of them notices it."""
 
+import itertools
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import threading
@@ -10,6 +12,19 @@ import time
 # They read the sources or build them anew, so that planted faults say nothing there, or take long.
 LEFT_OUT = "^(architecture|docs|build|install|packages|fuzz)\\."
 LABELS_LEFT_OUT = "long|living|interop"
+
+
+numbers = itertools.count()
+
+
+def kill_left_over(mark):
+    """Processes that a test left behind, in whatever session: they have its mark in their environment."""
+    for place in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (place / "environ").read_bytes().split(b"\0"):
+                os.kill(int(place.name), signal.SIGKILL)
+        except OSError:
+            pass  # it has ended, or belongs to somebody else
 
 
 class Tests:
@@ -30,20 +45,19 @@ class Tests:
 
     def run(self, name, environment, limit):
         """(whether it passes or skips itself, seconds)."""
-        test, begun = self.tests[name], time.monotonic()
+        test, begun, number = self.tests[name], time.monotonic(), f"{os.getpid()}.{next(numbers)}"
         variables = dict(x.split("=", 1) for x in test.get("ENVIRONMENT", []))
+        variables |= {**environment, "TR_FAULT_RUN": number}
         child = subprocess.Popen(
-            test["command"], cwd=test.get("WORKING_DIRECTORY", self.build), env={**os.environ, **variables, **environment},
+            test["command"], cwd=test.get("WORKING_DIRECTORY", self.build), env={**os.environ, **variables},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         try:
             status = child.wait(limit)
         except subprocess.TimeoutExpired:
             status = None
-        try:
-            os.killpg(child.pid, signal.SIGKILL)  # those that it left behind
-        except ProcessLookupError:
-            pass
+        child.kill()
+        kill_left_over(f"TR_FAULT_RUN={number}".encode())
         child.wait()
         return status in (0, test.get("SKIP_RETURN_CODE")), time.monotonic() - begun
 
