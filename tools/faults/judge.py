@@ -59,7 +59,8 @@ class Tests:
         child.kill()
         kill_left_over(f"TR_FAULT_RUN={number}".encode())
         child.wait()
-        return status in (0, test.get("SKIP_RETURN_CODE")), time.monotonic() - begun
+        passes = status is not None and status in (0, test.get("SKIP_RETURN_CODE"))
+        return passes, time.monotonic() - begun
 
     def survey(self, logs, jobs):
         """Runs all tests without a fault, and keeps the faults that each comes by. Tests that fail are left out."""
