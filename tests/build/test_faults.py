@@ -13,6 +13,7 @@ try:
 except ImportError:
     print("skipped: Python has no module clang (Debian: python3-clang)")
     sys.exit(77)
+from judge import Tests  # noqa: E402
 from plant import plant  # noqa: E402
 
 SAMPLE = """#include <stdbool.h>
@@ -96,3 +97,17 @@ with tempfile.TemporaryDirectory() as place:
         assert len(met) == number + 1 and met[number] == (old != UNREACHED), f"{old}: met is {met}"
         assert run(f"{place}/sample", TR_FAULT=str(number)) == EXPECTED[old, text], f"{old} -> {text}"
         assert run(f"{place}/sample", TR_FAULT=str(number + 1)) == WHOLE
+
+# Which tests notice: one that fails or hangs, not one that skips itself; and what they leave behind ends with them.
+judge = Tests.__new__(Tests)
+judge.build = "/"
+SCRIPTS = {"passes": "true", "skips": "exit 77", "fails": "exit 1", "hangs": "sleep 4321", "strays": "setsid sleep 4321 &"}
+judge.tests = {name: {"command": ["sh", "-c", script], "SKIP_RETURN_CODE": 77} for name, script in SCRIPTS.items()}
+judge.tests["hangs"].pop("SKIP_RETURN_CODE")
+passing = {name for name in SCRIPTS if judge.run(name, {"TR_FAULT": "1"}, 2 if name == "hangs" else 60)[0]}
+assert passing == {"passes", "skips", "strays"}, passing
+for command in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+    try:
+        assert command.read_bytes() != b"sleep\0" + b"4321\0", "a process outlives its test"
+    except OSError:
+        pass  # it has ended
