@@ -87,7 +87,7 @@ with tempfile.TemporaryDirectory() as place:
     for number, (old, text) in enumerate(EXPECTED, 1):
         fault = next(f for f in found if (f.old, f.text) == (old, text))
         fault.number = number
-        plant(f"{place}/plain", f"{place}/tree", [fault], f"{place}/support")
+        plant(f"{place}/plain", f"{place}/tree", ["src/sample.c"], [fault], f"{place}/support")
         command = [compiler, "-include", f"{place}/support/fault.h", f"{place}/tree/src/sample.c", f"{place}/support/switch.c"]
         built = subprocess.run([*command, "-o", f"{place}/sample"], capture_output=True, text=True)
         assert built.returncode == 0, built.stderr
@@ -97,6 +97,9 @@ with tempfile.TemporaryDirectory() as place:
         assert len(met) == number + 1 and met[number] == (old != UNREACHED), f"{old}: met is {met}"
         assert run(f"{place}/sample", TR_FAULT=str(number)) == EXPECTED[old, text], f"{old} -> {text}"
         assert run(f"{place}/sample", TR_FAULT=str(number + 1)) == WHOLE
+    plant(f"{place}/plain", f"{place}/tree", ["src/sample.c"], [], f"{place}/support")
+    assert pathlib.Path(f"{place}/tree/src/sample.c").read_text() == SAMPLE, "a fault that was taken back is still there"
+
 
 # Which tests notice: one that fails or hangs, not one that skips itself; and what they leave behind ends with them.
 judge = Tests.__new__(Tests)

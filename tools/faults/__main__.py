@@ -95,15 +95,19 @@ def draw(faults, seed, count):
 
 def build_with(faults, tree, build):
     """Plants and builds; returns the faults that compile."""
+    files = {fault.file for fault in faults}
     while True:
-        plant(ROOT, tree, faults, PLACE)
+        plant(ROOT, tree, files, faults, PLACE)
         command("cc", "-O2", "-fPIC", "-c", "switch.c", "-o", "switch.o", cwd=PLACE)
         command("ar", "rcs", "libfault.a", "switch.o", cwd=PLACE)
         status, said = command("cmake", "--build", build, "-j", str(os.cpu_count()), "--", "-k")
         if status == 0:
             return faults
-        broken = {(os.path.relpath(f, tree), int(line)) for f, line in re.findall(r"^(\S+?):(\d+):\d+: error", said, re.M)}
-        compiles = [f for f in faults if not any(f.file == b[0] and abs(f.line - b[1]) < 3 for b in broken)]
+        broken = set()
+        for file, line in re.findall(r"^(\S+?):(\d+):\d+: error", said, re.M):
+            near = (pathlib.Path(file).read_text().splitlines())[max(0, int(line) - 4) : int(line) + 2]
+            broken |= {int(number) for number in re.findall(r"TR_FAULT\((\d+)\)", "\n".join(near))}
+        compiles = [f for f in faults if f.number not in broken]
         if len(compiles) == len(faults):
             sys.exit(said[-3000:])
         faults = compiles

@@ -63,7 +63,7 @@ class Finder:
 
     def add(self, cursor_extent, text, function, whole=False):
         begin, end = cursor_extent.start.offset, cursor_extent.end.offset
-        if self.clear(begin, end, whole) and end - begin < LONGEST:
+        if begin < end < begin + LONGEST and self.clear(begin, end, whole):
             old = self.text[begin:end].decode()
             self.found.append(Fault(self.file, begin, end, text, cursor_extent.start.line, function, 0, old))
 

@@ -48,12 +48,12 @@ def planted(fault):
     return f"do {{ if (!TR_FAULT({fault.number})) {fault.old}; }} while (0)"
 
 
-def plant(source, tree, faults, support):
-    """Writes the files of `source` that have faults into `tree`; `support` gets the header and the archive's source."""
-    size = max(fault.number for fault in faults) + 1
+def plant(source, tree, files, faults, support):
+    """Writes `files` of `source` with their faults into `tree`; `support` gets the header and the archive's source."""
+    size = max((fault.number for fault in faults), default=0) + 1
     write(f"{support}/fault.h", HEADER.encode())
     write(f"{support}/switch.c", SWITCH.replace("SIZE", str(size)).encode())
-    for file in {fault.file for fault in faults}:
+    for file in files:
         text = open(f"{source}/{file}", "rb").read()
         for fault in sorted((f for f in faults if f.file == file), key=lambda f: -f.begin):
             text = text[: fault.begin] + planted(fault).encode() + text[fault.end :]
