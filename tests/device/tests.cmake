@@ -26,7 +26,10 @@ set_tests_properties(device.oclgrind PROPERTIES SKIP_REGULAR_EXPRESSION "^skippe
 trireme_opencl_test(device gpu)
 trireme_opencl_test(device gpu_lists SOURCES support/gpu_counting.c)
 # Without a driver.
-trireme_test(device gpu_host SOURCES device/gpu/host.c)
+trireme_test(device gpu_memory SOURCES device/gpu/host.c device/gpu/on_host.c)
+trireme_test(device gpu_launches SOURCES device/gpu/host.c device/gpu/on_host.c)
+trireme_test(device gpu_times SOURCES device/gpu/host.c device/gpu/on_host.c)
+trireme_test(device gpu_open SOURCES device/gpu/host.c device/gpu/on_host.c)
 trireme_test(device gpu_cache)
 add_executable(device_gpu_lists_host device/gpu/test_gpu_lists.c device/gpu/host.c support/gpu_counting.c support/opencl.c)
 target_link_libraries(device_gpu_lists_host PRIVATE trireme_static trireme_test_watchdog PkgConfig::CMOCKA)

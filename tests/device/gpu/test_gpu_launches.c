@@ -1,0 +1,183 @@
+/* Launches of a gpu device, on an interface without a driver (host.h): their groups and arguments, trees of
+ * sums, and lists of launches whose memory is freed.
+ */
+#include "device/gpu/on_host.h"
+
+#include "base/fail.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+static void begin(struct gpu_call *call)
+{
+    gpu_begin(call, device, "elementwise", "", "any");
+}
+
+static void launches_have_no_more_groups_than_may_be(void **state)
+{
+    (void)state;
+    struct gpu_call call;
+    begin(&call);
+    assert_int_equal(gpu_threads(device), 256);
+    assert_int_equal(gpu_run(&call, 0, 1, 1), TR_OK);
+    begin(&call);
+    assert_int_equal(gpu_run(&call, 1, -1, 1), TR_OK);
+    begin(&call);
+    assert_int_equal(gpu_run(&call, 1, 1, 0), TR_OK);
+    assert_int_equal(host.launches, 0);
+    begin(&call);
+    assert_int_equal(gpu_run(&call, INT32_MAX, 65535, 1), TR_OK);
+    assert_int_equal(host.launches, 1);
+    assert_true(host.last.groups[0] == INT32_MAX && host.last.groups[1] == 65535 && host.last.groups[2] == 1);
+    begin(&call);
+    assert_int_equal(gpu_run(&call, 3, 65536, 65540), TR_OK);
+    assert_int_equal(host.launches, 5);
+    assert_true(host.last.first[0] == 0 && host.last.first[1] == 65535 && host.last.first[2] == 65535);
+    assert_true(host.last.groups[0] == 3 && host.last.groups[1] == 1 && host.last.groups[2] == 5);
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t large = (int64_t)INT32_MAX + 1;
+        begin(&call);
+        assert_int_equal(gpu_run(&call, axis == 0 ? large : 1, axis == 1 ? large : 1, axis == 2 ? large : 1),
+                         TR_EUNSUPPORTED);
+        assert_message_has("any in ");
+        assert_message_has("more than 2147483647 are too many for a gpu");
+    }
+    begin(&call);
+    fail_at("launch", 1);
+    assert_int_equal(gpu_run(&call, 1, 65536, 1), TR_EPEER);
+    assert_int_equal(host.launches, 6);
+    host.fails = NULL;
+    begin(&call);
+    assert_int_equal(gpu_run_each(&call, 257), TR_OK);
+    assert_int_equal(host.last.groups[0], 2);
+    assert_int_equal(host.last.threads, 256);
+    /* 2^shift columns for each line of a group. */
+    static const int shifts[][2] = {{1, 0}, {2, 1}, {3, 2}, {4, 2}, {128, 7}, {129, 8}, {256, 8}, {1000, 8}};
+    for (size_t i = 0; i < sizeof shifts / sizeof shifts[0]; i++)
+        assert_int_equal(gpu_shift(device, shifts[i][0]), shifts[i][1]);
+    begin(&call);
+    assert_int_equal(gpu_run_lines(&call, 3, 33, 17), TR_OK);
+    assert_true(host.last.groups[0] == 2 && host.last.groups[1] == 3);
+}
+
+static void sizes_must_fit(void **state)
+{
+    (void)state;
+    struct gpu_call call;
+    begin(&call);
+    gpu_size(&call, INT32_MAX);
+    gpu_int(&call, -3);
+    gpu_uint(&call, 4000000000u);
+    gpu_float(&call, 0.5f);
+    gpu_memory(&call, NULL, 4);
+    assert_int_equal(gpu_run_each(&call, 1), TR_OK);
+    assert_int_equal(host.last.count, 6);
+    int32_t number;
+    uint32_t natural;
+    float real;
+    memcpy(&number, host.argument[0].value, 4);
+    assert_int_equal(number, INT32_MAX);
+    memcpy(&number, host.argument[1].value, 4);
+    assert_int_equal(number, -3);
+    memcpy(&natural, host.argument[2].value, 4);
+    assert_true(natural == 4000000000u);
+    memcpy(&real, host.argument[3].value, 4);
+    assert_true(real == 0.5f);
+    assert_true(!host.argument[4].block && host.argument[4].size == 0 && host.argument[5].size == 8);
+    begin(&call);
+    gpu_size(&call, (int64_t)INT32_MAX + 1);
+    gpu_size(&call, (int64_t)INT32_MAX + 2);
+    assert_int_equal(gpu_run_each(&call, 1), TR_EUNSUPPORTED);
+    assert_string_equal(tr_error_message(), "any of 2147483648: more than 2147483647 are too many for a gpu");
+    assert_int_equal(host.launches, 1);
+    fail_at("kernel", 0);
+    struct gpu_call other;
+    gpu_begin(&other, device, "elementwise", "", "another");
+    assert_int_equal(gpu_run_each(&other, 1), TR_EPEER);
+    assert_int_equal(host.launches, 1);
+}
+
+/* Leaves are combined into nodes, unless each is one. */
+static void leaves_become_nodes(void **state)
+{
+    (void)state;
+    static const int64_t row[] = {0, 2, 5, 9};
+    static const int32_t each[] = {0, 1, 2, 3}, two[] = {0, 2, 3};
+    struct tr_cut cut = {3, row, 3, each, 50};
+    float *memory, *out;
+    int64_t stride;
+    assert_int_equal(tr_device_alloc(device, 200 * sizeof(float), (void **)&memory), TR_OK);
+    out = memory + 7;
+    assert_ptr_equal(gpu_leaves(&cut, 20, out, memory, &stride), out);
+    assert_int_equal(stride, 50);
+    assert_int_equal(gpu_tree(device, &cut, 20, out, memory), TR_OK);
+    assert_int_equal(host.launches, 0);
+    cut.nodes = 2;
+    cut.bound = two;
+    assert_ptr_equal(gpu_leaves(&cut, 20, out, memory, &stride), memory);
+    assert_int_equal(stride, 20);
+    assert_int_equal(gpu_tree(device, &cut, 300, out, memory + 3), TR_OK);
+    assert_int_equal(host.launches, 1);
+    assert_string_equal(host.last.kernel, "tree");
+    assert_true(host.last.groups[0] == 2 && host.last.groups[1] == 2);
+    /* width, nodes, leaves, stride, nodes' sums: arrays are a block and a place in it */
+    static const int64_t numbers[][2] = {{0, 300}, {2, 0}, {4, 3}, {5, 50}, {7, 7}};
+    assert_int_equal(host.last.count, 8);
+    for (int i = 0; i < 5; i++) {
+        int64_t number;
+        memcpy(&number, host.argument[numbers[i][0]].value, sizeof number);
+        assert_int_equal(number, numbers[i][1]);
+    }
+    assert_memory_equal(host.argument[1].block, two, sizeof two);
+    assert_ptr_equal(host.argument[3].block, host.argument[6].block);
+    struct gpu_cut there;
+    assert_int_equal(gpu_cut(device, &cut, &there), TR_OK);
+    expect_table(there.row, row, sizeof row);
+    expect_table(there.bound, two, sizeof two);
+    tr_device_free(device, memory);
+}
+
+/* A list that uses a block goes with it, once the device is done with it. */
+static void lists_run_before_they_are_freed(void **state)
+{
+    (void)state;
+    void *first, *second;
+    float number;
+    tr_device_destroy(&device);
+    host.info.lists = true;
+    device = host_open(NULL, false);
+    assert_int_equal(tr_device_alloc(device, 64, &first), TR_OK);
+    assert_int_equal(tr_device_alloc(device, 64, &second), TR_OK);
+    for (int turn = 0; turn < 6; turn++) {
+        const struct tr_op_fill fill = {16, (float)turn, first};
+        const struct tr_op_fill again = {16, 3, first};
+        const struct tr_op_scale scale = {16, 2, first, second};
+        assert_int_equal(tr_device_fill(device, turn == 0 ? &fill : &again), TR_OK);
+        assert_int_equal(tr_device_scale(device, &scale), TR_OK);
+        assert_int_equal(tr_device_to_host(device, &number, second, sizeof number), TR_OK);
+        assert_true(number == (turn == 0 ? 0 : 6));
+    }
+    assert_int_equal(host.lists, 1);
+    assert_true(host.running);
+    const int waits = host.waits;
+    tr_device_free(device, second);
+    assert_int_equal(host.lists, 0);
+    assert_int_equal(host.waits, waits + 1);
+    tr_device_free(device, first);
+    assert_int_equal(host.waits, waits + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_HOST(launches_have_no_more_groups_than_may_be),
+        ON_HOST(sizes_must_fit),
+        ON_HOST(leaves_become_nodes),
+        ON_HOST(lists_run_before_they_are_freed),
+    };
+    return cmocka_run_group_tests_name("launches of a gpu", tests, NULL, NULL);
+}
