@@ -1,7 +1,7 @@
 /* Jobs with joined data and several losses: what is exported takes each source as its data set has it, and
  * gives what the predictor gives. */
 #include "base/text/text.h"
-#include "export/onnx_rules.h"
+#include "export/onnx/rules.h"
 #include "export/program.h"
 #include "io/proto/onnx.pb-c.h"
 #include "support/training.h"

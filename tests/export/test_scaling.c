@@ -1,8 +1,8 @@
 /* Jobs that standardize their columns: whoever predicts gives the numbers of the data set as they are, to the
  * predictor and to what is exported alike. */
-#include "export/onnx_file.h"
-#include "export/onnx_rules.h"
-#include "export/onnx_run.h"
+#include "export/onnx/file.h"
+#include "export/onnx/rules.h"
+#include "export/onnx/run.h"
 #include "export/program.h"
 #include "io/proto/onnx.pb-c.h"
 #include "trireme/arrays.h"

@@ -1,8 +1,8 @@
-/* Graphs of ONNX compute what the networks compute: run in plain loops (onnx_run.h), they give the outputs of
+/* Graphs of ONNX compute what the networks compute: run in plain loops (run.h), they give the outputs of
  * the ref device up to rounding. That ONNX Runtime agrees is shown in tests/interop/test_onnx.py. */
 #include "base/alloc.h"
-#include "export/onnx_file.h"
-#include "export/onnx_run.h"
+#include "export/onnx/file.h"
+#include "export/onnx/run.h"
 #include "scratch.h"
 #include "support/networks.h"
 

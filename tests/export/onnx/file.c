@@ -1,4 +1,4 @@
-#include "export/onnx_file.h"
+#include "export/onnx/file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

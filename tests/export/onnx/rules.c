@@ -1,6 +1,6 @@
 /* The operations that exports use, as https://onnx.ai/onnx/operators/ gives them for set 13: least and most
  * inputs, most outputs. */
-#include "export/onnx_rules.h"
+#include "export/onnx/rules.h"
 
 #include "export/onnx/graph.h"
 
