@@ -1,11 +1,10 @@
-/* What people and programs read about networks: every line and every member, held against the model files,
- * and the sums against what the summary counts. */
+/* What people read about networks: every line, held against the model files, and the sums against what the
+ * summary counts; the objects of those that have something to count again, and of checkpoints. */
 #include "support/training.h"
 
 #include "base/text/text.h"
-#include "train/describe/summary.h"
+#include "train/describe/inspect.h"
 
-#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,58 +14,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static int make(void **state)
-{
-    scratch_place_make(state);
-    if (chdir(scratch_place) != 0) return -1;
-    scratch_write_text("numbers.csv", "0,0,0\n1,0,1\n0,1,2\n1,1,0\n");
-    scratch_write_text("words.tsv", "a b c\t0\nb a\t1\nc c c c c\t1\n");
-    scratch_write_text("two.csv", "long,short\nabc,ab\nba,b\ncab,a\n");
-    scratch_write_text("plain.yaml",
-                       "name: plain\ndata: {train: {csv: {path: numbers.csv}}}\n"
-                       "layers: [{dense: {units: 4, name: one}}, {dense: {units: 4, name: two}}, "
-                       "{add: {with: one}}, {dense: 3}]\n"
-                       "optimizer: {rule: adam, rate: 0.01}\n"
-                       "train: {batch: 2, microbatches: 1, steps: 10}\n");
-    scratch_write_text("words.yaml", "name: words\ndata: {train: {text: {path: words.tsv}}}\n"
-                                     "layers: [{embedding: 7}, {lstm: 5}, last, {dense: 2}]\n"
-                                     "optimizer: {rule: momentum, rate: 0.25}\n"
-                                     "train: {batch: 2, microbatches: 2, steps: 1}\n");
-    scratch_write_text(
-        "two.yaml",
-        "name: texts\ndata: {train: {join: {sources: {long: {text: {path: two.csv, layout: table, header: "
-        "true, unit: characters, labels: false, text_columns: long}}, short: {text: {path: two.csv, layout: "
-        "table, header: true, unit: characters, next: true, text_columns: short}}}}}}\n"
-        "layers: [{embedding: {width: 4, from: long, name: memory}}, {embedding: {width: 4, from: short}}, "
-        "{cross_attention: {heads: 1, with: memory}}, {dense: 4}]\n"
-        "optimizer: {rule: sgd, rate: 0.5}\ntrain: {batch: 2, microbatches: 2, steps: 1}\n");
-    scratch_write_text(
-        "parts.yaml",
-        "name: parts\ndata: {train: {join: {sources: {left: {csv: {path: numbers.csv}}, right: "
-        "{csv: {path: numbers.csv, label: none}}}}}}\n"
-        "layers: [{dense: {units: 3, from: left}}, {dense: {units: 3, from: right}}, {add: {with: "
-        "dense1}}]\noptimizer: {rule: sgd, rate: 0.5}\ntrain: {batch: 2, steps: 1}\n");
-    return 0;
-}
-
-static int clean(void **state)
-{
-    return chdir("/") == 0 ? scratch_place_remove(state) : -1;
-}
-
-static struct tr_inspect_settings asked(const char *path, const char *const *set, int count)
-{
-    struct tr_inspect_settings settings = TR_INSPECT_SETTINGS_INIT;
-    settings.path = path;
-    settings.set = set;
-    settings.set_count = count;
-    return settings;
-}
-
 static char *inspect(const char *path, const char *const *set, int count)
 {
     char *text;
-    const struct tr_inspect_settings settings = asked(path, set, count);
+    const struct tr_inspect_settings settings = inspect_asked(path, set, count);
     must_train(tr_inspect_model(&settings, &text));
     return text;
 }
@@ -80,7 +31,7 @@ static char *digest_of(const char *path)
 {
     static char digest[80];
     struct tr_summary summary;
-    const struct tr_inspect_settings settings = asked(path, NULL, 0);
+    const struct tr_inspect_settings settings = inspect_asked(path, NULL, 0);
     must_train(tr_summary_make(&settings, &summary));
     snprintf(digest, sizeof digest, "%s", summary.job->digest);
     assert_int_equal(strlen(digest), 64);
@@ -88,54 +39,12 @@ static char *digest_of(const char *path)
     return digest;
 }
 
-static void expect_text(const json_t *object, const char *key, const char *expected)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    if (!text || strcmp(text, expected) != 0)
-        fail_msg("%s is %s, not %s", key, text ? text : "none", expected);
-}
-
-static void expect_number(const json_t *object, const char *key, int64_t expected)
-{
-    const json_t *value = json_object_get(object, key);
-    if (!json_is_integer(value) || json_integer_value(value) != expected)
-        fail_msg("%s is %lld, not %lld", key, (long long)json_integer_value(value), (long long)expected);
-}
-
-static void expect_flag(const json_t *object, const char *key, bool expected)
-{
-    const json_t *value = json_object_get(object, key);
-    if (!json_is_boolean(value) || json_is_true(value) != expected) fail_msg("%s", key);
-}
-
-static void expect_sizes(const json_t *array, int count, int first, int second)
-{
-    assert_true(json_is_array(array));
-    assert_int_equal(json_array_size(array), count);
-    if (count > 0) assert_int_equal(json_integer_value(json_array_get(array, 0)), first);
-    if (count > 1) assert_int_equal(json_integer_value(json_array_get(array, 1)), second);
-}
-
-static json_t *json_of(const char *path, const char *const *set, int count)
-{
-    char *text;
-    struct tr_inspect_settings settings = asked(path, set, count);
-    settings.json = 1;
-    must_train(tr_inspect_model(&settings, &text));
-    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    assert_non_null(root);
-    tr_text_free(text);
-    return root;
-}
-
-/* ---- for people ---- */
-
 static void a_network_of_numbers(void **state)
 {
     (void)state;
     char *text = inspect("plain.yaml", NULL, 0), head[512], memory[512], part[6][TR_TEXT_NUMBER_SIZE];
     struct tr_summary summary;
-    const struct tr_inspect_settings settings = asked("plain.yaml", NULL, 0);
+    const struct tr_inspect_settings settings = inspect_asked("plain.yaml", NULL, 0);
     snprintf(head, sizeof head,
              "job         plain\n"
              "file        plain.yaml\n"
@@ -201,7 +110,7 @@ static void operations_of_a_step(void **state)
     /* 16, 4 and 24 forwards; 16, 4 and 48 backwards; 4 again; of two examples. */
     expect_lines(text, "\na step      232 operations for 2 examples");
     tr_text_free(text);
-    json_t *root = json_of("plain.yaml", again, 2);
+    json_t *root = inspect_json("plain.yaml", again, 2);
     expect_number(root, "recomputed_operations", 8);
     expect_number(root, "step_operations", 232);
     expect_flag(json_array_get(json_object_get(root, "layers"), 1), "recomputed", true);
@@ -261,7 +170,7 @@ static void checkpoints(void **state)
                  "\na step      unknown: the data, which say how long sequences get, could not be read\n");
     assert_null(strstr(text, "an example"));
     tr_text_free(text);
-    struct tr_inspect_settings settings = asked("run", NULL, 0);
+    struct tr_inspect_settings settings = inspect_asked("run", NULL, 0);
     settings.json = 1;
     must_train(tr_inspect_model(&settings, &text));
     json_t *root = json_loads(text, 0, NULL);
@@ -285,8 +194,6 @@ static void checkpoints(void **state)
     expect_lines(text, "\nsteps done  1\n");
     tr_text_free(text);
 }
-
-/* ---- for programs ---- */
 
 /* Without a length the text ends with its NUL; with one, there. */
 static void texts_of_models_have_a_length(void **state)
@@ -317,77 +224,6 @@ static void texts_of_models_have_a_length(void **state)
     }
 }
 
-static void every_member_of_the_object(void **state)
-{
-    (void)state;
-    static const char *const set[] = {"layers.one.frozen=true"};
-    struct tr_summary summary;
-    json_t *root = json_of("plain.yaml", NULL, 0);
-    const struct tr_inspect_settings settings = asked("plain.yaml", NULL, 0);
-    must_train(tr_summary_make(&settings, &summary));
-    expect_text(root, "name", "plain");
-    expect_text(root, "file", "plain.yaml");
-    expect_sizes(json_object_get(root, "input"), 1, 2, 0);
-    expect_text(root, "loss", "softmax_cross_entropy");
-    expect_text(root, "optimizer", "adam");
-    assert_true(json_real_value(json_object_get(root, "rate")) == 0.01);
-    expect_text(root, "settings", summary.job->digest);
-    expect_number(root, "batch", 2);
-    expect_number(root, "microbatches", 1);
-    expect_number(root, "steps", 10);
-    expect_number(root, "parameters", 47);
-    expect_number(root, "base_memory", 0);
-    expect_number(root, "trained_parameters", 47);
-    expect_number(root, "parameter_memory", summary.parameter_bytes);
-    expect_number(root, "optimizer_memory", summary.state_bytes);
-    expect_number(root, "tokens", 0);
-    expect_number(root, "example_operations", 76);
-    expect_number(root, "step_operations", 416);
-    expect_number(root, "recomputed_operations", 0);
-    expect_number(root, "example_memory", summary.inference_bytes);
-    expect_number(root, "gradient_memory", summary.gradient_bytes);
-    expect_number(root, "layer_memory", summary.pass_bytes);
-    expect_number(root, "teacher_memory", 0);
-    const json_t *layers = json_object_get(root, "layers"), *add = json_array_get(layers, 2),
-                 *last = json_array_get(layers, 3), *from = json_object_get(add, "from");
-    assert_int_equal(json_array_size(layers), 4);
-    expect_text(add, "name", "add1");
-    expect_text(add, "kind", "add");
-    assert_int_equal(json_array_size(from), 2);
-    assert_string_equal(json_string_value(json_array_get(from, 0)), "two");
-    assert_string_equal(json_string_value(json_array_get(from, 1)), "one");
-    assert_int_equal(json_object_size(json_object_get(add, "parameters")), 0);
-    expect_sizes(json_object_get(last, "output"), 1, 3, 0);
-    expect_flag(last, "sequence", false);
-    expect_flag(last, "per_token", false);
-    expect_flag(last, "frozen", false);
-    expect_flag(last, "recomputed", false);
-    expect_number(last, "memory", 12);
-    expect_number(last, "operations", 24);
-    assert_null(json_object_get(last, "algorithm"));
-    const json_t *parameters = json_object_get(last, "parameters");
-    assert_int_equal(json_object_size(parameters), 2);
-    expect_sizes(json_object_get(parameters, "dense3.weights"), 2, 4, 3);
-    expect_sizes(json_object_get(parameters, "dense3.bias"), 1, 3, 0);
-    from = json_object_get(json_array_get(layers, 0), "from");
-    assert_string_equal(json_string_value(json_array_get(from, 0)), "input");
-    tr_summary_release(&summary);
-    json_decref(root);
-
-    root = json_of("plain.yaml", set, 1);
-    expect_flag(json_array_get(json_object_get(root, "layers"), 0), "frozen", true);
-    expect_number(root, "trained_parameters", 35);
-    json_decref(root);
-    root = json_of("words.yaml", NULL, 0);
-    layers = json_object_get(root, "layers");
-    expect_number(root, "tokens", 5);
-    expect_flag(json_array_get(layers, 1), "sequence", true);
-    expect_flag(json_array_get(layers, 1), "per_token", true);
-    expect_flag(json_array_get(layers, 2), "sequence", false);
-    expect_flag(json_array_get(layers, 2), "per_token", true);
-    json_decref(root);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,7 +232,6 @@ int main(void)
         cmocka_unit_test(texts_of_models_have_a_length),
         cmocka_unit_test(networks_of_texts),
         cmocka_unit_test(checkpoints),
-        cmocka_unit_test(every_member_of_the_object),
     };
-    return cmocka_run_group_tests(tests, make, clean);
+    return cmocka_run_group_tests(tests, inspect_make, inspect_clean);
 }
