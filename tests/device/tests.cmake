@@ -1,4 +1,5 @@
-trireme_test(device device)
+trireme_test(device device SOURCES device/noting.c)
+trireme_test(device names SOURCES device/noting.c)
 trireme_test(device staging SOURCES support/shadow.c)
 trireme_test(device math)
 trireme_test(device team)
