@@ -33,7 +33,7 @@ class Tests:
     def __init__(self, build, chosen):
         self.build = build
         listed = subprocess.run(
-            ["ctest", "--show-only=json-v1", "-R", chosen, "-LE", LABELS_LEFT_OUT, "-E", LEFT_OUT],
+            ["ctest", "--show-only=json-v1", "-R", chosen or ".", "-LE", LABELS_LEFT_OUT, "-E", LEFT_OUT],
             cwd=build, capture_output=True, text=True, check=True,
         )  # fmt: skip
         self.tests = {}
@@ -41,6 +41,8 @@ class Tests:
             test.update({p["name"]: p["value"] for p in test.pop("properties")})
             if "command" in test and not test.get("DISABLED"):
                 self.tests[test["name"]] = test
+        if not self.tests:
+            raise SystemExit(f"no test in {build} has a name like {chosen or 'any'}")
         self.seconds, self.met = {}, {}
 
     def run(self, name, environment, limit):
