@@ -48,6 +48,7 @@ trireme_cuda_test(strategy cuda LABELS long SOURCES support/ranks.c support/trai
 trireme_cuda_again(strategy cuda_some cuda LABELS slow ARGUMENTS quick)
 trireme_opencl_again(strategy opencl_avx2 opencl AVX2 LABELS long ARGUMENTS every_family_has_the_hash_of_the_cpu)
 trireme_ranks_test(tokens)
+trireme_ranks_test(unexpected)
 trireme_test(strategy updates)
 trireme_ranks_test(nonfinite strategy/values.c support/shadow.c support/shadow_table.c)
 trireme_ranks_test(waits support/shadow.c support/shadow_table.c)
