@@ -55,6 +55,31 @@ static void ranks_and_bytes_add_up(void **state)
     }
 }
 
+/* Workers and servers on hosts of their own: all send and receive, and a byte that one sends another
+   receives, but for some words near the end. */
+static void servers_tell_of_themselves(void **state)
+{
+    (void)state;
+    struct job job;
+    struct rank ranks[RANKS];
+    int64_t sent = 0, received = 0;
+    begin(&job);
+    job.settings.strategy = "parameter-server,mode=async,servers=2";
+    run_ranks(&job.settings, 4, 1, ranks);
+    expect_well(ranks, 4, "2 workers and 2 servers");
+    const struct outcome *root = &ranks[0].outcome;
+    assert_int_equal(root->statistics.ranks, 4);
+    assert_true(root->statistics.asynchronous);
+    for (int r = 0; r < 4; r++) {
+        assert_true(root->rank[r].bytes_sent > 0);
+        assert_true(root->rank[r].bytes_received > 0);
+        assert_int_equal(root->rank[r].bytes_shared, 0);
+        sent += root->rank[r].bytes_sent;
+        received += root->rank[r].bytes_received;
+    }
+    assert_true(received > sent / 2 && sent > received / 2);
+}
+
 /* A rank that computes slowly is the one that waits least. */
 static void a_straggler_shows(void **state)
 {
@@ -93,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_and_bytes_add_up),
+        cmocka_unit_test(servers_tell_of_themselves),
         cmocka_unit_test(a_straggler_shows),
         cmocka_unit_test(there_are_none_before_a_run),
     };
