@@ -125,6 +125,20 @@ static void servers_update(void **state)
     }
 }
 
+/* Each worker computes whole steps. */
+static void asynchronous_servers_update(void **state)
+{
+    (void)state;
+    const struct tr_placement *rank = hear("parameter-server,mode=async,servers=2", 4);
+    expect_all_updated(rank, 4, false);
+    for (int r = 0; r < 4; r++) {
+        assert_string_equal(rank[r].role, r < 2 ? "worker" : "server");
+        assert_int_equal(rank[r].updates > 0, r >= 2);
+        assert_int_equal(rank[r].end_microbatch - rank[r].first_microbatch, r < 2 ? BATCHES : 0);
+        assert_int_equal(rank[r].end_layer - rank[r].first_layer, r < 2 ? told.layers : 0);
+    }
+}
+
 static void stages_have_layers(void **state)
 {
     static const struct {
@@ -168,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_divide_it),
         cmocka_unit_test(servers_update),
+        cmocka_unit_test(asynchronous_servers_update),
         cmocka_unit_test(stages_have_layers),
         cmocka_unit_test(replicas_update_all_of_theirs),
     };
