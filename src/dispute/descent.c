@@ -147,8 +147,10 @@ static bool hear_record(struct court *court, int side)
                       "data it has %" PRId64,
                       court->first + 1, entries, court->own.evidence.entries);
     else if (before != court->own.before.count || after != court->own.after.count)
-        court_conclude(court, TR_DISPUTE_OPEN, "the state of %s has %" PRId64 " leaves, here it has %" PRId64,
-                       names[side], before, court->own.before.count);
+        court_conclude(court, TR_DISPUTE_OPEN,
+                       "the state of %s has %" PRId64 " leaves before the step and %" PRId64
+                       " after it, here it has %" PRId64 " and %" PRId64,
+                       names[side], before, after, court->own.before.count, court->own.after.count);
     return court_goes_on(court);
 }
 

@@ -87,7 +87,9 @@ bool court_ask(struct court *court, int side, struct tr_wire *wire, const char *
 
 bool court_took(struct court *court, int side, struct tr_wire *wire)
 {
-    if (!tr_wire_ends(wire))
+    if (wire->status != TR_OK)
+        court->status = wire->status;
+    else if (!tr_wire_ends(wire))
         court_forfeit(court, side, "answers with what is no answer: \"%.40s\"", court->answer[side]);
     return court_goes_on(court);
 }

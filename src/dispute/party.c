@@ -303,8 +303,8 @@ static tr_status answer(tr_party *party, struct tr_wire *wire, struct tr_text *t
         return TR_OK;
     }
     if (tr_wire_begins(wire, "replay")) {
-        number = tr_wire_number(wire, INT64_MAX);
-        if (!tr_wire_ends(wire) || number + 1 >= receipt->count) return no_such("segment");
+        number = tr_wire_number(wire, receipt->count - 2);
+        if (!tr_wire_ends(wire)) return no_such("segment");
         return answer_replay(party, number, text);
     }
     const bool is_step = tr_wire_begins(wire, "step"), is_batch = !is_step && tr_wire_begins(wire, "batch");

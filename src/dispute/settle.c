@@ -324,6 +324,10 @@ static void write_case(struct court *court, const struct claimed *claimed, int s
                        const struct tr_unit_program *program)
 {
     struct tr_text text = TR_TEXT_INIT;
+    if (court->record_text.failed || court->leaf_text.failed) {
+        court->status = TR_ENOMEM;
+        return;
+    }
     tr_text_addf(&text, "# step %" PRId64 ", %s\n", court->first + 1, court->result->place);
     add_root(&text, "A", &court->root[A]);
     add_root(&text, "B", &court->root[B]);
@@ -337,11 +341,7 @@ static void write_case(struct court *court, const struct claimed *claimed, int s
                      size);
     tr_text_add(&text, floats ? "float\n" : "bits\n");
     tr_program_write(program, &text);
-    if (court->record_text.failed || court->leaf_text.failed)
-        court->status = TR_ENOMEM;
-    else
-        court->status = tr_text_finish(&text, &court->result->referee);
-    tr_text_release(&text);
+    court->status = tr_text_finish(&text, &court->result->referee);
 }
 
 static void judge(struct court *court, const struct claimed *claimed, int size, bool floats,

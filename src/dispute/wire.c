@@ -117,7 +117,10 @@ void tr_wire_way(struct tr_wire *wire, int64_t leaf, int64_t leaves, struct tr_s
     proof->length = length_of(leaf, leaves);
     for (int i = 0; i < proof->length; i++) tr_wire_digest(wire, &proof->beside[i]);
     const struct tr_sha256_sum from = *sum;
-    if (!wire->bad) wire->bad = tr_merkle_follow(proof, &from, sum) != TR_OK;
+    if (wire->bad) return;
+    const tr_status status = tr_merkle_follow(proof, &from, sum);
+    wire->bad = status != TR_OK;
+    if (status == TR_ENOMEM) wire->status = status;
 }
 
 bool tr_wire_ends(struct tr_wire *wire)

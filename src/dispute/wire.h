@@ -32,7 +32,8 @@
 /* A line, read word by word. */
 struct tr_wire {
     const char *at;
-    bool bad; /* a word was not the expected one */
+    bool bad;         /* a word was not the expected one */
+    tr_status status; /* a digest could not be computed: TR_ENOMEM, which is nobody's fault */
 };
 
 /* The line begins with `word`. */

@@ -8,6 +8,7 @@
 #include "device/cpu/cpu.h"
 #include "device/ref/ref.h"
 #include "dispute/judge.h"
+#include "dispute/referee.h"
 #include "dispute/witness.h"
 #include "job/job.h"
 #include "receipt/receipt.h"
@@ -20,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <cmocka.h>
 
 /* ---- a device that forges ---- */
@@ -482,15 +482,9 @@ static void settle(const char *const path[2], int forger, int spoils, struct tr_
     for (int i = 0; i < 2; i++) tr_party_destroy(&talk[i].party);
 }
 
-/* What the referee says of a case: its exit code. */
 static int referee(const char *text)
 {
-    char path[SCRATCH_PATH], command[2 * SCRATCH_PATH];
-    must_train(tr_file_write_atomic(NULL, scratch_join(path, family_place, "case"), text, strlen(text)));
-    snprintf(command, sizeof command, "%s %s > /dev/null", TEST_REFEREE, path);
-    const int code = system(command);
-    assert_true(WIFEXITED(code));
-    return WEXITSTATUS(code);
+    return referee_on(family_place, text);
 }
 
 static char honest[SCRATCH_PATH], forged[SCRATCH_PATH];

@@ -1,0 +1,115 @@
+/* A dispute that cannot be held to its end: a side that no longer answers, a judge without memory. The
+ * failure is returned, with no verdict and nothing left behind, and no party loses by it.
+ */
+#include "dispute/two_sides.h"
+#include "refuse.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { A, B, STEP = 3 };
+
+/* B has a number of an operation otherwise. */
+static struct dispute_step forged;
+static struct side side[2];
+
+static void begin(void)
+{
+    sides_begin(side);
+    side[B].from = STEP;
+    side[B].step = &forged;
+}
+
+static void a_side_that_fails_ends_it(void **state)
+{
+    struct tr_dispute_result result;
+    int64_t asked[2];
+    (void)state;
+    begin();
+    must_train(sides_settle(side, NULL, &result));
+    for (int i = 0; i < 2; i++) asked[i] = side[i].asked;
+    tr_dispute_release(&result);
+    for (int who = A; who <= B; who++) {
+        assert_true(asked[who] > 15);
+        for (int64_t at = 1; at <= asked[who]; at++) {
+            side[who].fails = at;
+            assert_int_equal(sides_settle(side, NULL, &result), TR_EIO);
+            assert_true(!result.text && !result.referee && result.questions == 0);
+            assert_int_equal(side[who].asked, at);
+        }
+        side[who].fails = 0;
+    }
+    sides_end(side);
+}
+
+static int64_t left_at_replays;
+
+/* Only the judge lacks memory. */
+static tr_status ask_at_ease(void *user, const char *question, char **answer)
+{
+    if (strncmp(question, "replay", 6) == 0) left_at_replays = refuse_left;
+    tr_alloc_set_hook(NULL, NULL);
+    const tr_status status = side_ask(user, question, answer);
+    tr_alloc_set_hook(refuse_count, NULL);
+    return status;
+}
+
+/* Settles with a judge whose allocation `at` fails; whether there are fewer. */
+static bool settled_without(int64_t at)
+{
+    static const struct tr_party_settings judge = {.device = "ref"};
+    const struct tr_dispute_side sides[2] = {{ask_at_ease, &side[A]}, {ask_at_ease, &side[B]}};
+    const int64_t live = tr_alloc_live();
+    struct tr_dispute_result result;
+    begin();
+    refuse_begin(at);
+    const tr_status status = tr_dispute_settle(&judge, sides, &result);
+    const bool done = refuse_end();
+    if (status != (done ? TR_OK : TR_ENOMEM))
+        fail_msg("allocation %" PRId64 ": %s, %s", at, tr_status_name(status),
+                 status == TR_OK ? result.text : "");
+    if (done)
+        assert_true(result.outcome == TR_DISPUTE_A && result.referee);
+    else
+        assert_true(!result.text && !result.referee);
+    tr_dispute_release(&result);
+    sides_end(side);
+    assert_int_equal(tr_alloc_live(), live);
+    return done;
+}
+
+/* Some of those that make the trainer, and each one after that. */
+static void a_judge_that_lacks_memory(void **state)
+{
+    const int64_t most = 1000000;
+    (void)state;
+    assert_true(settled_without(most));
+    const int64_t early = most - left_at_replays;
+    for (int64_t at = 0; !settled_without(at);) at += at < early ? 9 : 1;
+}
+
+static int set_up(void **state)
+{
+    if (run_make(state) != 0) return -1;
+    operation_otherwise(&forged, STEP);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    dispute_step_release(&forged);
+    return run_remove(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_side_that_fails_ends_it),
+        cmocka_unit_test(a_judge_that_lacks_memory),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
