@@ -11,25 +11,18 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { A, B, STEP = 3 };
+enum { A, B, STEP = FORGED_STEP };
 
-/* B has a number of an operation otherwise. */
-static struct dispute_step forged;
+/* A number of the state after the step is another one. */
+static struct dispute_step other_state;
 static struct side side[2];
-
-static void begin(void)
-{
-    sides_begin(side);
-    side[B].from = STEP;
-    side[B].step = &forged;
-}
 
 static void a_side_that_fails_ends_it(void **state)
 {
     struct tr_dispute_result result;
     int64_t asked[2];
     (void)state;
-    begin();
+    sides_begin_forged(side, B);
     must_train(sides_settle(side, NULL, &result));
     for (int i = 0; i < 2; i++) asked[i] = side[i].asked;
     tr_dispute_release(&result);
@@ -58,14 +51,19 @@ static tr_status ask_at_ease(void *user, const char *question, char **answer)
     return status;
 }
 
+/* Where the parties differ. */
+enum where { NUMBER, BATCH, STATE };
+
 /* Settles with a judge whose allocation `at` fails; whether there are fewer. */
-static bool settled_without(int64_t at)
+static bool settled_without(enum where where, int64_t at)
 {
     static const struct tr_party_settings judge = {.device = "ref"};
     const struct tr_dispute_side sides[2] = {{ask_at_ease, &side[A]}, {ask_at_ease, &side[B]}};
     const int64_t live = tr_alloc_live();
     struct tr_dispute_result result;
-    begin();
+    sides_begin_forged(side, B);
+    if (where == BATCH) side[B].other_batch = STEP;
+    if (where == STATE) side[B].step = &other_state;
     refuse_begin(at);
     const tr_status status = tr_dispute_settle(&judge, sides, &result);
     const bool done = refuse_end();
@@ -73,7 +71,7 @@ static bool settled_without(int64_t at)
         fail_msg("allocation %" PRId64 ": %s, %s", at, tr_status_name(status),
                  status == TR_OK ? result.text : "");
     if (done)
-        assert_true(result.outcome == TR_DISPUTE_A && result.referee);
+        assert_true(result.outcome == TR_DISPUTE_A && !result.referee == (where == BATCH));
     else
         assert_true(!result.text && !result.referee);
     tr_dispute_release(&result);
@@ -87,21 +85,26 @@ static void a_judge_that_lacks_memory(void **state)
 {
     const int64_t most = 1000000;
     (void)state;
-    assert_true(settled_without(most));
-    const int64_t early = most - left_at_replays;
-    for (int64_t at = 0; !settled_without(at);) at += at < early ? 9 : 1;
+    for (int where = NUMBER; where <= STATE; where++) {
+        assert_true(settled_without((enum where)where, most));
+        const int64_t early = most - left_at_replays;
+        for (int64_t at = where == NUMBER ? 0 : early; !settled_without((enum where)where, at);)
+            at += at < early ? 9 : 1;
+    }
 }
 
 static int set_up(void **state)
 {
     if (run_make(state) != 0) return -1;
-    operation_otherwise(&forged, STEP);
+    true_step(&other_state, STEP);
+    const uint32_t its = 0x3f800000;
+    claim_state(&other_state, other_state.after.count - 1, 0, &its, 4);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    dispute_step_release(&forged);
+    dispute_step_release(&other_state);
     return run_remove(state);
 }
 

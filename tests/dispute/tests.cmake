@@ -1,6 +1,7 @@
 trireme_test(dispute units TIMEOUT 1800 SOURCES ${TR_CASES})
 trireme_test(dispute evidence)
 trireme_test(dispute wire)
+trireme_test(dispute program)
 
 # The referee is a program of one file, and of C99.
 add_executable(dispute_referee ${PROJECT_SOURCE_DIR}/src/dispute/referee.c)
@@ -12,6 +13,7 @@ trireme_test(dispute disputes TIMEOUT 1800 SOURCES dispute/referee.c support/tra
 trireme_test(dispute party SOURCES dispute/two_sides.c support/training.c)
 trireme_test(dispute failures SOURCES dispute/two_sides.c support/training.c)
 trireme_test(dispute judge SOURCES dispute/two_sides.c support/training.c)
+trireme_test(dispute steps SOURCES dispute/two_sides.c support/training.c)
 trireme_test(dispute settle SOURCES dispute/referee.c dispute/two_sides.c support/training.c)
 foreach(test disputes settle)
   target_compile_definitions(test_dispute_${test} PRIVATE TEST_REFEREE="$<TARGET_FILE:dispute_referee>")

@@ -16,51 +16,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
+static char run_place[SCRATCH_PATH];
+struct dispute_step run_forged;
 char run_path[SCRATCH_PATH], run_model[SCRATCH_PATH];
-
-static const char model[] = "name: two\n"
-                            "seed: 4\n"
-                            "data:\n"
-                            "  train: {csv: {path: two.csv, label_columns: kind}}\n"
-                            "layers:\n"
-                            "  - dense: {units: 9, activation: tanh}\n"
-                            "  - dense: 3\n"
-                            "optimizer: {rule: adam, rate: 1e-2}\n"
-                            "train: {batch: 10, steps: 6, log_every: 1}\n";
-
-int run_make(void **state)
-{
-    struct job job;
-    struct outcome outcome;
-    struct tr_text text = TR_TEXT_INIT;
-    char path[SCRATCH_PATH];
-    (void)state;
-    scratch_make(place);
-    tr_text_add(&text, "a,b,c,kind\n");
-    for (int i = 0; i < 30; i++)
-        tr_text_addf(&text, "%d,%d,%d,%d\n", i % 7 - 3, i % 5 - 2, i % 11 - 5, i % 3);
-    must_write(scratch_join(path, place, "two.csv"), &text);
-    must_train(
-        tr_file_write_atomic(NULL, scratch_join(run_model, place, "two.yaml"), model, sizeof model - 1));
-    job_begin(&job, run_model);
-    job_set(&job, "train.receipt_every=2");
-    job_set(&job, "train.checkpoint_every=4"); /* from which the last segment is repeated */
-    job_set(&job, "train.keep=100");
-    job.settings.receipt = true;
-    job.settings.device = "ref";
-    job.settings.out = scratch_join(run_path, place, "run");
-    job_outcome(&job, &outcome);
-    must_train(outcome.status);
-    return 0;
-}
-
-int run_remove(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
 
 /* ---- answers ---- */
 
@@ -125,7 +83,7 @@ static void change_batch(struct side *side, int64_t step, char **answer)
     char *before = side_says(side, question);
     digest_of(word_of(before, 2), &chain);
     tr_free(before);
-    change_answer(answer, &(struct change){NULL, 6, "*"});
+    change_answer(answer, &(struct change){NULL, 6, side->batch ? side->batch : "*"});
     const uint32_t loss = (uint32_t)strtoul(word_of(*answer, 5), NULL, 16);
     memcpy(&link.loss, &loss, sizeof loss);
     digest_of(word_of(*answer, 6), &link.batch);
@@ -180,6 +138,13 @@ void sides_begin(struct side side[2])
     }
 }
 
+void sides_begin_forged(struct side side[2], int forger)
+{
+    sides_begin(side);
+    side[forger].from = FORGED_STEP;
+    side[forger].step = &run_forged;
+}
+
 void sides_end(struct side side[2])
 {
     for (int i = 0; i < 2; i++) tr_party_destroy(&side[i].party);
@@ -192,6 +157,24 @@ tr_status sides_settle(struct side side[2], const struct tr_party_settings *judg
     const struct tr_dispute_side sides[2] = {{side_ask, &side[0]}, {side_ask, &side[1]}};
     side[0].asked = side[1].asked = 0;
     return tr_dispute_settle(judge ? judge : &usual, sides, out);
+}
+
+void sides_expect(struct side side[2], enum tr_dispute_outcome outcome, int64_t step, const char *place,
+                  const char *text, const struct tr_party_settings *judge)
+{
+    struct tr_dispute_result result;
+    must_train(sides_settle(side, judge, &result));
+    if (result.outcome != outcome || !strstr(result.text, text) || result.step != step ||
+        strcmp(result.place, place) != 0)
+        fail_msg("outcome %d, step %" PRId64 ", place \"%s\": %s\ninstead of outcome %d, step %" PRId64
+                 ", place \"%s\": %s",
+                 (int)result.outcome, result.step, result.place, result.text, (int)outcome, step, place,
+                 text);
+    assert_null(result.referee);
+    assert_int_equal(result.questions + result.opened, side[0].asked + side[1].asked);
+    tr_dispute_release(&result);
+    assert_null(result.text);
+    sides_end(side);
 }
 
 /* ---- numbers ---- */
@@ -242,11 +225,53 @@ void claim_state(struct dispute_step *step, int64_t number, int64_t byte, const 
     tr_free(all);
 }
 
-void operation_otherwise(struct dispute_step *out, int64_t step)
+/* ---- the run ---- */
+
+static const char model[] = "name: two\n"
+                            "seed: 4\n"
+                            "data:\n"
+                            "  train: {csv: {path: two.csv, label_columns: kind}}\n"
+                            "layers:\n"
+                            "  - dense: {units: 9, activation: tanh}\n"
+                            "  - dense: 3\n"
+                            "optimizer: {rule: adam, rate: 1e-2}\n"
+                            "train: {batch: 10, steps: 6, log_every: 1}\n";
+
+int run_make(void **state)
 {
+    struct job job;
+    struct outcome outcome;
+    struct tr_text text = TR_TEXT_INIT;
+    char path[SCRATCH_PATH];
+    (void)state;
+    scratch_make(run_place);
+    tr_text_add(&text, "a,b,c,kind\n");
+    for (int i = 0; i < 30; i++)
+        tr_text_addf(&text, "%d,%d,%d,%d\n", i % 7 - 3, i % 5 - 2, i % 11 - 5, i % 3);
+    must_write(scratch_join(path, run_place, "two.csv"), &text);
+    must_train(
+        tr_file_write_atomic(NULL, scratch_join(run_model, run_place, "two.yaml"), model, sizeof model - 1));
+    job_begin(&job, run_model);
+    job_set(&job, "train.receipt_every=2");
+    job_set(&job, "train.checkpoint_every=4"); /* from which the last segment is repeated */
+    job_set(&job, "train.keep=100");
+    job.settings.receipt = true;
+    job.settings.device = "ref";
+    job.settings.out = scratch_join(run_path, run_place, "run");
+    job_outcome(&job, &outcome);
+    must_train(outcome.status);
     const uint32_t its = 0x3f800000;
     int64_t i = 0;
-    true_step(out, step);
-    while (out->evidence.entry[i].kind != TR_EVIDENCE_OPERATION) i++;
-    claim_number(out, out->evidence.entry[i].first, 4, &its, sizeof its);
+    true_step(&run_forged, FORGED_STEP);
+    while (run_forged.evidence.entry[i].kind != TR_EVIDENCE_OPERATION) i++;
+    claim_number(&run_forged, run_forged.evidence.entry[i].first, 4, &its, sizeof its);
+    return 0;
+}
+
+int run_remove(void **state)
+{
+    (void)state;
+    dispute_step_release(&run_forged);
+    scratch_remove(run_place);
+    return 0;
 }

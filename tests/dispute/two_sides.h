@@ -27,22 +27,35 @@ struct side {
     int64_t from;              /* states after so many steps are other ones; 0: none */
     bool repeats_honestly;     /* only its receipt has these */
     int64_t other_batch;       /* the step whose batch is another one, according to its chain; 0: none */
+    const char *batch;         /* that batch's digest; NULL: nearly that of the true one */
     struct dispute_step *step; /* what it says of the disputed step; NULL: what its run has */
     struct change change[CHANGES];
     int64_t asked, fails; /* questions; the one that fails, from 1 */
 };
 
+/* A digest that nothing has. */
+#define NO_DIGEST "1111111111111111111111111111111111111111111111111111111111111111"
+
 extern char run_path[SCRATCH_PATH], run_model[SCRATCH_PATH]; /* its directory, and its model file */
 
-/* Makes the run in a directory of its own; for setup and teardown of a group. */
+/* The step after which FORGED_STEP steps are done, but for a number of its first operation. */
+#define FORGED_STEP 3
+extern struct dispute_step run_forged;
+
+/* Makes the run in a directory of its own, and the forged step; for setup and teardown of a group. */
 int run_make(void **state);
 int run_remove(void **state);
 
 void sides_begin(struct side side[2]);
+/* And one of them, 0 or 1, has the forged step. */
+void sides_begin_forged(struct side side[2], int forger);
 void sides_end(struct side side[2]);
 /* Asks for the judgement; the result is released by the caller. */
 tr_status sides_settle(struct side side[2], const struct tr_party_settings *judge,
                        struct tr_dispute_result *out);
+/* Settles without a case, to this outcome, and ends the sides; `text` is part of what is said. */
+void sides_expect(struct side side[2], enum tr_dispute_outcome outcome, int64_t step, const char *place,
+                  const char *text, const struct tr_party_settings *judge);
 /* Its answer to a judge; `user` is the side. */
 tr_status side_ask(void *user, const char *question, char **answer);
 /* The party's own answer, to be released. */
@@ -56,7 +69,4 @@ void true_step(struct dispute_step *out, int64_t step);
    it. */
 void claim_number(struct dispute_step *step, int64_t region, int64_t byte, const void *bytes, int size);
 void claim_state(struct dispute_step *step, int64_t leaf, int64_t byte, const void *bytes, int size);
-/* The step, but for a number of its first operation. */
-void operation_otherwise(struct dispute_step *out, int64_t step);
-
 #endif
