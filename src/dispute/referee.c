@@ -128,7 +128,6 @@ static digest hash_of(int mark, const void *a, size_t a_size, const void *b, siz
 /* ---- reading ---- */
 
 static char *text, *line_end;
-static size_t line_number;
 
 static const char *next_word(void)
 {
@@ -481,7 +480,6 @@ int main(int argc, char **argv)
     char *all = file ? read_all(file, &size) : NULL;
     if (!all || all[size - 1] != '\n' || memchr(all, 0, size)) refuse("no text of lines");
     for (text = all; text < all + size; text = line_end + 1) {
-        line_number++;
         line_end = memchr(text, '\n', (size_t)(all + size - text));
         *line_end = '\0';
         if (*text && *text != '#') read_line();
