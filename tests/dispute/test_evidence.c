@@ -9,10 +9,12 @@
 #include "refuse.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -223,6 +225,53 @@ static void bytes_that_are_no_numbers_stand_for_themselves(void **state)
     end(&s);
 }
 
+/* As much as the disk takes, and no more. */
+static void a_full_disk_is_told(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct rlimit before, small;
+    int64_t at;
+    char found[8];
+    make(&s);
+    must(tr_evidence_store(&s.evidence, "x", 1, &at));
+    must(tr_evidence_read(&s.evidence, at, 1, found));
+    assert_int_equal(found[0], 'x');
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = (rlim_t)s.evidence.end + 4; /* where a write of eight is cut */
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const tr_status status = tr_evidence_store(&s.evidence, "too much", 8, &at);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(status, TR_EIO);
+    assert_non_null(strstr(tr_error_message(), "writing the numbers of a step: "));
+    assert_non_null(strstr(tr_error_message(), "set TMPDIR to where there is room"));
+    end(&s);
+}
+
+/* What was given back is kept no longer, and all else is. */
+static void memory_that_was_given_back_is_forgotten(void **state)
+{
+    (void)state;
+    struct scene s;
+    float *c, found;
+    begin(&s);
+    must(tr_device_alloc(s.device, (size_t)BYTES, (void **)&c));
+    must(tr_device_to_device(s.device, c, s.sent, (size_t)BYTES));
+    tr_device_free(s.device, s.a);
+    must(tr_evidence_open(tr_witness_inner(s.device), &s.evidence));
+    must(tr_witness_keep(s.device, &s.evidence));
+    assert_int_equal(s.evidence.ranges, 2);
+    must(tr_evidence_kept(&s.evidence, s.b + 5, 4, &found));
+    assert_true(found == 5);
+    must(tr_evidence_kept(&s.evidence, c + 6, 4, &found));
+    assert_true(found == 6);
+    s.a = c; /* which is given back at the end */
+    end(&s);
+}
+
 static void a_witness_makes_another(void **state)
 {
     (void)state;
@@ -283,6 +332,8 @@ int main(void)
         cmocka_unit_test(what_was_there_before_is_kept),
         cmocka_unit_test(digests_are_as_they_are_written_down),
         cmocka_unit_test(bytes_that_are_no_numbers_stand_for_themselves),
+        cmocka_unit_test(a_full_disk_is_told),
+        cmocka_unit_test(memory_that_was_given_back_is_forgotten),
         cmocka_unit_test(a_witness_makes_another),
         cmocka_unit_test(lack_of_memory_is_told),
     };
