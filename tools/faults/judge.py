@@ -78,7 +78,7 @@ class Tests:
             elif not passes:
                 print(f"{name} fails without a fault, and is left out", flush=True)
 
-        alone = [name for name, test in self.tests.items() if test.get("RUN_SERIAL")]
+        alone = [name for name, test in self.tests.items() if test.get("RUN_SERIAL") or test.get("FIXTURES_REQUIRED")]
         each(one, [name for name in self.tests if name not in alone], jobs)
         each(one, alone, 1)
 
