@@ -1,5 +1,7 @@
 #include "data/support.h"
 
+#include "data/source.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,4 +117,47 @@ void expect_refusal(const char *description, tr_status status, const char *part)
         fail_msg("%s: expected %s with \"%s\", got %s: %s", description, tr_status_name(status), part,
                  tr_status_name(got), got == TR_OK ? "" : tr_error_message());
     }
+}
+
+void expect_same_source(const tr_source *a, const tr_source *b)
+{
+    const struct tr_source_info *x = &a->info, *y = &b->info;
+    const int64_t first[] = {x->count,    x->features, x->labels, x->height,     x->width,
+                             x->channels, a->range,    x->floats, x->max_tokens, x->vocabulary,
+                             x->classes,  x->values,   x->skipped};
+    const int64_t second[] = {y->count,    y->features, y->labels, y->height,     y->width,
+                              y->channels, b->range,    y->floats, y->max_tokens, y->vocabulary,
+                              y->classes,  y->values,   y->skipped};
+    const char *name[2];
+    char *text[2], digest[2][TR_SHA256_TEXT];
+    assert_memory_equal(first, second, sizeof first);
+    assert_int_equal(x->class_names != NULL, y->class_names != NULL);
+    for (int32_t i = 0; x->class_names && i < x->classes; i++)
+        assert_string_equal(x->class_names[i], y->class_names[i]);
+    assert_int_equal(tr_source_state(a, &name[0], &text[0]), TR_OK);
+    assert_int_equal(tr_source_state(b, &name[1], &text[1]), TR_OK);
+    assert_int_equal(text[0] != NULL, text[1] != NULL);
+    if (text[0]) assert_string_equal(text[0], text[1]);
+    if (text[0]) assert_string_equal(name[0], name[1]);
+    for (int i = 0; i < 2; i++) tr_text_free(text[i]);
+    assert_int_equal(tr_source_digest(a, digest[0]), TR_OK);
+    assert_int_equal(tr_source_digest(b, digest[1]), TR_OK);
+    assert_string_equal(digest[0], digest[1]);
+    for (int64_t i = 0; i < x->count; i++) {
+        float features[2][1024] = {{0}}, label[2][1024] = {{0}};
+        int64_t length[2];
+        assert_int_equal(tr_source_read(a, i, features[0], 1024, &length[0], label[0]), TR_OK);
+        assert_int_equal(tr_source_read(b, i, features[1], 1024, &length[1], label[1]), TR_OK);
+        assert_int_equal(length[0], length[1]);
+        assert_memory_equal(features[0], features[1], sizeof features[0]);
+        assert_memory_equal(label[0], label[1], sizeof label[0]);
+        assert_int_equal(tr_source_read(b, i, NULL, 0, &length[1], label[1]), TR_OK);
+        assert_int_equal(tr_source_read(b, i, features[1], 1024, &length[1], NULL), TR_OK);
+        if (x->labels == TR_LABEL_TOKENS)
+            assert_int_equal(a->class->labelled(a, i), b->class->labelled(b, i));
+    }
+    assert_int_equal(tr_source_show(a, 0, x->count, 80, &text[0]), TR_OK);
+    assert_int_equal(tr_source_show(b, 0, x->count, 80, &text[1]), TR_OK);
+    assert_string_equal(text[0], text[1]);
+    for (int i = 0; i < 2; i++) tr_text_free(text[i]);
 }

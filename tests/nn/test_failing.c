@@ -1,6 +1,7 @@
 /* Operations that fail: whichever it is of a training step or an evaluation, of any network, the pass tells
  * of it, and computes no further.
  */
+#include "support/failing_operation.h"
 #include "support/networks.h"
 
 #include "base/fail.h"
@@ -11,33 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-
-static const struct tr_device_class *real;
-static int calls, fail_at; /* operations so far; the one that fails */
-
-static tr_status count_one(const char *operation)
-{
-    return calls++ == fail_at ? tr_fail(TR_EUNSUPPORTED, "%s fails", operation) : TR_OK;
-}
-
-#define FAIL(op)                                                                                             \
-    static tr_status fail_##op(tr_device *device, const struct tr_op_##op *arguments)                        \
-    {                                                                                                        \
-        TR_TRY(count_one(#op));                                                                              \
-        return real->op(device, arguments);                                                                  \
-    }
-TR_DEVICE_OPS(FAIL)
-#undef FAIL
-
-/* The class of a device, with operations that can fail. */
-static struct tr_device_class failing_like(const tr_device *device)
-{
-    struct tr_device_class class = *device->class;
-#define SLOT(op) class.op = device->class->op ? fail_##op : NULL;
-    TR_DEVICE_OPS(SLOT)
-#undef SLOT
-    return class;
-}
 
 static tr_status compute(struct trial *trial, tr_pass *pass, const struct tr_pass_batch *batch,
                          float *gradients)
@@ -56,20 +30,20 @@ static void fail_each(const struct network *network, bool training)
     float *gradients = training ? trial_arenas(&trial, 1) : NULL;
     must(tr_pass_create(trial.device, trial.model, &limits, &pass));
     const struct tr_pass_batch *batch = trial_feed(&trial, pass, 0, 2);
-    real = trial.device->class;
+    const struct tr_device_class *const class = trial.device->class;
     const struct tr_device_class failing = failing_like(trial.device);
     trial.device->class = &failing;
     bool done = false;
-    for (fail_at = 0; !done; fail_at++) {
-        calls = 0;
+    for (failing_operation = 0; !done; failing_operation++) {
+        operation_calls = 0;
         tr_status status = compute(&trial, pass, batch, gradients);
-        done = calls <= fail_at;
-        if (status != (done ? TR_OK : TR_EUNSUPPORTED) || calls > fail_at + 1)
-            fail_msg("%s: operation %d of %d fails, and the pass says %s (%s)", network->name, fail_at, calls,
+        done = operation_calls <= failing_operation;
+        if (status != (done ? TR_OK : TR_EUNSUPPORTED) || operation_calls > failing_operation + 1)
+            fail_msg("%s: operation %d of %d fails, and the pass says %s (%s)", network->name, failing_operation, operation_calls,
                      tr_status_name(status), status == TR_OK ? "" : tr_error_message());
     }
-    assert_true(fail_at > 2);
-    trial.device->class = real;
+    assert_true(failing_operation > 2);
+    trial.device->class = class;
     tr_pass_destroy(&pass);
     if (gradients) tr_device_free(trial.device, gradients);
     trial_release(&trial);

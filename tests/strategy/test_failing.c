@@ -1,47 +1,18 @@
 /* Operations that fail: whichever it is of those that a rank computes in a run, under every strategy, the
  * rank tells of it, no rank hangs, and none goes on with what was not computed.
  */
+#include "support/failing_operation.h"
 #include "support/ranks.h"
 
-#include "base/fail.h"
 #include "strategy/class.h"
 #include "train/loop/trainer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-
-static const struct tr_device_class *real;
-static atomic_int calls; /* operations of the victim so far */
-static int fail_at;      /* the one that fails, or -1 */
-
-static tr_status count_one(const char *operation)
-{
-    return atomic_fetch_add(&calls, 1) == fail_at ? tr_fail(TR_EUNSUPPORTED, "%s fails", operation) : TR_OK;
-}
-
-#define FAIL(op)                                                                                             \
-    static tr_status fail_##op(tr_device *device, const struct tr_op_##op *arguments)                        \
-    {                                                                                                        \
-        TR_TRY(count_one(#op));                                                                              \
-        return real->op(device, arguments);                                                                  \
-    }
-TR_DEVICE_OPS(FAIL)
-#undef FAIL
-
-/* The class of a device, with operations that can fail. */
-static struct tr_device_class failing_like(const tr_device *device)
-{
-    struct tr_device_class class = *device->class;
-#define SLOT(op) class.op = device->class->op ? fail_##op : NULL;
-    TR_DEVICE_OPS(SLOT)
-#undef SLOT
-    return class;
-}
 
 /* The device of the rank that rank->user points at fails. */
 static void *run(void *user)
@@ -54,7 +25,6 @@ static void *run(void *user)
     tr_device *device = trainer_strategy(trainer)->device;
     const struct tr_device_class *class = device->class;
     if (tr_comm_rank(rank->comm) == *victim) {
-        real = class;
         failing = failing_like(device);
         device->class = &failing;
     }
@@ -94,24 +64,24 @@ static void try_each(size_t c, int victim)
     job.settings.strategy = cases[c].strategy;
     memset(ranks, 0, sizeof ranks);
     for (int r = 0; r < RANKS; r++) ranks[r].user = &victim;
-    fail_at = -1;
-    atomic_store(&calls, 0);
+    failing_operation = -1;
+    atomic_store(&operation_calls, 0);
     run_ranks_by(run, &job.settings, 2, 0, ranks);
     expect_well(ranks, 2, cases[c].strategy);
-    int operations = atomic_load(&calls);
-    for (fail_at = victim; fail_at < operations; fail_at += cases[c].apart) {
-        atomic_store(&calls, 0);
+    int operations = atomic_load(&operation_calls);
+    for (failing_operation = victim; failing_operation < operations; failing_operation += cases[c].apart) {
+        atomic_store(&operation_calls, 0);
         run_ranks_by(run, &job.settings, 2, 0, ranks);
         const struct outcome *outcome = &ranks[victim].outcome;
         /* How many operations an asynchronous rank computes depends on others. */
-        if (!cases[c].waits && atomic_load(&calls) <= fail_at) continue;
+        if (!cases[c].waits && atomic_load(&operation_calls) <= failing_operation) continue;
         if (outcome->status != TR_EUNSUPPORTED || !strstr(outcome->message, " fails"))
             fail_msg("%s: operation %d of %d of rank %d fails, which ends with: %s, \"%s\"",
-                     cases[c].strategy, fail_at, operations, victim, tr_status_name(outcome->status),
+                     cases[c].strategy, failing_operation, operations, victim, tr_status_name(outcome->status),
                      outcome->message);
         if (cases[c].waits && ranks[1 - victim].outcome.status == TR_OK)
             fail_msg("%s: operation %d of %d of rank %d fails, but rank %d goes on", cases[c].strategy,
-                     fail_at, operations, victim, 1 - victim);
+                     failing_operation, operations, victim, 1 - victim);
     }
 }
 

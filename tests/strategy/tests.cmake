@@ -20,7 +20,7 @@ trireme_ranks_test(ahead strategy/values.c support/shadow.c support/shadow_table
 trireme_ranks_test(evaluation)
 trireme_ranks_test(holder support/shadow.c)
 trireme_ranks_test(easgd strategy/replicas/apart.c)
-trireme_ranks_test(failing)
+trireme_ranks_test(failing support/failing_operation.c)
 trireme_ranks_test(local_sgd strategy/replicas/apart.c)
 trireme_ranks_test(lost_worker)
 trireme_test(strategy mail)

@@ -69,12 +69,14 @@ def arguments_of(command):
 
 def find(tree, build, prefixes):
     """All faults of the files with these prefixes."""
-    resources = command("clang", "-print-resource-dir")[1].strip() or "/usr/lib/clang"
+    headers = []  # of the compiler itself: a libclang of Debian's finds them, one of PyPI's has none
+    if shutil.which("clang"):
+        headers = ["-isystem", command("clang", "-print-resource-dir")[1].strip() + "/include"]
     jobs = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = os.path.relpath(entry["file"], tree)
         if file.startswith(("src/", "cli/")) and file.startswith(tuple(prefixes or [""])):
-            jobs[file] = (file, entry["file"], [*arguments_of(entry["command"]), "-isystem", f"{resources}/include"])
+            jobs[file] = (file, entry["file"], [*arguments_of(entry["command"]), *headers])
     with concurrent.futures.ProcessPoolExecutor() as pool:
         return [fault for found in pool.map(faults_of, jobs.values(), chunksize=8) for fault in found]
 

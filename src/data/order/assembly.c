@@ -33,6 +33,12 @@ static bool alloc_parts(const tr_source *source, size_t rows, struct tr_batch *b
     return true;
 }
 
+bool tr_assembly_in_place(const struct tr_assembly *assembly)
+{
+    const tr_source *source = assembly->source;
+    return source->resident && (!source->filed || assembly->options.in_place);
+}
+
 tr_status tr_assembly_alloc(const struct tr_assembly *assembly, struct tr_batch *batch)
 {
     const struct tr_source_info *info = &assembly->source->info;
@@ -42,7 +48,7 @@ tr_status tr_assembly_alloc(const struct tr_assembly *assembly, struct tr_batch 
     wanted = wanted && (batch->index = tr_alloc_aligned(rows, sizeof *batch->index));
     switch (info->features) {
     case TR_FEATURE_IMAGE:
-        if (assembly->source->resident && (!assembly->source->filed || assembly->options.in_place)) break;
+        if (tr_assembly_in_place(assembly)) break;
         wanted =
             wanted && (batch->images = tr_alloc_aligned(rows, (size_t)tr_source_capacity(assembly->source)));
         break;

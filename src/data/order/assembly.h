@@ -26,6 +26,8 @@ void tr_assembly_begin(struct tr_assembly *assembly, int64_t step, struct tr_bat
 /* Reads rows [begin, end) of a batch that was begun. Any thread; several threads may read different rows. */
 tr_status tr_assembly_read(const struct tr_assembly *assembly, int64_t begin, int64_t end,
                            struct tr_batch *batch);
+/* Whether images are taken where they lie, so that only labels are read. */
+bool tr_assembly_in_place(const struct tr_assembly *assembly);
 /* Whether several threads can read rows, a few at a time, taking microseconds where the examples are in
    memory. */
 bool tr_assembly_is_divisible(const struct tr_assembly *assembly);

@@ -287,10 +287,10 @@ tr_status tr_loader_create(const tr_source *source, const struct tr_order *order
     TR_TRY_GOTO(tr_order_reader_make(order, &assembly->order), fail);
     TR_TRY_GOTO(check_options(assembly), fail);
     /* With images in memory only numbers and labels are read, which takes less time than waking a thread. */
-    const bool in_memory = source->resident && !(source->filed && !options->in_place);
-    if (in_memory) assembly->options.prefetch = 0;
+    const bool in_place = tr_assembly_in_place(assembly);
+    if (in_place) assembly->options.prefetch = 0;
     const bool thread = assembly->options.prefetch > 0;
-    if (!thread && options->prefetch == TR_PREFETCH_AUTO && source->filed && !in_memory)
+    if (!thread && options->prefetch == TR_PREFETCH_AUTO && source->filed && !in_place)
         assembly->options.prefetch = 1; /* by idle threads, if there are any */
 
     /* The most rows that tr_cut() gives to a range of microbatches, for batches up to this size. */
@@ -381,14 +381,10 @@ static void wait_for(tr_loader *loader, int64_t step)
     if (loader->paused > 0) loader->paused--;
     offer(loader);
     if (reader_may_read(loader)) pthread_cond_signal(&loader->wanted);
-    for (bool looked = !loader->helped; loader->next <= step;) {
-        if (loader->helped && take(loader, loader->portion, &portion))
-            read_portion(loader, &portion);
-        else if (!looked)
-            looked = true, look_for_end(loader);
-        else
-            pthread_cond_wait(&loader->changed, &loader->lock);
-    }
+    while (loader->helped && loader->next <= step && take(loader, loader->portion, &portion))
+        read_portion(loader, &portion);
+    if (loader->helped && loader->next <= step) look_for_end(loader);
+    while (loader->next <= step) pthread_cond_wait(&loader->changed, &loader->lock);
     pthread_mutex_unlock(&loader->lock);
 }
 

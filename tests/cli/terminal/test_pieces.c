@@ -104,44 +104,6 @@ static void servers_are_told_apart(void **state)
     assert_string_equal(cli_workers_text(1024, 2048, buffer), "1024+1024");
 }
 
-/* ---- folding ---- */
-
-static void lines_are_folded_at_their_limits(void **state)
-{
-    (void)state;
-    static const struct {
-        int width;
-        const char *text, *folded;
-    } cases[] = {
-        {20, "", ""},
-        {20, "\n", "\n"},
-        {20, "a\n\n\nb", "a\n\n\nb"},
-        {-1, "more than any width\n", "more than any width\n"},
-        {20, "twenty columns stand\n", "twenty columns stand\n"},
-        {20, "twenty columns stands\n", "twenty columns\nstands\n"},
-        {20, "  an indented text goes on so\n", "  an indented text\n  goes on so\n"},
-        {12, "an_endless_word_of_text and\n", "an_endless_word_of_text\nand\n"},
-        {12, "and an_endless_word_of_text\n", "and\nan_endless_word_of_text\n"},
-        /* 20 columns are enough for the last cell to go on below itself, 19 are not. */
-        {30, "a cell    words that go on below\n", "a cell    words that go on\n          below\n"},
-        {29, "a cell    words that go on below\n", "a cell\n    words that go on below\n"},
-        /* Only two blanks and more part cells. */
-        {24, "one two three  four five six seven\n", "one two three\n    four five six seven\n"},
-        {24, "  one  two  three  four  five  six\n", "  one  two  three  four\n      five  six\n"},
-        {23, "  one  two  three  four  five  six\n", "  one  two  three  four\n      five  six\n"},
-        {22, "  one  two  three  four  five  six\n", "  one  two  three\n      four  five  six\n"},
-        {16, "aaaa  bbbb  cccc  dddd  eeee  ffff\n", "aaaa  bbbb  cccc\n    dddd eeee\n    ffff\n"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct tr_text text = TR_TEXT_INIT;
-        char *folded;
-        cli_wrap(&text, cases[i].text, cases[i].width);
-        assert_int_equal(tr_text_finish(&text, &folded), TR_OK);
-        if (strcmp(folded, cases[i].folded) != 0) fail_msg("case %zu: %s", i, folded);
-        tr_free(folded);
-    }
-}
-
 /* ---- the progress line ---- */
 
 static void figures_change_their_form_at_limits(void **state)
@@ -206,7 +168,6 @@ int main(void)
         cmocka_unit_test(columns_go_where_there_is_no_room),
         cmocka_unit_test(cells_are_padded),
         cmocka_unit_test(servers_are_told_apart),
-        cmocka_unit_test(lines_are_folded_at_their_limits),
         cmocka_unit_test(figures_change_their_form_at_limits),
         cmocka_unit_test(bars_are_drawn_to_the_last_column),
     };

@@ -115,54 +115,6 @@ static bool is_unpacked(const tr_source *source)
     return strcmp(source->class->name, "unpacked") == 0;
 }
 
-static void compare_state(const tr_source *a, const tr_source *b)
-{
-    const char *name[2];
-    char *text[2], digest[2][TR_SHA256_TEXT];
-    assert_int_equal(tr_source_state(a, &name[0], &text[0]), TR_OK);
-    assert_int_equal(tr_source_state(b, &name[1], &text[1]), TR_OK);
-    assert_int_equal(text[0] == NULL, text[1] == NULL);
-    if (text[0]) assert_string_equal(text[0], text[1]);
-    if (text[0]) assert_string_equal(name[0], name[1]);
-    for (int i = 0; i < 2; i++) tr_text_free(text[i]);
-    assert_int_equal(tr_source_digest(a, digest[0]), TR_OK);
-    assert_int_equal(tr_source_digest(b, digest[1]), TR_OK);
-    assert_string_equal(digest[0], digest[1]);
-}
-
-static void compare_info(const struct tr_source_info *a, const struct tr_source_info *b)
-{
-    const int64_t first[] = {a->count,  a->features,   a->labels,     a->height,  a->width,  a->channels,
-                             a->floats, a->max_tokens, a->vocabulary, a->classes, a->values, a->skipped};
-    const int64_t second[] = {b->count,  b->features,   b->labels,     b->height,  b->width,  b->channels,
-                              b->floats, b->max_tokens, b->vocabulary, b->classes, b->values, b->skipped};
-    assert_memory_equal(first, second, sizeof first);
-    assert_int_equal(a->class_names == NULL, b->class_names == NULL);
-    for (int32_t i = 0; a->class_names && i < a->classes; i++)
-        assert_string_equal(a->class_names[i], b->class_names[i]);
-}
-
-/* Fails unless both sources hold the same. */
-static void compare(const tr_source *a, const tr_source *b)
-{
-    compare_info(&a->info, &b->info);
-    compare_state(a, b);
-    for (int64_t i = 0; i < a->info.count; i++) {
-        uint8_t features[2][4096] = {{0}}, label[2][4 * SIDE * SIDE] = {{0}};
-        int64_t length[2];
-        assert_int_equal(tr_source_read(a, i, features[0], 1024, &length[0], label[0]), TR_OK);
-        assert_int_equal(tr_source_read(b, i, features[1], 1024, &length[1], label[1]), TR_OK);
-        assert_int_equal(length[0], length[1]);
-        assert_memory_equal(features[0], features[1], sizeof features[0]);
-        assert_memory_equal(label[0], label[1], sizeof label[0]);
-    }
-    char *shown[2];
-    assert_int_equal(tr_source_show(a, 0, 3, 80, &shown[0]), TR_OK);
-    assert_int_equal(tr_source_show(b, 0, 3, 80, &shown[1]), TR_OK);
-    assert_string_equal(shown[0], shown[1]);
-    for (int i = 0; i < 2; i++) tr_text_free(shown[i]);
-}
-
 /* Opens through a store of its own. */
 static tr_source *open_through(const tr_file_system *files, int64_t limit, const char *description)
 {
@@ -179,7 +131,7 @@ static tr_source *open_through(const tr_file_system *files, int64_t limit, const
 static void expect_right(const tr_file_system *files, const char *description, bool *unpacked)
 {
     tr_source *direct = must_open(description), *source = open_through(files, 0, description);
-    compare(direct, source);
+    expect_same_source(direct, source);
     if (unpacked) *unpacked = is_unpacked(source);
     tr_source_close(&source);
     tr_source_close(&direct);
@@ -284,7 +236,7 @@ static void keeps_states_apart(void **unused)
         assert_int_equal(tr_source_open_through(store, TABLE, test_directory(), NULL, &own), TR_OK);
         assert_int_equal(tr_source_open_through(store, TABLE, test_directory(), state, &source), TR_OK);
         assert_int_equal(tr_source_open(TABLE, test_directory(), state, &direct), TR_OK);
-        compare(direct, source);
+        expect_same_source(direct, source);
         float mine[2], other[2];
         tr_source_read(own, 0, mine, 2, NULL, NULL);
         tr_source_read(source, 0, other, 2, NULL, NULL);
@@ -361,7 +313,7 @@ static void makes_entries_beside_the_work(void **unused)
         tr_store_defer(store);
         assert_int_equal(tr_source_open_through(store, DIGITS, test_directory(), NULL, &source), TR_OK);
         assert_false(is_unpacked(source));
-        compare(direct, source);
+        expect_same_source(direct, source);
         tr_store_destroy(&store); /* what goes on needs it no more */
         tr_source_close(&source);
         assert_int_equal(count_of(".data"), full ? 0 : 1);
@@ -627,7 +579,7 @@ static pid_t open_elsewhere(const tr_file_system *files, const char *description
     assert_true(child >= 0);
     if (child > 0) return child;
     tr_source *direct = must_open(description), *source = open_through(files, 0, description);
-    compare(direct, source);
+    expect_same_source(direct, source);
     _exit(is_unpacked(source) ? 0 : 1);
 }
 
@@ -846,7 +798,7 @@ static void a_stopped_one_holds_up_nobody(void **unused)
     tr_store_share(store, slots, 0.05, false);
     assert_int_equal(tr_config_parse(DIGITS, strlen(DIGITS), "digits", &node), TR_OK);
     assert_int_equal(tr_source_open_config(node, test_directory(), NULL, store, 0, &source), TR_OK);
-    compare(direct, source);
+    expect_same_source(direct, source);
     struct stat facts;
     assert_int_equal(fstat(slot, &facts), 0);
     assert_int_equal(facts.st_size, 0); /* it is the other one's to fill */
@@ -875,7 +827,7 @@ static void slots_are_of_one_request(void **unused)
     assert_int_equal(tr_config_parse(TEXTS, strlen(TEXTS), "texts", &node), TR_OK);
     assert_int_equal(tr_source_open_config(node, test_directory(), NULL, store, 0, &source), TR_OK);
     direct = must_open(TEXTS);
-    compare(direct, source);
+    expect_same_source(direct, source);
     tr_source_close(&direct);
     tr_source_close(&source);
     tr_config_destroy(&node);
