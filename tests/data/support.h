@@ -30,8 +30,8 @@ tr_status try_open(const char *description);
 tr_source *must_open(const char *description);
 /* Fails the test unless opening gives `status` and a message with `part` in it. */
 void expect_refusal(const char *description, tr_status status, const char *part);
-/* Fails unless both sources hold the same: figures, names of classes, state, digest, every example, what is shown.
-   Examples of at most 1024 numbers and labels. */
+/* Fails unless both sources hold the same: figures, names of classes, state, digest, every example, what is
+   shown. Examples of at most 1024 numbers and labels. */
 void expect_same_source(const tr_source *a, const tr_source *b);
 
 #endif

@@ -39,8 +39,9 @@ static void fail_each(const struct network *network, bool training)
         tr_status status = compute(&trial, pass, batch, gradients);
         done = operation_calls <= failing_operation;
         if (status != (done ? TR_OK : TR_EUNSUPPORTED) || operation_calls > failing_operation + 1)
-            fail_msg("%s: operation %d of %d fails, and the pass says %s (%s)", network->name, failing_operation, operation_calls,
-                     tr_status_name(status), status == TR_OK ? "" : tr_error_message());
+            fail_msg("%s: operation %d of %d fails, and the pass says %s (%s)", network->name,
+                     failing_operation, operation_calls, tr_status_name(status),
+                     status == TR_OK ? "" : tr_error_message());
     }
     assert_true(failing_operation > 2);
     trial.device->class = class;

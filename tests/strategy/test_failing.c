@@ -77,8 +77,8 @@ static void try_each(size_t c, int victim)
         if (!cases[c].waits && atomic_load(&operation_calls) <= failing_operation) continue;
         if (outcome->status != TR_EUNSUPPORTED || !strstr(outcome->message, " fails"))
             fail_msg("%s: operation %d of %d of rank %d fails, which ends with: %s, \"%s\"",
-                     cases[c].strategy, failing_operation, operations, victim, tr_status_name(outcome->status),
-                     outcome->message);
+                     cases[c].strategy, failing_operation, operations, victim,
+                     tr_status_name(outcome->status), outcome->message);
         if (cases[c].waits && ranks[1 - victim].outcome.status == TR_OK)
             fail_msg("%s: operation %d of %d of rank %d fails, but rank %d goes on", cases[c].strategy,
                      failing_operation, operations, victim, 1 - victim);

@@ -9,7 +9,8 @@
 extern atomic_int operation_calls; /* so far */
 extern int failing_operation;      /* number of the one that fails with TR_EUNSUPPORTED, from 0; or -1 */
 
-/* The class of a device, with operations that are counted and can fail. For devices of one class at a time. */
+/* The class of a device, with operations that are counted and can fail. For devices of one class at a time.
+ */
 struct tr_device_class failing_like(const tr_device *device);
 
 #endif

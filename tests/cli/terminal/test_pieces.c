@@ -13,7 +13,6 @@
 #include "base/alloc.h"
 #include "cli/terminal/columns.h"
 #include "cli/terminal/progress.h"
-#include "cli/terminal/wrap.h"
 
 #include <math.h>
 

@@ -2,6 +2,7 @@
  * limits, memory for intermediate numbers, and tables; and what stays when a call fails.
  */
 #include "device/gpu/on_host.h"
+#include "support/gpu_tables.h"
 
 #include "refuse.h"
 
@@ -146,29 +147,10 @@ static void scratch_grows(void **state)
 
 /* ---- tables ---- */
 
-/* Many more than are kept, of which some are wanted all the time: those stay, and every one has its contents.
- */
 static void tables_are_found_by_their_contents(void **state)
 {
-    enum { MANY = 9000, WORDS = 5 };
-    const void *kept, *found, *table;
-    const int32_t always[WORDS] = {1, 2, 3, 4, 5};
     (void)state;
-    assert_int_equal(gpu_table(device, always, sizeof always, &kept), TR_OK);
-    for (int32_t i = 0; i < MANY; i++) {
-        const int32_t numbers[WORDS] = {i, -i, i * 3, 7, i / 2};
-        assert_int_equal(gpu_table(device, numbers, sizeof numbers, &table), TR_OK);
-        assert_int_equal(gpu_table(device, numbers, sizeof numbers, &found), TR_OK);
-        assert_ptr_equal(table, found);
-        assert_int_equal(gpu_table(device, numbers, sizeof numbers - 4, &found), TR_OK);
-        assert_ptr_not_equal(table, found);
-        expect_table(found, numbers, sizeof numbers - 4);
-        assert_int_equal(gpu_table(device, always, sizeof always, &found), TR_OK);
-        assert_ptr_equal(kept, found);
-        expect_table(table, numbers, sizeof numbers);
-    }
-    expect_table(kept, always, sizeof always);
-    assert_true(gpu_of(device)->held <= 4096 * sizeof always);
+    expect_tables(device, 1, expect_table);
     assert_int_equal(host.blocks, gpu_of(device)->table_count);
     assert_true(host.waits > 0); /* before those were freed that the device might read */
 }
