@@ -1,5 +1,6 @@
 # Compiles descriptions of protobuf messages to C: src/<part>/proto/<name>.proto becomes "<part>/proto/<name>.pb-c.h" and its source,
-# which are added to a target. Imports are written from src/ too.
+# which are added to a target. Imports are written from src/ too. The target trireme_messages makes them alone, for tools that read
+# the sources.
 #   trireme_proto(target part/proto/name.proto...)
 # To be called in the folder that makes the target, since CMake ties rules for files to targets of one folder.
 set(TRIREME_GENERATED ${PROJECT_BINARY_DIR}/generated)
@@ -18,5 +19,8 @@ function(trireme_proto target)
     target_sources(${target} PRIVATE ${output}.c ${output}.h)
     # The generated code is not ours to correct.
     set_source_files_properties(${output}.c PROPERTIES COMPILE_OPTIONS -w)
+    list(APPEND outputs ${output}.c ${output}.h)
   endforeach()
+  add_custom_target(trireme_messages DEPENDS ${outputs})
+  add_dependencies(${target} trireme_messages)
 endfunction()

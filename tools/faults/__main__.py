@@ -5,8 +5,9 @@
 A fault is another comparison, operator or number, a condition that is always true or false, a statement left out, a
 failure that is not returned. All are planted in one copy of the tree, build/faults/tree, each behind a number that an
 environment variable switches on, so that they are built once. The tests run once without a fault, to learn which come
-by each. Then each fault meets those tests, fast ones first, for --budget seconds. What survives is one of three: a
-fault that slower tests notice, a program that does the same, or something that no test asks for.
+by each. Then each fault meets those tests, fast ones first, for --budget seconds; with --sanitize, those that are left
+meet them once more in a build with sanitizers, as in continuous integration. What survives is one of three: a fault
+that slower tests notice, a program that does the same, or something that no test asks for.
 
 Needs libclang and its module for Python (Debian: python3-clang). Exits with 1 if a fault survives.
 """
@@ -23,7 +24,7 @@ import shutil
 import subprocess
 import sys
 
-from judge import Tests, each
+from judge import SANITIZED_LEFT_OUT, Tests, each
 from places import faults_of
 from plant import plant
 
@@ -49,12 +50,12 @@ def copy_tree(tree):
             shutil.copy(source, target)
 
 
-def configure(tree, build):
+def configure(tree, build, *choices):
     (PLACE / "fault.h").touch()
     status, said = command(
         "cmake", "-S", tree, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DTRIREME_BUILD_TESTS=ON",
         "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", f"-DCMAKE_C_FLAGS=-w -include {PLACE}/fault.h",
-        f"-DCMAKE_C_STANDARD_LIBRARIES={PLACE}/libfault.a",
+        f"-DCMAKE_C_STANDARD_LIBRARIES={PLACE}/libfault.a", *choices,
     )  # fmt: skip
     if status:
         sys.exit(said[-2000:])
@@ -95,6 +96,10 @@ def draw(faults, seed, count):
     return drawn
 
 
+def build_tree(build):
+    return command("cmake", "--build", build, "-j", str(os.cpu_count()), "--", "-k")
+
+
 def build_with(faults, tree, build):
     """Plants and builds; returns the faults that compile."""
     files = {fault.file for fault in faults}
@@ -102,7 +107,7 @@ def build_with(faults, tree, build):
         plant(ROOT, tree, files, faults, PLACE)
         command("cc", "-O2", "-fPIC", "-c", "switch.c", "-o", "switch.o", cwd=PLACE)
         command("ar", "rcs", "libfault.a", "switch.o", cwd=PLACE)
-        status, said = command("cmake", "--build", build, "-j", str(os.cpu_count()), "--", "-k")
+        status, said = build_tree(build)
         if status == 0:
             return faults
         broken = set()
@@ -115,12 +120,28 @@ def build_with(faults, tree, build):
         faults = compiles
 
 
+def survivors(tests, faults, options):
+    """The faults that no test notices; each is printed when it is known."""
+    left = []
+
+    def one(fault):
+        notices, reach, tried = tests.judge(fault, options.budget)
+        if notices is None:
+            left.append(fault)
+            old, new = (" ".join(text.split()) for text in (fault.old, fault.text or "left out"))
+            print(f"{fault.file}:{fault.line} {fault.function}(): {old} -> {new}  ({tried} of {reach} tests tried)", flush=True)
+
+    each(one, faults, options.jobs)
+    return left
+
+
 def main():
     parser = argparse.ArgumentParser(prog="tools/faults", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int)
     parser.add_argument("prefix", nargs="*")
     parser.add_argument("--budget", type=float, default=60, help="seconds of tests for each fault (default 60)")
+    parser.add_argument("--sanitize", action="store_true", help="survivors meet the tests under the sanitizers, too")
     parser.add_argument("--tests", default="", help="only tests whose names match this regular expression")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tests at the same time (default: processors)")
     options = parser.parse_args()
@@ -128,22 +149,23 @@ def main():
     tree.mkdir(parents=True, exist_ok=True)
     copy_tree(tree)
     configure(tree, build)
+    command("cmake", "--build", build, "--target", "trireme_messages")  # whose headers the sources include
     faults = build_with(draw(find(tree, build, options.prefix), options.seed, options.count), tree, build)
     print(f"{len(faults)} faults are planted; the tests run without them", flush=True)
     tests = Tests(build, options.tests)
     tests.survey(PLACE / "met", options.jobs)
-    survivors = []
-
-    def one(fault):
-        notices, reach, tried = tests.judge(fault, options.budget)
-        if notices is None:
-            survivors.append(fault)
-            old, new = (" ".join(text.split()) for text in (fault.old, fault.text or "left out"))
-            print(f"{fault.file}:{fault.line} {fault.function}(): {old} -> {new}  ({tried} of {reach} tests tried)", flush=True)
-
-    each(one, faults, options.jobs)
-    print(f"{len(survivors)} of {len(faults)} survive.")
-    sys.exit(1 if survivors else 0)
+    left = survivors(tests, faults, options)
+    if options.sanitize and left:
+        print(f"{len(left)} survive; the tests are built with the sanitizers of addresses and undefined behaviour", flush=True)
+        sanitized = PLACE / "sanitized"
+        configure(tree, sanitized, "-DTRIREME_SANITIZE=address")
+        build_tree(sanitized)
+        os.environ["LSAN_OPTIONS"] = f"suppressions={ROOT}/tests/suppressions/leaks"
+        stricter = Tests(sanitized, options.tests, SANITIZED_LEFT_OUT)
+        stricter.follow(tests)
+        left = survivors(stricter, left, options)
+    print(f"{len(left)} of {len(faults)} survive.")
+    sys.exit(1 if left else 0)
 
 
 main()

@@ -12,6 +12,7 @@ import time
 # They read the sources or build them anew, so that planted faults say nothing there, or take long.
 LEFT_OUT = "^(architecture|docs|build|install|packages|fuzz)\\."
 LABELS_LEFT_OUT = "long|living|interop"
+SANITIZED_LEFT_OUT = "^(long|slow|program|living|interop)$"  # as .ci/run does
 
 
 numbers = itertools.count()
@@ -28,12 +29,12 @@ def kill_left_over(mark):
 
 
 class Tests:
-    """The tests of a build whose names match `chosen`, as CTest lists them."""
+    """The tests of a build whose names match `chosen` and whose labels do not match `left_out`, as CTest lists them."""
 
-    def __init__(self, build, chosen):
+    def __init__(self, build, chosen, left_out=LABELS_LEFT_OUT):
         self.build = build
         listed = subprocess.run(
-            ["ctest", "--show-only=json-v1", "-R", chosen or ".", "-LE", LABELS_LEFT_OUT, "-E", LEFT_OUT],
+            ["ctest", "--show-only=json-v1", "-R", chosen or ".", "-LE", left_out, "-E", LEFT_OUT],
             cwd=build, capture_output=True, text=True, check=True,
         )  # fmt: skip
         self.tests = {}
@@ -43,7 +44,7 @@ class Tests:
                 self.tests[test["name"]] = test
         if not self.tests:
             raise SystemExit(f"no test in {build} has a name like {chosen or 'any'}")
-        self.seconds, self.met = {}, {}
+        self.seconds, self.met, self.sound = {}, {}, {}
 
     def run(self, name, environment, limit):
         """(whether it passes or skips itself, seconds)."""
@@ -64,6 +65,20 @@ class Tests:
         passes = status is not None and status in (0, test.get("SKIP_RETURN_CODE"))
         return passes, time.monotonic() - begun
 
+    def is_sound(self, name, environment=None):
+        """Whether it passes without a fault: it runs once to tell."""
+        if name not in self.sound:
+            limit = self.tests[name].get("TIMEOUT", 600)
+            self.sound[name], self.seconds[name] = self.run(name, environment or {}, limit)
+            if not self.sound[name]:
+                print(f"{name} in {self.build.name} fails without a fault, and is left out", flush=True)
+        return self.sound[name]
+
+    def follow(self, other):
+        """In place of a survey: the tests come by the faults that they come by in another build of the same sources."""
+        self.met = {name: met for name, met in other.met.items() if name in self.tests}
+        self.seconds = {name: other.seconds[name] for name in self.met}
+
     def survey(self, logs, jobs):
         """Runs all tests without a fault, and keeps the faults that each comes by. Tests that fail are left out."""
         os.makedirs(logs, exist_ok=True)
@@ -72,11 +87,8 @@ class Tests:
             log = f"{logs}/{name}"
             if os.path.exists(log):
                 os.unlink(log)
-            passes, self.seconds[name] = self.run(name, {"TR_FAULT_LOG": log}, self.tests[name].get("TIMEOUT", 600))
-            if passes and os.path.exists(log):
+            if self.is_sound(name, {"TR_FAULT_LOG": log}) and os.path.exists(log):
                 self.met[name] = open(log, "rb").read()
-            elif not passes:
-                print(f"{name} fails without a fault, and is left out", flush=True)
 
         alone = [name for name, test in self.tests.items() if test.get("RUN_SERIAL") or test.get("FIXTURES_REQUIRED")]
         each(one, [name for name in self.tests if name not in alone], jobs)
@@ -90,7 +102,7 @@ class Tests:
         reach.sort(key=lambda name: self.seconds[name] * (1 if name.startswith(part) else 2.5))
         tried = 0
         for name in reach:
-            if tried and self.seconds[name] > budget:
+            if tried and self.seconds[name] > budget or not self.is_sound(name):
                 continue
             passes, took = self.run(name, {"TR_FAULT": str(fault.number)}, max(20, 10 * self.seconds[name]))
             tried += 1
