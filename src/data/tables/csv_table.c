@@ -7,10 +7,12 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#define COLUMNS_MAX (1 << 20)
-#define LEFT_BEHIND ((size_t)8 << 20) /* bytes */
+#define COLUMNS_MAX  (1 << 20)
+#define LEFT_BEHIND  ((size_t)8 << 20) /* bytes */
+#define SUBJECT_SIZE 80
 
 static struct tr_lines table_lines(const struct tr_csv_table *table)
 {
@@ -332,13 +334,39 @@ static const char *advice(const struct tr_csv_table *table, struct tr_csv_field 
                      : "";
 }
 
-static tr_status fail_field(const struct tr_csv_table *table, const struct tr_lines *lines, int32_t i,
-                            const char *wrong)
+/* How messages call a column: by its name in the first line, or by its number. Only for failures, since it
+   reads the first line anew, over the fields of the current one. Returns whether it has a name. */
+static bool name_column(struct tr_csv_table *table, int32_t i, char out[SUBJECT_SIZE])
+{
+    struct tr_lines lines = table_lines(table);
+    struct tr_csv_field name = {0};
+    int32_t count;
+    if (table->options->json)
+        name = (struct tr_csv_field){table->json.name[i], strlen(table->json.name[i])};
+    else if (table->header && tr_csv_next(&lines) && split(table, &lines, &count) == TR_OK && i < count)
+        name = table->fields[i];
+    if (name.length > 0)
+        snprintf(out, SUBJECT_SIZE, "column \"%.*s\"", name.length < 60 ? (int)name.length : 60, name.at);
+    else
+        snprintf(out, SUBJECT_SIZE, "field %" PRId32, i);
+    return name.length > 0;
+}
+
+static tr_status fail_field_with(struct tr_csv_table *table, const struct tr_lines *lines, int32_t i,
+                                 const char *wrong, const char *next)
 {
     struct tr_csv_field field = table->fields[i];
     int shown = field.length < 40 ? (int)field.length : 40;
-    return tr_lines_fail(lines, place_of(table, lines, field), "field %" PRId32 " \"%.*s\" %s%s", i, shown,
-                         field.at, wrong, advice(table, field, table->is_label[i]));
+    char subject[SUBJECT_SIZE];
+    bool named = name_column(table, i, subject);
+    return tr_lines_fail(lines, place_of(table, lines, field), "%s%s \"%.*s\" %s%s", subject,
+                         named ? ":" : "", shown, field.at, wrong, next);
+}
+
+static tr_status fail_field(struct tr_csv_table *table, const struct tr_lines *lines, int32_t i,
+                            const char *wrong)
+{
+    return fail_field_with(table, lines, i, wrong, advice(table, table->fields[i], table->is_label[i]));
 }
 
 /* Reads a label that is a name as its number; 0 while names are collected. */
@@ -372,12 +400,14 @@ static tr_status read_category(struct tr_csv_table *table, const struct tr_lines
     struct tr_class_names *names = &table->categories.names[table->feature[i]];
     table->row[i] = 0;
     if (table->collects) {
-        if (names->count == TR_CLASS_NAMES_MAX && tr_class_names_find(names, field.at, field.length) < 0)
+        if (names->count == TR_CLASS_NAMES_MAX && tr_class_names_find(names, field.at, field.length) < 0) {
+            char subject[SUBJECT_SIZE];
+            name_column(table, i, subject);
             return tr_lines_fail(lines, place_of(table, lines, field),
-                                 "field %" PRId32
-                                 ": its column has more than %d names, too many for categories; "
-                                 "leave it out by skip_columns",
-                                 i, TR_CLASS_NAMES_MAX);
+                                 "%s has more than %d names, too many for categories; leave it out by "
+                                 "skip_columns",
+                                 subject, TR_CLASS_NAMES_MAX);
+        }
         tr_status status = tr_class_names_add(names, field.at, field.length);
         return status == TR_EFORMAT
                    ? tr_lines_fail(lines, place_of(table, lines, field), "%s", tr_error_message())
@@ -386,7 +416,8 @@ static tr_status read_category(struct tr_csv_table *table, const struct tr_lines
     table->row[i] = (double)tr_category_find(&table->categories, table->feature[i], field.at, field.length);
     bool may_be_unknown = !table->learned && table->options->unknown == TR_CSV_UNKNOWN_ZEROS;
     if (table->row[i] >= 0 || may_be_unknown) return TR_OK;
-    return fail_field(table, lines, i, "is no name of the training data; set unknown: zeros, or correct it");
+    return fail_field_with(table, lines, i, "is no name of the training data",
+                           "; set unknown: zeros, or correct it");
 }
 
 /* Reads field `i` of the current line. */

@@ -116,7 +116,7 @@ static void test_a_file_by_its_name(void **state)
     code = run(&session, "eval", "runs/animals", "--data", "animals.csv", NULL);
     expect_output(&session, code, "accuracy 1.0000, ");
     write_text("bad.csv", "height,weight,kind\n8,x,owl\n");
-    expect_refusal("bad.csv:2:3: field 1 \"x\" is not a number",
+    expect_refusal("bad.csv:2:3: column \"weight\": \"x\" is not a number",
                    (const char *[]){"predict", "runs/animals", "--data", "bad.csv", NULL});
     write_text("plain.txt", "the dog\n");
     code = run(&session, "predict", "runs/tags", "--data", "plain.txt", NULL);

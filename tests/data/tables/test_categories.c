@@ -121,11 +121,13 @@ static void test_other_data(void **unused)
     assert_string_equal(again, state); /* what is written is what was read */
     tr_free(again);
     tr_source_close(&source);
-    expect_refusal_with(
-        "{csv: {path: more, categories: [island, sex], missing: constant, unknown: stop}}", state, TR_EFORMAT,
-        "more:3:1: field 0 \"Torgersen\" is no name of the training data; set unknown: zeros");
+    expect_refusal_with("{csv: {path: more, categories: [island, sex], missing: constant, unknown: stop}}",
+                        state, TR_EFORMAT,
+                        "more:3:1: column \"island\": \"Torgersen\" is no name of the training data; set "
+                        "unknown: zeros, or correct it");
+    assert_null(strstr(tr_error_message(), "skip_columns")); /* it is in categories */
     expect_refusal_with("{csv: {path: more, categories: [island, sex]}}", state, TR_EFORMAT,
-                        "more:4:1: field 0 \"\" is missing; set missing: skip, mean or constant");
+                        "more:4:1: column \"island\": \"\" is missing; set missing: skip, mean or constant");
     source = must_open_with("{csv: {path: more, categories: [island, sex], missing: skip}}", state);
     assert_int_equal(tr_source_info(source)->count, 2);
     tr_source_close(&source);
@@ -167,12 +169,15 @@ static void test_wrong_columns(void **unused)
     write_text("nameless", "x,y,z\n,1,0\n?,2,1\n");
     expect_refusal("{csv: {path: nameless, categories: [x], missing: constant}}", TR_EFORMAT,
                    "feature 0 (counted from 0, without labels) has no name in any row");
-    char *many = malloc(1 << 20), *at = many;
+    char *many = malloc(1 << 20), *at = many + sprintf(many, "\"full name\",size,y\n");
     for (int i = 0; i < 4097; i++) at += sprintf(at, "n%d,%d,0\n", i, i);
     write_text("many", many);
+    expect_refusal("{csv: {path: many, categories: full name}}", TR_EFORMAT,
+                   "many:4098:1: column \"full name\" has more than 4096 names, too many for categories");
+    write_text("many", strchr(many, '\n') + 1);
     free(many);
     expect_refusal("{csv: {path: many, categories: 0}}", TR_EFORMAT,
-                   "many:4097:1: field 0: its column has more than 4096 names, too many for categories");
+                   "many:4097:1: field 0 has more than 4096 names, too many for categories");
 }
 
 /* ---- states ---- */

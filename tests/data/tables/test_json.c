@@ -73,11 +73,11 @@ static void test_what_is_refused(void **unused)
         const char *text, *options, *message;
     } cases[] = {
         {"{\"x\": 1, \"y\": 0}\n{\"x\": \"red\", \"y\": 1}\n", "",
-         "bad:2:1: field 0 \"red\" is not a number; write numbers, "
+         "bad:2:1: column \"x\": \"red\" is not a number; write numbers, "
          "name the column in categories"},
         {"{\"x\": 1, \"y\": 0}\n{\"x\": 1, \"z\": 1}\n", "",
          "bad:2:1: member \"z\" is not in the first line"},
-        {"{\"x\": 1, \"y\": 0}\n{\"y\": 1}\n", "", "bad:2:1: field 0 \"\" is empty; set missing"},
+        {"{\"x\": 1, \"y\": 0}\n{\"y\": 1}\n", "", "bad:2:1: column \"x\": \"\" is empty; set missing"},
         {"{\"x\": 1, \"y\": 0}\n{\"x\": 1, \"y\"\n", "", "bad:2:1: is no JSON object: "},
         {"{\"x\": 1, \"y\": 0}\n[1, 2]\n", "", "bad:2:1: is no JSON object: "},
         {"{}\n", "", "bad:1:1: has no members"},

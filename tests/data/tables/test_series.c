@@ -145,7 +145,7 @@ static void test_gaps(void **unused)
     float row[2], label[1];
     write_text("gaps", "x,y\n1,1\nNA,2\n3,3\n5,NA\n7,5\n");
     expect_refusal("{series: {path: gaps, window: 2, inputs: x, targets: y}}", TR_EFORMAT,
-                   "gaps:3:1: field 0 \"NA\"");
+                   "gaps:3:1: column \"x\": \"NA\"");
     tr_source *source =
         open_with("{series: {path: gaps, window: 2, inputs: x, targets: y, missing: mean}}", NULL);
     assert_int_equal(tr_source_info(source)->count, 2); /* one has no target */
@@ -178,7 +178,7 @@ static void test_what_is_refused(void **unused)
     expect_refusal(HEAD "window: 2, part: [0.5, 0.5]}}", TR_EINVAL, "part: two numbers are wanted");
     expect_refusal(HEAD "window: 2, part: [1]}}", TR_EINVAL, "part: two numbers are wanted");
     expect_refusal("{series: {path: series, series: who, window: 2, skip_columns: day}}", TR_EFORMAT,
-                   "field 4 \"word\" is not a number");
+                   "column \"note\": \"word\" is not a number");
     write_text("back", "1,a,0\n3,a,1\n2,b,2\n10,b,3\n9,b,4\n");
     expect_refusal("{series: {path: back, series: 1, time: 0, window: 1}}", TR_EFORMAT,
                    "back:5:1: time \"9\" does not come after \"10\" of the row before");

@@ -167,15 +167,24 @@ static void test_what_is_no_table_of_numbers(void **unused)
 {
     (void)unused;
     write_text("films", "text,label\nwhat a fine film,1\nquite bad,0\n");
-    expect_refusal(
-        "{csv: {path: films}}", TR_EFORMAT,
-        "films:2:1: field 0 \"what a fine film\" is not a number; tables hold numbers: sentences with a "
-        "class each are read by the format `text`");
+    expect_refusal("{csv: {path: films}}", TR_EFORMAT,
+                   "films:2:1: column \"text\": \"what a fine film\" is not a number; tables hold numbers: "
+                   "sentences with a "
+                   "class each are read by the format `text`");
     write_text("words", "colour,size,label\nred,1,0\nblue,2,1\n");
-    expect_refusal(
-        "{csv: {path: words}}", TR_EFORMAT,
-        "field 0 \"red\" is not a number; write numbers, name the column in categories, or leave it out by "
-        "skip_columns");
+    expect_refusal("{csv: {path: words}}", TR_EFORMAT,
+                   "words:2:1: column \"colour\": \"red\" is not a number; write numbers, name the column in "
+                   "categories, or leave it out by "
+                   "skip_columns");
+    /* A name of 70 letters is cut to 60; a column without a name has a number. */
+    write_text("names",
+               "size,aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggg,\"\",label\n"
+               "1,2,3,0\n1,red,3,0\n");
+    expect_refusal("{csv: {path: names}}", TR_EFORMAT,
+                   "names:3:3: column \"aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffff\": "
+                   "\"red\" is not a number");
+    write_text("names", "size,\"\",label\n1,red,0\n");
+    expect_refusal("{csv: {path: names}}", TR_EFORMAT, "names:2:3: field 1 \"red\" is not a number");
     tr_source *source = must_open("{csv: {path: words, skip_columns: colour}}");
     assert_int_equal(tr_source_info(source)->floats, 1);
     expect_row(source, 1, 1, (const float[]){2});
@@ -198,7 +207,7 @@ static void test_gaps(void **unused)
     (void)unused;
     write_text("gaps", GAPS);
     expect_refusal("{csv: {path: gaps}}", TR_EFORMAT,
-                   "gaps:2:3: field 1 \"\" is empty; set missing: skip, mean or constant");
+                   "gaps:2:3: column \"y\": \"\" is empty; set missing: skip, mean or constant");
     tr_source *source = must_open("{csv: {path: gaps, missing: skip}}");
     assert_int_equal(tr_source_info(source)->count, 1);
     assert_int_equal(tr_source_info(source)->skipped, 4);

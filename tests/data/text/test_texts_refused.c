@@ -60,11 +60,11 @@ static void decimal_commas_are_named(void **state)
 {
     (void)state;
     refuse("a;b;label\n3,14;2.5;0\n",
-           "bad:2:1: field 0 \"3,14\" is not a number; numbers have a decimal point");
+           "bad:2:1: column \"a\": \"3,14\" is not a number; numbers have a decimal point");
     refuse("a;b;label\n1;-2,5;0\n",
-           "bad:2:3: field 1 \"-2,5\" is not a number; numbers have a decimal point");
+           "bad:2:3: column \"b\": \"-2,5\" is not a number; numbers have a decimal point");
     refuse("3,14;2,5;0\n1,5;2,25;1\n",
-           "bad:2:1: field 0 \"1,5\" is not a number; numbers have a decimal point");
+           "bad:2:1: column \"3,14\": \"1,5\" is not a number; numbers have a decimal point");
     refuse("a\tb\tl\n1,5\t2\t1\n", "decimal point");
     refuse("\"x\",label\n\"1,5\",1\n", "decimal point");
     /* What only looks like one is not. */
