@@ -211,10 +211,10 @@ static bool makes_sense(const struct ps *self, const struct ps_command *command)
 tr_status ps_server_execute(struct ps *self, const struct ps_command *command, struct ps_report *report)
 {
     struct ps_server *server = self->server;
-    const struct ps_peer *peer = command->worker >= 0 ? &server->peer[command->worker] : NULL;
     if (!makes_sense(self, command))
         return tr_fail(TR_EMISMATCH, "a command of kind %d about worker %d of %d", command->kind,
                        command->worker, self->workers);
+    const struct ps_peer *peer = command->worker >= 0 ? &server->peer[command->worker] : NULL;
     switch ((enum ps_command_kind)command->kind) {
     case PS_GIVE:
         return give(self, command->worker);
