@@ -301,6 +301,8 @@ void tr_update_text_write(const struct tr_update_log *log, struct tr_text *text)
     struct tr_update_walk walk = {.log = log};
     struct tr_update_entry entry;
     int64_t session = 0, state = 0;
+    /* Before a state, which would begin another. */
+    if (log->sessions > 0) write_session(&log->session[session++], text);
     for (bool more = true; more;) {
         int64_t at = walk.next;
         for (; state < log->states && log->state[state].at <= at; state++)
