@@ -51,9 +51,11 @@ trireme_opencl_again(strategy opencl_avx2 opencl AVX2 LABELS long ARGUMENTS ever
 trireme_ranks_test(tokens)
 trireme_ranks_test(unexpected)
 trireme_test(strategy updates)
+trireme_test(strategy updates_blocks SOURCES strategy/updates/blocks.c)
 trireme_test(strategy updates_rules)
 trireme_test(strategy updates_text)
 trireme_test(strategy updates_walk)
+trireme_test(strategy updates_writer SOURCES strategy/updates/blocks.c base/files/file_fault.c)
 trireme_ranks_test(nonfinite strategy/values.c support/shadow.c support/shadow_table.c)
 trireme_ranks_test(waits support/shadow.c support/shadow_table.c)
 

@@ -166,7 +166,12 @@ tr_status tr_update_writer_begin(const tr_file_system *files, const char *path, 
     *found = false;
     if (!writer->path) return TR_ENOMEM;
     /* An unreadable file is no history; a log that lacks its beginning is reported. */
-    if (history && *history && tr_update_file_content(history, &content) == TR_OK) {
+    tr_status status = history && *history ? tr_update_file_content(history, &content) : TR_ENOTFOUND;
+    if (status == TR_ENOMEM) {
+        tr_update_writer_release(writer);
+        return status;
+    }
+    if (status == TR_OK) {
         struct tr_update_blocks blocks = {.bytes = (const uint8_t *)content.data, .size = content.size};
         cut(&blocks, step);
         writer->size = blocks.at;
@@ -174,7 +179,7 @@ tr_status tr_update_writer_begin(const tr_file_system *files, const char *path, 
         writer->crc = blocks.crc;
         *found = blocks.count > 0;
     }
-    tr_status status = rewrite(files, writer, content.data);
+    status = rewrite(files, writer, content.data);
     tr_file_content_free(&content);
     if (status != TR_OK) tr_update_writer_release(writer);
     return status;
