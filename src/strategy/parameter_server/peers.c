@@ -106,12 +106,14 @@ void ps_peer_release(struct ps *self, int worker)
 
 /* ---- parameters that leave ---- */
 
-/* A room whose copy was sent; NULL: there is none now. */
+/* A room whose copy was sent, or one that was lost; NULL: there is none now. */
 static struct ps_room *find_room(struct ps *self)
 {
     struct ps_server *server = self->server;
-    for (int i = 0; i < server->rooms; i++)
-        if (tr_comm_is_done(self->head.comm, &server->out[i].way[0])) return &server->out[i];
+    for (int i = 0; i < server->rooms; i++) {
+        struct ps_room *room = &server->out[i];
+        if (!room->way || tr_comm_is_done(self->head.comm, &room->way[0])) return room;
+    }
     return NULL;
 }
 

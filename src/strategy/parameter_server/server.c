@@ -197,11 +197,13 @@ static void count_shared(struct ps *self)
     tr_program_moved(floats, floats);
 }
 
-/* Whether the command refers to existing workers, and to gradients that are here. */
+/* Whether the command refers to existing workers, to gradients that are here, and to the sum only where there
+   is one. */
 static bool makes_sense(const struct ps *self, const struct ps_command *command)
 {
     int32_t worker = command->worker, give = command->give;
     bool uses = command->kind == PS_ADD || command->kind == PS_MEASURE || command->kind == PS_UPDATE;
+    if (uses && (worker < 0 || command->kind == PS_ADD) && self->parts == 1) return false;
     bool any = command->kind == PS_MEASURE || command->kind == PS_UPDATE || command->kind == PS_SNAPSHOT ||
                command->kind == PS_FINISH; /* -1: the sum, or no rank */
     if (worker >= self->workers || give >= self->workers || (worker < 0 && !any)) return false;
