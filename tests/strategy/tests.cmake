@@ -17,6 +17,7 @@ trireme_opencl_again(strategy conformance_opencl_quick conformance_opencl LABELS
 trireme_test(strategy alone SOURCES strategy/values.c support/training.c support/families.c support/shadow.c
              support/shadow_table.c)
 trireme_ranks_test(ahead strategy/values.c support/shadow.c support/shadow_table.c)
+trireme_ranks_test(commands strategy/parameter_server/scene.c)
 trireme_ranks_test(evaluation)
 trireme_ranks_test(holder support/shadow.c)
 trireme_ranks_test(easgd strategy/replicas/apart.c)
@@ -58,6 +59,7 @@ trireme_test(strategy updates_text)
 trireme_test(strategy updates_walk)
 trireme_test(strategy updates_writer SOURCES strategy/updates/blocks.c base/files/file_fault.c)
 trireme_ranks_test(nonfinite strategy/values.c support/shadow.c support/shadow_table.c)
+trireme_ranks_test(words strategy/parameter_server/scene.c)
 trireme_ranks_test(waits support/shadow.c support/shadow_table.c)
 
 # The real program as several processes: a selection, and all of it.
