@@ -1,4 +1,4 @@
-/* Commands of the coordinator, and reports to it: what refers to workers that do not exist, to gradients that
+/* Commands of the coordinator: what refers to workers that do not exist, to gradients that
  * are not there or to no room is refused by name, and what is carried out is what was said. */
 #include "strategy/parameter_server/coordinator.h"
 #include "strategy/parameter_server/scene.h"
