@@ -18,6 +18,7 @@ trireme_test(strategy alone SOURCES strategy/values.c support/training.c support
              support/shadow_table.c)
 trireme_ranks_test(ahead strategy/values.c support/shadow.c support/shadow_table.c)
 trireme_ranks_test(commands strategy/parameter_server/scene.c)
+trireme_ranks_test(contribution strategy/parameter_server/scene.c)
 trireme_ranks_test(evaluation)
 trireme_ranks_test(holder support/shadow.c)
 trireme_ranks_test(easgd strategy/replicas/apart.c)
