@@ -46,6 +46,7 @@ trireme_ranks_test(shadow strategy/values.c support/shadow.c support/shadow_tabl
 trireme_ranks_test(shrink strategy/all_reduce/shrink.c)
 trireme_ranks_test(shrink_apart strategy/all_reduce/shrink.c)
 trireme_ranks_test(shares)
+trireme_test(strategy shares_measured)
 trireme_test(strategy simulated SOURCES support/training.c support/families.c)
 trireme_ranks_test(statistics)
 trireme_test(strategy store SOURCES support/shadow.c)
