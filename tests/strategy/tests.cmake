@@ -20,6 +20,7 @@ trireme_ranks_test(ahead strategy/values.c support/shadow.c support/shadow_table
 trireme_ranks_test(commands strategy/parameter_server/scene.c)
 trireme_ranks_test(contribution strategy/parameter_server/scene.c)
 trireme_ranks_test(evaluation)
+trireme_ranks_test(gather)
 trireme_ranks_test(holder support/shadow.c)
 trireme_ranks_test(easgd strategy/replicas/apart.c)
 trireme_ranks_test(failing support/failing_operation.c)
