@@ -16,6 +16,7 @@ trireme_opencl_again(strategy conformance_opencl_quick conformance_opencl LABELS
 
 trireme_test(strategy alone SOURCES strategy/values.c support/training.c support/families.c support/shadow.c
              support/shadow_table.c)
+trireme_test(strategy arenas)
 trireme_ranks_test(ahead strategy/values.c support/shadow.c support/shadow_table.c)
 trireme_test(strategy choice)
 trireme_ranks_test(commands strategy/parameter_server/scene.c)
