@@ -372,6 +372,13 @@ static tr_status gather_statistics(tr_strategy *strategy, struct tr_strategy_sta
     return tr_comm_exchange(strategy->comm, out->rank, sizeof *out->rank, "statistics");
 }
 
+void tr_strategy_count_anew(tr_strategy *strategy)
+{
+    strategy->shares.computed -= strategy->done.compute_seconds;
+    strategy->done = (struct tr_rank_statistics){0};
+    if (strategy->comm) tr_comm_statistics_reset(strategy->comm);
+}
+
 tr_status tr_strategy_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out)
 {
     *out = (struct tr_strategy_statistics){.ranks = strategy->size};

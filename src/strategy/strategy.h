@@ -286,6 +286,8 @@ tr_status tr_strategy_broadcast(tr_strategy *strategy, void *data, size_t bytes)
  * "gradient" where this rank cannot find it. For asynchronous strategies only the root calls it.
  */
 tr_status tr_strategy_locate_nonfinite(tr_strategy *strategy, int64_t step, char *name, size_t size);
+/* A run begins: the figures of ranks are counted anew. Local. */
+void tr_strategy_count_anew(tr_strategy *strategy);
 /* The figures of all ranks, on the root; zeros elsewhere. Release with tr_strategy_statistics_release(). */
 tr_status tr_strategy_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out);
 void tr_strategy_statistics_release(struct tr_strategy_statistics *statistics);

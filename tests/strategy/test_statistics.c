@@ -1,6 +1,8 @@
 /* What a run tells about its ranks: bytes, times, contributions. */
 #include "support/ranks.h"
 
+#include "train/loop/trainer.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -114,6 +116,45 @@ static void there_are_none_before_a_run(void **state)
     tr_trainer_destroy(&trainer);
 }
 
+/* A trainer that has made all its steps runs again. */
+static void *run_twice(void *user)
+{
+    struct rank *rank = user;
+    tr_trainer *trainer;
+    must_train(trainer_create(rank->settings, rank->comm, &trainer));
+    trainer_outcome(trainer, &rank->outcome);
+    must_train(rank->outcome.status);
+    *(struct outcome *)rank->user = rank->outcome;
+    trainer_outcome(trainer, &rank->outcome);
+    tr_trainer_destroy(&trainer);
+    tr_comm_destroy(&rank->comm);
+    return NULL;
+}
+
+/* What was moved before a run, to make it or in another one, is not of this run. */
+static void a_run_counts_what_is_its_own(void **state)
+{
+    (void)state;
+    enum { SIZE = 3 };
+    struct job job;
+    struct rank ranks[RANKS] = {0};
+    struct outcome first[SIZE];
+    begin(&job);
+    job.settings.strategy = "allreduce,factors=never";
+    for (int r = 0; r < SIZE; r++) ranks[r].user = &first[r];
+    run_ranks_by(run_twice, &job.settings, SIZE, 1, ranks);
+    expect_well(ranks, SIZE, "again");
+    const struct outcome *second = &ranks[0].outcome;
+    assert_true(first[0].statistics.steps > 4);
+    assert_int_equal(second->statistics.steps, 0);
+    for (int r = 0; r < SIZE; r++) {
+        assert_int_equal(second->rank[r].contributions, 0);
+        assert_true(second->rank[r].bytes_sent < first[0].rank[r].bytes_sent / 2);
+        assert_true(second->rank[r].bytes_received < first[0].rank[r].bytes_received / 2);
+        assert_true(second->rank[r].compute_seconds == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +162,7 @@ int main(void)
         cmocka_unit_test(servers_tell_of_themselves),
         cmocka_unit_test(a_straggler_shows),
         cmocka_unit_test(there_are_none_before_a_run),
+        cmocka_unit_test(a_run_counts_what_is_its_own),
     };
     return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }

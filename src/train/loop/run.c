@@ -269,7 +269,7 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
     TR_TRY(trainer_check_process(trainer));
     trainer->directory.saved_at = tr_clock_seconds();
     trainer_account_begin(&trainer->account, trainer->variables.step);
-    if (trainer->crew.comm) tr_comm_statistics_reset(trainer->crew.comm);
+    tr_strategy_count_anew(trainer->variables.strategy);
     bool follows = trainer->crew.comm && tr_strategy_is_asynchronous(trainer->variables.strategy) &&
                    !trainer_is_root(trainer);
     trainer->crew.is_root = trainer_is_root(trainer);
