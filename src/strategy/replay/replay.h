@@ -39,8 +39,6 @@ tr_status replay_versions_keep(replay_versions *versions, tr_variables *variable
 const float *replay_versions_of(const replay_versions *versions, int64_t version);
 /* The contribution of record `record` has been computed: frees versions that no later one reads. */
 void replay_versions_leave(replay_versions *versions, int64_t version, int64_t record);
-/* The most copies at a time. */
-int64_t replay_versions_most(const replay_versions *versions);
 
 /* ---- the strategy ---- */
 

@@ -19,7 +19,7 @@ struct replay_versions {
     int64_t floats, first, count; /* versions first to first + count - 1 */
     int64_t *last;                /* [count] the last record that reads a version, -1: none */
     struct kept *kept;            /* [places] */
-    int64_t places, live, most;
+    int64_t places;
 };
 
 /* Finds the last reader of each version. */
@@ -84,7 +84,6 @@ tr_status replay_versions_keep(replay_versions *versions, tr_variables *variable
     }
     TR_TRY(tr_variables_store(variables, TR_ARENA_PARAMETERS, spare->values));
     spare->version = version;
-    if (++versions->live > versions->most) versions->most = versions->live;
     return TR_OK;
 }
 
@@ -100,10 +99,4 @@ void replay_versions_leave(replay_versions *versions, int64_t version, int64_t r
     struct kept *kept = find(versions, version);
     if (!kept || versions->last[version - versions->first] > record) return;
     kept->version = -1;
-    versions->live--;
-}
-
-int64_t replay_versions_most(const replay_versions *versions)
-{
-    return versions->most;
 }
