@@ -8,6 +8,8 @@ trireme_test(train advice SOURCES support/training.c)
 trireme_test(train refusals SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train trainer SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train events SOURCES train/loop/told_job.c support/event_files.c support/training.c)
+trireme_test(train reasons SOURCES train/loop/short_job.c train/loop/told_job.c support/ranks.c support/training.c
+             support/families.c)
 trireme_test(train records SOURCES train/loop/told_job.c support/training.c)
 trireme_test(train rate SOURCES train/loop/short_job.c support/ranks.c support/training.c support/families.c)
 trireme_test(train batches SOURCES support/training.c)
