@@ -17,6 +17,7 @@ trireme_test(train parameters SOURCES support/ranks.c support/training.c support
 trireme_test(train launch)
 trireme_test(train adapters SOURCES support/ranks.c support/training.c support/families.c support/shadow.c
              support/shadow_table.c)
+trireme_test(train plan SOURCES support/training.c)
 trireme_test(train manual)
 trireme_test(train metrics SOURCES train/evaluate/case_metrics.c)
 trireme_test(train metric_kinds SOURCES train/evaluate/case_metrics.c)

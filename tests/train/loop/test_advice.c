@@ -22,15 +22,18 @@ static const struct {
 } cases[] = {
     {CLASSES, "{dense: 2}", "softmax_cross_entropy", 5, NULL},
     {CLASSES, "{dense: 2}, {softmax: {name: last}}", "softmax_cross_entropy", 5,
-     "ends with softmax (layer \"last\")"},
+     "ends with softmax (layer \"last\"), which softmax_cross_entropy applies, too: applied twice it learns "
+     "slowly; leave the layer out"},
     {CLASSES, "{dense: 2}, sigmoid", "softmax_cross_entropy", 5, NULL},
     {CLASSES, "{dense: 3}, softmax, {dense: 2}", "softmax_cross_entropy", 5, NULL},
     {VALUES, "{dense: 1}, {sigmoid: {name: last}}", "binary_cross_entropy", 5,
-     "ends with sigmoid (layer \"last\")"},
+     "ends with sigmoid (layer \"last\"), which binary_cross_entropy applies, too: applied twice"},
     {VALUES, "{dense: 1}, softmax", "binary_cross_entropy", 5, NULL},
     {VALUES, "{dense: 1}, sigmoid", "mean_squared_error", 5, NULL},
     {CLASSES, "{dense: 2}", "softmax_cross_entropy", 6,
-     "train.batch is 6, the training data have 5 examples"},
+     "train.batch is 6, the training data have 5 examples: every step takes them all; a smaller batch learns "
+     "in more "
+     "steps"},
 };
 
 static void warnings_name_what_is_hardly_meant(void **state)
