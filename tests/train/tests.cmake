@@ -40,6 +40,7 @@ trireme_test(train recording SOURCES support/ranks.c support/training.c support/
 trireme_test(train profile SOURCES comm/ranks.c support/training.c)
 trireme_test(train trace SOURCES comm/ranks.c)
 target_link_options(test_train_trace PRIVATE LINKER:--wrap=tr_timeline_clock)
+trireme_test(train trace_file SOURCES comm/ranks.c)
 trireme_test(train best SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train predictor SOURCES support/training.c)
 trireme_test(train given SOURCES train/evaluate/trained.c support/training.c)
