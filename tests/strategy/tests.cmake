@@ -21,6 +21,7 @@ trireme_ranks_test(ahead strategy/values.c support/shadow.c support/shadow_table
 trireme_test(strategy choice)
 trireme_ranks_test(commands strategy/parameter_server/scene.c)
 trireme_ranks_test(contribution strategy/parameter_server/scene.c)
+trireme_test(strategy buckets SOURCES support/training.c)
 trireme_ranks_test(evaluation)
 trireme_ranks_test(gather)
 trireme_ranks_test(gossip)
