@@ -65,6 +65,23 @@ static void hosts_go_on_at_any_step(void **state)
     expect_survival_apart(&job, &alone, &later, 4, 1, "apart, one after another");
 }
 
+/* A whole host at once: what its ranks had, ranks of other hosts have. */
+static void a_host_may_die(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome alone;
+    shrink_begin(&job, &families[family_count - 1], &alone);
+    for (int host = 0; host < 2; host++)
+        for (int torn = 0; torn < 2; torn++) {
+            const enum place place = torn ? AT_UPDATE : AT_LAYER;
+            struct plan plan = {.blow = {{place, 2 * host, 3, 0, 0}, {place, 2 * host + 1, 3, 0, 0}}};
+            char how[120];
+            snprintf(how, sizeof how, "host %d, %s", host, torn ? "updates" : "layers");
+            expect_survival_apart(&job, &alone, &plan, 4, 2, how);
+        }
+}
+
 /* A rank and the one that has its copy. */
 static void who_has_no_copy_says_so(void **state)
 {
@@ -147,6 +164,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hosts_go_on),
         cmocka_unit_test(hosts_go_on_at_any_step),
+        cmocka_unit_test(a_host_may_die),
         cmocka_unit_test(who_has_no_copy_says_so),
         cmocka_unit_test(copies_take_what_is_said),
     };
