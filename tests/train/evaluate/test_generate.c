@@ -235,18 +235,74 @@ static void refused(struct tr_generate_settings settings, tr_status wanted, cons
 static void test_refusals(void **state)
 {
     (void)state;
+    static const int64_t tokens[] = {0, -3, ((int64_t)1 << 30) + 1};
+    static const double temperatures[] = {-1, -1e-9, 1e6 + 1, NAN};
     struct tr_generate_settings settings = of_prompt("");
-    refused(settings, TR_EINVAL, "prompt is empty");
-    refused(of_prompt("fine \xe2\x82\xac"), TR_EINVAL, "token 6");
-    settings = of_prompt("a");
-    settings.temperature = -1;
-    refused(settings, TR_EINVAL, "temperature");
-    settings = of_prompt("a");
-    settings.tokens = 0;
-    refused(settings, TR_EINVAL, "0 tokens");
+    char says[160];
+    refused(settings, TR_EINVAL, "the prompt is empty; give at least one token to go on from");
+    refused(of_prompt("fine \xe2\x82\xac"), TR_EINVAL,
+            "the prompt's token 6, \"\xe2\x82\xac\", is none of the ");
+    for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
+        settings = of_prompt("a");
+        settings.tokens = tokens[i];
+        snprintf(says, sizeof says, "%lld tokens are wanted; give 1 to 1073741824", (long long)tokens[i]);
+        refused(settings, TR_EINVAL, says);
+    }
+    for (size_t i = 0; i < sizeof temperatures / sizeof temperatures[0]; i++) {
+        settings = of_prompt("a");
+        settings.temperature = temperatures[i];
+        snprintf(says, sizeof says, "temperature is %g; give 0 to 1e6", temperatures[i]);
+        refused(settings, TR_EINVAL, says);
+    }
     settings = of_prompt("a");
     settings.top_k = -1;
-    refused(settings, TR_EINVAL, "top_k");
+    refused(settings, TR_EINVAL, "top_k is -1 and context 0; neither may be negative");
+    settings.top_k = 2;
+    settings.context = -1;
+    refused(settings, TR_EINVAL, "top_k is 2 and context -1; neither may be negative");
+    settings = of_prompt("a");
+    settings.source = "b";
+    refused(settings, TR_EINVAL, "takes one text; give it as the prompt");
+}
+
+/* The limits themselves are allowed. */
+static void test_limits(void **state)
+{
+    (void)state;
+    struct tr_generate_settings settings = of_prompt("a");
+    struct text text = {.most = 2};
+    settings.tokens = 1 << 30;
+    settings.temperature = 1e6;
+    assert_int_equal(generate("cpu", 1, settings, &text), TR_EINTERRUPTED);
+    settings.tokens = 1;
+    settings.temperature = 0;
+    settings.context = 1;
+    settings.top_k = 1;
+    must_train(generate("cpu", 1, settings, &text));
+    assert_int_equal(text.pieces, 1);
+}
+
+static void test_one_text_is_no_translation(void **state)
+{
+    (void)state;
+    struct tr_predict_settings predict = TR_PREDICT_SETTINGS_INIT;
+    tr_predictor *predictor;
+    tr_source *source;
+    char *text = NULL;
+    predict.checkpoint = run;
+    must_train(tr_predictor_create(&predict, &predictor));
+    must_train(tr_predictor_open_data(predictor, "test", &source));
+    assert_int_equal(tr_predictor_translate(predictor, "a", &text), TR_EUNSUPPORTED);
+    assert_non_null(strstr(tr_error_message(),
+                           "does not make one text of another; it was not trained on two texts, "
+                           "the second with `next`"));
+    assert_int_equal(tr_predictor_translate_example(predictor, source, 0, &text, NULL), TR_EUNSUPPORTED);
+    assert_null(text);
+    tr_source_close(&source);
+    assert_int_equal(tr_predictor_open_file(predictor, "any", &source), TR_EINVAL);
+    assert_non_null(strstr(tr_error_message(), "\"any\" alone says too little: the network of "));
+    assert_non_null(strstr(tr_error_message(), "describe the data as in a model file"));
+    tr_predictor_destroy(&predictor);
 }
 
 static void test_a_listener_ends_the_text(void **state)
@@ -254,6 +310,7 @@ static void test_a_listener_ends_the_text(void **state)
     (void)state;
     struct text text = {.most = 3};
     assert_int_equal(generate("cpu", 1, of_prompt("a"), &text), TR_EINTERRUPTED);
+    assert_string_equal(tr_error_message(), "the text was ended after 3 tokens");
     assert_int_equal(text.pieces, 3);
 }
 
@@ -289,6 +346,8 @@ int main(void)
         cmocka_unit_test(test_one_text_everywhere),
         cmocka_unit_test(test_a_text_goes_on_from_itself),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_one_text_is_no_translation),
         cmocka_unit_test(test_a_listener_ends_the_text),
         cmocka_unit_test(test_perplexity),
         cmocka_unit_test(test_without_memory_nothing_stays),

@@ -138,8 +138,16 @@ static void test_ranges_of_a_data_set(void **state)
     static const struct tr_example_range wrong[] = {{-1, 2}, {3, 2}, {39, 41}, {INT64_MIN, INT64_MAX}};
     for (int i = 0; i < 4; i++)
         assert_int_equal(tr_predictor_run(predictor, source, &wrong[i], 1, hear, &heard), TR_EINVAL);
+    static const struct tr_example_range beyond = {40, 41}, nothing = {40, 40};
+    assert_int_equal(tr_predictor_run(predictor, source, &beyond, 1, hear, &heard), TR_EINVAL);
+    assert_string_equal(tr_error_message(),
+                        "1 examples from number 40 on are wanted; the source has 40, counted from 0");
+    assert_int_equal(heard.count, 31);
+    must_train(tr_predictor_run(predictor, source, &nothing, 1, hear, &heard));
+    assert_int_equal(heard.count, 31);
     heard = (struct heard){.stop = 2};
     assert_int_equal(tr_predictor_run(predictor, source, ranges, 2, hear, &heard), TR_EINTERRUPTED);
+    assert_string_equal(tr_error_message(), "the predictions were ended after 10 examples");
     assert_int_equal(heard.calls, 2);
     tr_source_close(&source);
     tr_predictor_destroy(&predictor);
@@ -236,6 +244,41 @@ static void test_wrong_examples(void **state)
     tr_predictor_destroy(&predictor);
 }
 
+/* Numbers have no names, and one input has none. */
+static void test_what_a_table_has_not(void **state)
+{
+    (void)state;
+    tr_predictor *predictor = load("table.yaml");
+    tr_source *source = NULL, *view = NULL;
+    float value;
+    must_train(tr_predictor_open_data(predictor, "train", &source));
+    for (int32_t column = 0; column < 2; column++) {
+        char part[32];
+        snprintf(part, sizeof part, "value %d of \"", (int)column + 1);
+        assert_int_equal(tr_predictor_category_count(predictor, column), 0);
+        assert_null(tr_predictor_category_name(predictor, column, 0));
+        assert_int_equal(tr_predictor_category(predictor, column, "a", &value), TR_ENOTFOUND);
+        assert_non_null(strstr(tr_error_message(), part));
+        assert_non_null(strstr(tr_error_message(), "\" is a number, no name"));
+    }
+    const struct tr_named_source given = {"left", source};
+    assert_int_equal(tr_predictor_view_inputs(predictor, &given, 1, &view), TR_EINVAL);
+    assert_non_null(
+        strstr(tr_error_message(), "takes one input, which has no name; take tr_predictor_view()"));
+    assert_null(view);
+    assert_int_equal(tr_predictor_open_data(predictor, "test", &view), TR_ENOTFOUND);
+    assert_true(tr_predictor_has_data(predictor, "train"));
+    assert_false(tr_predictor_has_data(predictor, "test"));
+    assert_false(tr_predictor_has_data(predictor, "trains"));
+    const struct tr_generate_settings text = TR_GENERATE_SETTINGS_INIT;
+    assert_int_equal(tr_predictor_generate(predictor, &text, NULL, NULL), TR_EUNSUPPORTED);
+    assert_non_null(strstr(tr_error_message(),
+                           "the network takes no text; text comes from one that was trained on a "
+                           "corpus"));
+    tr_source_close(&source);
+    tr_predictor_destroy(&predictor);
+}
+
 /* ---- tags ---- */
 
 struct tags {
@@ -317,11 +360,9 @@ static void test_tags(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranges_of_a_data_set),
-        cmocka_unit_test(test_numbers_by_hand),
-        cmocka_unit_test(test_facts_about_outputs),
-        cmocka_unit_test(test_wrong_examples),
-        cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_ranges_of_a_data_set), cmocka_unit_test(test_numbers_by_hand),
+        cmocka_unit_test(test_facts_about_outputs),  cmocka_unit_test(test_wrong_examples),
+        cmocka_unit_test(test_what_a_table_has_not), cmocka_unit_test(test_tags),
     };
     return cmocka_run_group_tests(tests, make, scratch_place_remove);
 }
