@@ -168,7 +168,8 @@ static bool is_installed(const char *program)
     const char *from = getenv("PATH");
     for (; from && *from; from += *from == ':') {
         size_t length = strcspn(from, ":");
-        int written = snprintf(path, sizeof path, "%.*s/%s", (int)length, length ? from : ".", program);
+        int written =
+            snprintf(path, sizeof path, "%.*s/%s", length ? (int)length : 1, length ? from : ".", program);
         if (written > 0 && (size_t)written < sizeof path && access(path, X_OK) == 0) return true;
         from += length;
     }

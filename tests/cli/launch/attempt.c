@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "scratch.h"
+
 double attempt_clock = 1000, attempt_tick;
 
 double __wrap_tr_clock_seconds(void);
@@ -76,6 +78,36 @@ const char *attempt_said(void)
 void attempt_expect_said(const char *expected)
 {
     assert_string_equal(attempt_said(), expected);
+}
+
+const char *attempt_file(const char *name)
+{
+    static char text[1 << 16];
+    struct tr_file_content content;
+    assert_int_equal(tr_file_read(name, sizeof text - 1, &content), TR_OK);
+    memcpy(text, content.data, content.size);
+    text[content.size] = '\0';
+    tr_file_content_free(&content);
+    return text;
+}
+
+bool attempt_has_line(const char *text, const char *line)
+{
+    size_t length = strlen(line);
+    for (; *text; text += strcspn(text, "\n"), text += *text == '\n')
+        if (strncmp(text, line, length) == 0 && (text[length] == '\n' || text[length] == '\0')) return true;
+    return false;
+}
+
+int attempt_place_make(void **state)
+{
+    return attempt_prepare(state) != 0 || scratch_place_make(state) != 0 || chdir(scratch_place) != 0 ? -1
+                                                                                                      : 0;
+}
+
+int attempt_place_drop(void **state)
+{
+    return attempt_drop(state) != 0 || chdir("/") != 0 ? -1 : scratch_place_remove(state);
 }
 
 int attempt_count(const char *text, const char *part)

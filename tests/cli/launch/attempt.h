@@ -22,6 +22,20 @@ tr_status attempt_run(const struct cli_launcher *launcher, struct cli_job_orders
 const char *attempt_said(void);
 /* Fails the test unless it was just this. */
 void attempt_expect_said(const char *expected);
+/* For scripts of the shell: `say` writes a note; `go_on` writes notes until the end. */
+#define ATTEMPT_SHELL                                                                                        \
+    "say() { printf '\\036" ATTEMPT_TOKEN " %s\\n' \"$*\" >&2; }\n"                                          \
+    "go_on() { while :; do say step 1; sleep 0.02; done; }\n"
+
+/* The text of a file that a process wrote; static storage. */
+const char *attempt_file(const char *name);
+/* Whether the line stands in a text. */
+bool attempt_has_line(const char *text, const char *line);
+
+/* For cmocka's group: as the two above, in a scratch directory. */
+int attempt_place_make(void **state);
+int attempt_place_drop(void **state);
+
 /* How often `part` stands in a text. */
 int attempt_count(const char *text, const char *part);
 /* Fails the test if this process has a child, running or not. */

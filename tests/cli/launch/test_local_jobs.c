@@ -19,14 +19,10 @@
 #include "cli/program/exit_codes.h"
 #include "comm/transport.h"
 #include "refuse.h"
-#include "scratch.h"
 #include "support/descriptors.h"
 
-/* For scripts: r is the rank; `say` writes a note; `go_on` writes notes until the end. */
-#define PRELUDE                                                                                              \
-    "r=${TRIREME_LOCAL#*:}; r=${r%%:*}\n"                                                                    \
-    "say() { printf '\\036token %s\\n' \"$*\" >&2; }\n"                                                      \
-    "go_on() { while :; do say step 1; sleep 0.02; done; }\n"
+/* For scripts: r is the rank. */
+#define PRELUDE "r=${TRIREME_LOCAL#*:}; r=${r%%:*}\n" ATTEMPT_SHELL
 
 typedef void (*listener)(struct cli_job *job, const struct cli_note *note);
 
@@ -105,27 +101,6 @@ static void what_is_no_program_is_named(void **state)
 
 /* ---- what they are given ---- */
 
-/* The text of a file that a process wrote; static storage. */
-static const char *written(const char *name)
-{
-    static char text[1 << 16];
-    struct tr_file_content content;
-    assert_int_equal(tr_file_read(name, sizeof text - 1, &content), TR_OK);
-    memcpy(text, content.data, content.size);
-    text[content.size] = '\0';
-    tr_file_content_free(&content);
-    return text;
-}
-
-/* Whether the line stands in the text. */
-static bool has_line(const char *text, const char *line)
-{
-    size_t length = strlen(line);
-    for (; *text; text += strcspn(text, "\n"), text += *text == '\n')
-        if (strncmp(text, line, length) == 0 && (text[length] == '\n' || text[length] == '\0')) return true;
-    return false;
-}
-
 static void forget_variables(void)
 {
     static const char *const names[] = {"TRIREME_TRANSPORT", "TRIREME_BIND",    "TRIREME_LAUNCHED",
@@ -143,25 +118,25 @@ static void variables_say_what_they_are(void **state)
         char name[20], ticket[40];
         int descriptor;
         snprintf(name, sizeof name, "env.%d", rank);
-        const char *text = written(name), *at = strstr(text, TR_LOCAL_VARIABLE "=");
+        const char *text = attempt_file(name), *at = strstr(text, TR_LOCAL_VARIABLE "=");
         assert_non_null(at);
         assert_int_equal(sscanf(at + strlen(TR_LOCAL_VARIABLE "="), "%d:", &descriptor), 1);
         snprintf(ticket, sizeof ticket, TR_LOCAL_VARIABLE "=%d:%d:3", descriptor, rank);
-        assert_true(has_line(text, ticket));
-        assert_true(has_line(text, "TRIREME_TRANSPORT=local"));
-        assert_true(has_line(text, "TRIREME_BIND=true"));
-        assert_true(has_line(text, "TRIREME_LAUNCHED=token"));
+        assert_true(attempt_has_line(text, ticket));
+        assert_true(attempt_has_line(text, "TRIREME_TRANSPORT=local"));
+        assert_true(attempt_has_line(text, "TRIREME_BIND=true"));
+        assert_true(attempt_has_line(text, "TRIREME_LAUNCHED=token"));
         assert_null(strstr(text, "TRIREME_OUTLIVES"));
         assert_null(strstr(text, "TRIREME_THREADS"));
     }
     setenv("TRIREME_BIND", "false", 1); /* the user's own */
     setenv("TRIREME_TRANSPORT", "mpi", 1);
     run((struct cli_job_orders){.processes = 1, .outlives = true, .threads = 12}, script, NULL);
-    const char *text = written("env.0");
-    assert_true(has_line(text, "TRIREME_BIND=false"));
-    assert_true(has_line(text, "TRIREME_TRANSPORT=local"));
-    assert_true(has_line(text, "TRIREME_OUTLIVES=true"));
-    assert_true(has_line(text, "TRIREME_THREADS=12"));
+    const char *text = attempt_file("env.0");
+    assert_true(attempt_has_line(text, "TRIREME_BIND=false"));
+    assert_true(attempt_has_line(text, "TRIREME_TRANSPORT=local"));
+    assert_true(attempt_has_line(text, "TRIREME_OUTLIVES=true"));
+    assert_true(attempt_has_line(text, "TRIREME_THREADS=12"));
     forget_variables();
 }
 
@@ -177,13 +152,13 @@ static void signals_of_a_terminal_are_not_theirs(void **state)
         char name[20];
         unsigned long long ignored = 0;
         snprintf(name, sizeof name, "signals.%d", rank);
-        assert_int_equal(sscanf(written(name), "SigIgn: %llx", &ignored), 1);
+        assert_int_equal(sscanf(attempt_file(name), "SigIgn: %llx", &ignored), 1);
         assert_int_equal(ignored & 3, 1ull << (SIGINT - 1) | 1ull << (SIGHUP - 1));
         assert_int_equal(ignored >> (SIGUSR1 - 1) & 1, 0);
         snprintf(name, sizeof name, "input.%d", rank);
-        assert_string_equal(written(name), "");
+        assert_string_equal(attempt_file(name), "");
         snprintf(name, sizeof name, "memory.%d", rank);
-        assert_non_null(strstr(written(name), "memfd:"));
+        assert_non_null(strstr(attempt_file(name), "memfd:"));
     }
 }
 
@@ -422,17 +397,6 @@ static void other_hosts_are_refused(void **state)
         "--transport local is for processes of this host; with --hosts and --hostfile it is mpi");
 }
 
-static int make(void **state)
-{
-    return attempt_prepare(state) != 0 || scratch_place_make(state) != 0 || chdir(scratch_place) != 0 ? -1
-                                                                                                      : 0;
-}
-
-static int drop(void **state)
-{
-    return attempt_drop(state) != 0 || chdir("/") != 0 ? -1 : scratch_place_remove(state);
-}
-
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -450,5 +414,5 @@ int main(int count, char **arguments)
         cmocka_unit_test(other_hosts_are_refused),
     };
     if (count > 1 && strcmp(arguments[1], "rank") == 0) return be_rank();
-    return cmocka_run_group_tests_name("cli.local_jobs", tests, make, drop);
+    return cmocka_run_group_tests_name("cli.local_jobs", tests, attempt_place_make, attempt_place_drop);
 }
