@@ -188,8 +188,8 @@ static void test_messages(void **state)
 static void test_gives_up(void **state)
 {
     (void)state;
-    for (int s = 0; s < SIZES; s++) {
-        int size = sizes[s], culprit = size / 3;
+    for (int s = 0; s < 3 * SIZES; s++) {
+        int size = sizes[s / 3], culprit = s % 3 == 0 ? 0 : s % 3 == 1 ? size / 3 : size - 1;
         begin(size);
         pass(size, 0.5); /* all are in the middle of an interval */
         calling = culprit;
