@@ -12,20 +12,21 @@
 
 #include <cmocka.h>
 
+#include "base/threads/clock.h"
 #include "scratch.h"
 
 double attempt_clock = 1000, attempt_tick;
 
-double __wrap_tr_clock_seconds(void);
-
-double __wrap_tr_clock_seconds(void)
+static double turned_clock(void *user)
 {
+    (void)user;
     return attempt_clock += attempt_tick;
 }
 
 int attempt_prepare(void **state)
 {
     (void)state;
+    tr_clock_use(turned_clock, NULL);
     return cli_job_prepare() == TR_OK ? 0 : -1;
 }
 
