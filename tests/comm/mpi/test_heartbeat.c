@@ -238,6 +238,44 @@ static void test_gives_up_while_it_beats(void **state)
     patience = 0;
 }
 
+/* The first eight to give up are remembered with their words, as far as a rank learns of others at all. */
+static void test_many_give_up(void **state)
+{
+    enum { SIZE = 100, LISTENER = 40, NEIGHBOURS = 14 };
+    int ranks[SIZE], gave_up = 0, worded = 0;
+    (void)state;
+    begin(SIZE);
+    pass(SIZE, 0.5);
+    /* One after another, as they are met by all of the listener's neighbours. */
+    for (int distance = 1; distance < SIZE; distance *= 2)
+        for (int side = 0; side < 2; side++) {
+            int rank = (LISTENER + (side ? SIZE - distance : distance)) % SIZE;
+            char why[40];
+            if (stopped[rank]) continue;
+            snprintf(why, sizeof why, "reason %d", rank);
+            calling = rank;
+            tr_heartbeat_give_up(heartbeat[rank], why);
+            stopped[rank] = true;
+            ranks[gave_up++] = rank;
+            pass(SIZE, 0.25);
+        }
+    assert_int_equal(gave_up, NEIGHBOURS);
+    for (int i = 0; i < gave_up; i++) {
+        double silence;
+        char why[512] = "", expected[40];
+        assert_int_equal(tr_heartbeat_life(heartbeat[LISTENER], ranks[i], &silence, why, sizeof why),
+                         TR_COMM_GAVE_UP);
+        snprintf(expected, sizeof expected, "reason %d", ranks[i]);
+        if (i < 8) assert_string_equal(why, expected);
+        if (i >= 8) assert_string_equal(why, "others did before");
+        worded += strcmp(why, expected) == 0;
+    }
+    assert_int_equal(worded, 8);
+    assert_int_equal(tr_heartbeat_first_to_give_up(heartbeat[LISTENER]), ranks[0]);
+    assert_int_equal(tr_heartbeat_changes(heartbeat[LISTENER]), gave_up);
+    end(SIZE);
+}
+
 /* That a process ended is seen by a rank of its host, which need not be its neighbour, and goes to all. */
 static void test_dies(void **state)
 {
@@ -270,6 +308,123 @@ static void test_dies(void **state)
         end(size);
     }
     patience = 0;
+}
+
+/* Many that end at once, more than a message names, are known to all after some. */
+static void test_many_die(void **state)
+{
+    enum { SIZE = 48, VICTIMS = 20 };
+    (void)state;
+    patience = -1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    while (child == 0) pause();
+    begin(SIZE);
+    struct tr_location *location = comm[0].location;
+    for (int r = 1; r <= VICTIMS; r++) {
+        memcpy(location[r].machine, location[0].machine, sizeof location->machine);
+        location[r].process = child;
+        stopped[r] = true;
+    }
+    tr_comm_find_hosts(&comm[0]);
+    pass(SIZE, 0.5);
+    for (int r = 0; r < SIZE; r++) assert_int_equal(count(SIZE, r, TR_COMM_DEAD), 0);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    pass(SIZE, 3 * BEAT + log_of(SIZE) * BEAT);
+    for (int r = 0; r < SIZE; r++) {
+        bool victim = r >= 1 && r <= VICTIMS;
+        assert_int_equal(count(SIZE, r, TR_COMM_DEAD), victim ? SIZE - VICTIMS : 0);
+        if (!victim) assert_int_equal(tr_heartbeat_changes(heartbeat[r]), VICTIMS);
+    }
+    end(SIZE);
+    patience = 0;
+}
+
+/* A rank beats and is heard at once; then nobody looks for some time. */
+static double silence_after(double seconds)
+{
+    double silence;
+    begin(2);
+    pass(2, 2 * BEAT);
+    for (double until = now + BEAT; now < until; now += 0.25) {
+        calling = 1;
+        tr_heartbeat_beat(heartbeat[1], now + 0.25);
+        calling = 0;
+        tr_heartbeat_beat(heartbeat[0], now + 0.25);
+    }
+    tr_heartbeat_life(heartbeat[0], 1, &silence, NULL, 0);
+    double before = silence;
+    now += seconds;
+    tr_heartbeat_beat(heartbeat[0], now);
+    tr_heartbeat_life(heartbeat[0], 1, &silence, NULL, 0);
+    end(2);
+    return silence - before;
+}
+
+/* Of the time in which a process did not run itself it accuses nobody, but for three beats that may be
+ * missing. */
+static void test_pauses(void **state)
+{
+    (void)state;
+    static const double pauses[][2] = {{1, 1}, {5, 5}, {5.75, 5.75}, {6.25, 6}, {50, 6}, {1e6, 6}};
+    for (size_t i = 0; i < sizeof pauses / sizeof pauses[0]; i++) {
+        double silence = silence_after(pauses[i][0]);
+        if (silence < pauses[i][1] - 1e-3 || silence > pauses[i][1] + 1e-3)
+            fail_msg("after a pause of %g s the other one is silent for %g s", pauses[i][0], silence);
+    }
+}
+
+/* Where MPI fails for a pair only silence tells; nothing more is sent there, and what MPI may use stays. In a
+   process of its own, whose memory is not looked at. */
+static int fails_for = -1; /* the rank of which no test is done */
+
+static enum tr_mpi_result failing_test(tr_mpi_request **handle, char *message, size_t size)
+{
+    if ((*handle)->from == fails_for || (*handle)->to == fails_for) return TR_MPI_FAILED;
+    return test(handle, message, size);
+}
+
+static int be_deaf(void)
+{
+    static struct tr_mpi_module failing;
+    double silence;
+    char why[64];
+    failing = module;
+    failing.test = failing_test;
+    struct tr_comm_settings settings = {.timeout = TIMEOUT, .patience = TIMEOUT};
+    for (int r = 0; r < 3; r++) {
+        calling = r;
+        if (tr_comm_prepare(&comm[r], &no_class, r, 3, &settings) != TR_OK) return 2;
+        if (tr_heartbeat_create(&comm[r], &failing, &heartbeat[r]) != TR_OK) return 3;
+    }
+    now = tr_clock_seconds();
+    pass(3, 2 * BEAT);
+    fails_for = 1;
+    pass(3, BEAT);
+    memset(sent, 0, sizeof sent);
+    pass(3, 3 * BEAT);
+    if (tr_heartbeat_life(heartbeat[0], 1, &silence, why, sizeof why) != TR_COMM_ALIVE || silence < 3 * BEAT)
+        return 4;
+    if (tr_heartbeat_life(heartbeat[0], 2, &silence, why, sizeof why) != TR_COMM_ALIVE ||
+        silence > 1.5 * BEAT)
+        return 5;
+    if (sent[1] != 0 || sent[0] < 3 || sent[0] > 4) return 6; /* to rank 2 alone */
+    calling = 0;
+    tr_heartbeat_destroy(&heartbeat[0]);
+    return heartbeat[0] ? 7 : 0;
+}
+
+static void test_fails_for_a_pair(void **state)
+{
+    int status;
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) _exit(be_deaf());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 /* A rank that is silent is so to all, whether they are its neighbours or not; once it is heard of again,
@@ -317,6 +472,10 @@ int main(void)
         cmocka_unit_test(test_gives_up_while_it_beats),
         cmocka_unit_test(test_dies),
         cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_many_give_up),
+        cmocka_unit_test(test_many_die),
+        cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_fails_for_a_pair),
     };
     return cmocka_run_group_tests_name("comm.heartbeat", tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include "comm/transport.h"
 #include "comm/local/launch.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -235,6 +236,22 @@ static void test_world(void **state)
     const char *batch[] = {"SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID=0", NULL};
     const char *beyond[] = {"OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=4", NULL};
     const char *words[] = {"OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=x", NULL};
+    const char *alone[] = {"OMPI_COMM_WORLD_SIZE=1", "OMPI_COMM_WORLD_RANK=0", NULL};
+    const char *most[] = {"OMPI_COMM_WORLD_RANK=2147483646", "OMPI_COMM_WORLD_SIZE=2147483647", NULL};
+    const char *more[] = {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2147483648", NULL};
+    const char *less[] = {"OMPI_COMM_WORLD_RANK=-1", "OMPI_COMM_WORLD_SIZE=4", NULL};
+    const char *both[] = {"OMPI_COMM_WORLD_RANK=x", "PMIX_RANK=2", "SLURM_STEP_NUM_TASKS=3", NULL};
+    assert_true(tr_comm_mpi_world(alone, &rank, &size));
+    assert_int_equal(rank, 0);
+    assert_int_equal(size, 1);
+    assert_true(tr_comm_mpi_world(most, &rank, &size));
+    assert_int_equal(rank, INT_MAX - 1);
+    assert_int_equal(size, INT_MAX);
+    assert_false(tr_comm_mpi_world(more, &rank, &size));
+    assert_false(tr_comm_mpi_world(less, &rank, &size));
+    assert_true(tr_comm_mpi_world(both, &rank, &size));
+    assert_int_equal(rank, 2);
+    assert_int_equal(size, 3);
     assert_false(tr_comm_mpi_world(none, &rank, &size));
     assert_true(tr_comm_mpi_world(mpirun, &rank, &size));
     assert_int_equal(rank, 3);
