@@ -7,6 +7,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 enum { RANKS = 70 }; /* more than a word has bits */
 
 static struct local_area area;
@@ -148,6 +153,91 @@ static void a_bell_that_rang_lets_nobody_sleep(void **state)
     assert_int_equal(atomic_load(&area.record[1].sleepers), 0);
 }
 
+/* Each pair has a ring: as large as fits a cache, smaller where there are many. */
+static void rings_share_what_there_is(void **state)
+{
+    (void)state;
+    static const int sizes[] = {1, 2, 3, 16, 17, 64, 100, 512, TR_LOCAL_RANKS_MOST};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct local_area some;
+        const size_t pairs = (size_t)sizes[i] * (size_t)sizes[i], all = (size_t)64 << 20;
+        assert_int_equal(tr_local_area_create(sizes[i], &some), TR_OK);
+        const size_t ring = some.ring_bytes;
+        assert_true(ring <= 256 << 10 && ring >= 4 << 10);
+        assert_true(ring * pairs <= all || ring == 4 << 10);
+        assert_true(ring == 256 << 10 || 2 * ring * pairs > all);
+        /* They follow each other, and the records. */
+        char *first = (char *)tr_local_area_ring(&some, 0, 0);
+        assert_true(first >= (char *)&some.record[sizes[i]]);
+        assert_ptr_equal(tr_local_area_ring(&some, 0, sizes[i] - 1), first + ring * (size_t)(sizes[i] - 1));
+        char *last = (char *)tr_local_area_ring(&some, sizes[i] - 1, sizes[i] - 1);
+        assert_ptr_equal(last, first + ring * (pairs - 1));
+        assert_true(last + ring <= some.memory + some.bytes);
+        last[ring - 1] = 1;
+        assert_true(some.length >= some.bytes);
+        tr_local_area_close(&some);
+        assert_null(some.memory);
+        assert_int_equal(some.descriptor, -1);
+        tr_local_area_close(&some);
+    }
+}
+
+/* The file is as long as it may be: what it has beyond rings is for windows. */
+static void files_have_limits(void **state)
+{
+    enum { GRAIN = 1 << 16 };
+    struct rlimit before, limit;
+    struct local_area some, other;
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    if (before.rlim_max != RLIM_INFINITY) skip();
+    assert_int_equal(tr_local_area_create(3, &some), TR_OK);
+    const uint64_t bytes = some.bytes;
+    assert_int_equal(bytes % GRAIN, 0);
+    assert_true(some.length >= (uint64_t)1 << 32);
+    tr_local_area_close(&some);
+    const int64_t more[] = {-1, 0, 5, GRAIN - 1, GRAIN, 7 * GRAIN + 9};
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+        limit = before;
+        limit.rlim_cur = (rlim_t)((int64_t)bytes + more[i]);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        tr_status status = tr_local_area_create(3, &some);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        assert_int_equal(status, more[i] < 0 ? TR_EUNSUPPORTED : TR_OK);
+        if (status != TR_OK) {
+            assert_string_equal(tr_error_message(), "cannot make memory for 3 ranks to share: File too large "
+                                                    "(raise the limit of file sizes, ulimit -f)");
+            assert_int_equal(some.descriptor, -1);
+            continue;
+        }
+        assert_int_equal(some.length, bytes + (uint64_t)(more[i] / GRAIN * GRAIN));
+        /* Another process sees the same. */
+        int copy = dup(some.descriptor);
+        assert_int_equal(tr_local_area_open(copy, 3, &other), TR_OK);
+        assert_int_equal(other.length, some.length);
+        assert_int_equal(other.bytes, some.bytes);
+        assert_int_equal(other.descriptor, copy);
+        assert_true(fcntl(copy, F_GETFD) & FD_CLOEXEC);
+        some.header->joined = 2;
+        assert_int_equal(other.header->joined, 2);
+        assert_int_equal(atomic_load(&other.header->top), other.bytes);
+        tr_local_area_close(&other);
+        assert_int_equal(fcntl(copy, F_GETFD), -1);
+        tr_local_area_close(&some);
+    }
+}
+
+/* A text without an end is read to its end. */
+static void words_end(void **state)
+{
+    (void)state;
+    char why[LOCAL_WHY + 100];
+    memset(area.record[1].why, 'x', sizeof area.record[1].why);
+    tr_local_words(&area, 1, why, sizeof why);
+    assert_int_equal(strlen(why), LOCAL_WHY);
+    tr_local_words(&area, 1, NULL, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +246,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(ends_are_told_once, make, drop),
         cmocka_unit_test_setup_teardown(the_first_to_give_up_is_known, make, drop),
         cmocka_unit_test_setup_teardown(a_bell_that_rang_lets_nobody_sleep, make, drop),
+        cmocka_unit_test_setup_teardown(words_end, make, drop),
+        cmocka_unit_test(rings_share_what_there_is),
+        cmocka_unit_test(files_have_limits),
     };
     return cmocka_run_group_tests_name("comm.local_area", tests, NULL, NULL);
 }
