@@ -299,7 +299,22 @@ static const char *agree(tr_comm *comm)
     CHECK_OK(tr_comm_agree(comm, "options", text, "x"));
     if (me == size - 1) text[390] = '!';
     CHECK(tr_comm_agree(comm, "options", text, "x") == TR_EMISMATCH);
-    CHECK(strstr(tr_error_message(), "!"));
+    char expected[500];
+    snprintf(expected, sizeof expected,
+             "options: rank %d on host %s has \"...%.80s!%.8s\", rank %d on host %s has \"...%.89s\"; x",
+             tr_comm_number(comm, size - 1), tr_comm_host(comm, size - 1), text, text,
+             tr_comm_number(comm, 0), tr_comm_host(comm, 0), text);
+    CHECK(strcmp(tr_error_message(), expected) == 0);
+    /* From their beginning, where they differ soon. */
+    text[390] = '.';
+    if (me == size - 1) text[80] = '!';
+    CHECK(tr_comm_agree(comm, "options", text, "x") == TR_EMISMATCH);
+    text[80] = '.';
+    snprintf(expected, sizeof expected,
+             "options: rank %d on host %s has \"%.80s!%.79s\", rank %d on host %s has \"%.160s\"; x",
+             tr_comm_number(comm, size - 1), tr_comm_host(comm, size - 1), text, text,
+             tr_comm_number(comm, 0), tr_comm_host(comm, 0), text);
+    CHECK(strcmp(tr_error_message(), expected) == 0);
     return NULL;
 }
 
