@@ -38,6 +38,11 @@ tr_status cli_plan_rows(const struct cli_plan_orders *orders, struct tr_plan *pl
 tr_status cli_plan_figures(const struct cli_plan_orders *orders, const struct tr_job *job,
                            struct cli_screen *screen, struct tr_plan *plan);
 
+/* Notes in `machine` the parts that ranks of a row compute: an even part of the batch, a pipeline's portion,
+   or the whole batch if each worker computes whole batches. TR_ENOMEM. */
+tr_status cli_plan_expect(const struct cli_plan_orders *orders, const struct tr_plan *plan,
+                          const struct tr_plan_row *row, struct tr_machine *machine);
+
 /* Measures messages between two processes of this host. TR_EUNSUPPORTED if they cannot be joined. */
 tr_status cli_plan_probe(struct tr_path *out);
 

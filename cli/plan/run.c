@@ -100,10 +100,8 @@ tr_status cli_plan_rows(const struct cli_plan_orders *orders, struct tr_plan *pl
 
 /* ---- figures ---- */
 
-/* The parts that ranks of a row compute: an even part of the batch, a pipeline's portion, or the whole
-   batch if each worker computes whole batches. */
-static tr_status expect(const struct cli_plan_orders *orders, const struct tr_plan *plan,
-                        const struct tr_plan_row *row, struct tr_machine *machine)
+tr_status cli_plan_expect(const struct cli_plan_orders *orders, const struct tr_plan *plan,
+                          const struct tr_plan_row *row, struct tr_machine *machine)
 {
     int on_host, threads = cli_plan_threads(orders, &plan->cluster, row->workers, &on_host);
     int64_t all = row->microbatches, share = all / row->workers > 0 ? all / row->workers : 1;
@@ -194,7 +192,7 @@ static tr_status look_again(const struct cli_plan_orders *orders, const struct t
     row.strategy = first->strategy;
     row.batch = first->batch;
     row.microbatches = first->microbatches;
-    tr_status status = expect(orders, plan, &row, &machine);
+    tr_status status = cli_plan_expect(orders, plan, &row, &machine);
     if (status == TR_OK)
         status = tr_machine_measure(&machine, job, &orders->device, orders->seconds, tell, screen);
     if (status == TR_OK) status = rehearse(&quiet, job, &machine, plan, &row);
@@ -210,7 +208,7 @@ tr_status cli_plan_figures(const struct cli_plan_orders *orders, const struct tr
     struct tr_machine machine = {0};
     tr_status status = TR_OK;
     for (int i = 0; i < plan->rows && status == TR_OK; i++)
-        if (!plan->row[i].left_out) status = expect(orders, plan, &plan->row[i], &machine);
+        if (!plan->row[i].left_out) status = cli_plan_expect(orders, plan, &plan->row[i], &machine);
     if (status == TR_OK)
         status = tr_machine_measure(&machine, job, &orders->device, orders->seconds, tell, screen);
     /* A simulated rank touches a little of many large blocks: with huge pages each touch would take 2 MiB. */

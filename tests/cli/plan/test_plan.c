@@ -164,6 +164,71 @@ static void test_batches_grow(void **state)
     }
 }
 
+/* What is measured for a row: the whole batch, what a rank computes of it, and a pipeline's portion, by as
+ * many ranks and threads as share a host.
+ */
+static void test_parts_that_are_measured(void **state)
+{
+    (void)state;
+    static const struct {
+        int workers, threads;
+        int64_t batch, microbatches;
+        bool grow;
+        int on_host, each; /* of the usage */
+        int64_t rows[3], of[3];
+    } cases[] = {
+        {1, 0, 32, 8, false, 1, 6, {32, 4}, {8, 1}},
+        {2, 0, 32, 8, false, 2, 3, {32, 16, 4}, {8, 4, 1}},
+        {3, 0, 32, 8, false, 2, 3, {32, 8, 4}, {8, 2, 1}},
+        {16, 0, 32, 8, false, 2, 3, {32, 4}, {8, 1}}, /* more than there are microbatches */
+        {2, 5, 32, 8, false, 2, 5, {32, 16, 4}, {8, 4, 1}},
+        {4, 0, 32, 8, true, 2, 3, {32, 8, 4}, {8, 2, 1}},
+        {8, 0, 64, 16, true, 2, 3, {8, 4}, {2, 1}}, /* no rank computes so large a batch at once */
+        {8, 0, 64, 16, false, 2, 3, {64, 8, 4}, {16, 2, 1}},
+        {1, 0, 2, 4, false, 1, 6, {2, 1}, {4, 1}}, /* an example is the least */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_machine machine = {0};
+        const struct cli_plan_orders orders = {
+            .processors = 6, .threads = cases[i].threads, .grow = cases[i].grow};
+        const struct tr_plan plan = {.cluster = {.hosts = 8, .per_host = 2}};
+        const struct tr_plan_row row = {
+            .workers = cases[i].workers, .batch = cases[i].batch, .microbatches = cases[i].microbatches};
+        int parts = 0;
+        assert_int_equal(cli_plan_expect(&orders, &plan, &row, &machine), TR_OK);
+        assert_int_equal(machine.usages, 1);
+        assert_int_equal(machine.usage[0].copies, cases[i].on_host);
+        assert_int_equal(machine.usage[0].threads, cases[i].each);
+        for (; parts < 3 && cases[i].rows[parts] > 0; parts++) {
+            assert_true(parts < machine.usage[0].parts);
+            assert_int_equal(machine.usage[0].part[parts].rows, cases[i].rows[parts]);
+            assert_int_equal(machine.usage[0].part[parts].microbatches, cases[i].of[parts]);
+        }
+        assert_int_equal(machine.usage[0].parts, parts);
+        tr_machine_release(&machine);
+    }
+}
+
+/* Rows of equal usage are measured together, others each by their own. */
+static void test_usages_that_are_measured(void **state)
+{
+    (void)state;
+    static const int workers[] = {1, 2, 4, 1}, usage[] = {0, 1, 1, 0};
+    struct tr_machine machine = {0};
+    const struct cli_plan_orders orders = {.processors = 1};
+    const struct tr_plan plan = {.cluster = {.hosts = 8, .per_host = 2}};
+    for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++) {
+        const struct tr_plan_row row = {.workers = workers[i], .batch = 32, .microbatches = 8};
+        assert_int_equal(cli_plan_expect(&orders, &plan, &row, &machine), TR_OK);
+        assert_int_equal(machine.usages, i == 0 ? 1 : 2);
+        assert_int_equal(machine.usage[usage[i]].threads, 1); /* at least one */
+        assert_int_equal(machine.usage[usage[i]].copies, workers[i] < 2 ? 1 : 2);
+    }
+    assert_int_equal(machine.usage[0].parts, 2);
+    assert_int_equal(machine.usage[1].parts, 4); /* 32, 16, 8 and 4 rows */
+    tr_machine_release(&machine);
+}
+
 /* Two processes of this host find out how fast they talk. */
 static void test_this_host_is_measured(void **state)
 {
@@ -199,6 +264,8 @@ int main(void)
         cmocka_unit_test(test_times_of_steps),
         cmocka_unit_test(test_rows_tell_what_is_moved),
         cmocka_unit_test(test_batches_grow),
+        cmocka_unit_test(test_parts_that_are_measured),
+        cmocka_unit_test(test_usages_that_are_measured),
         cmocka_unit_test(test_this_host_is_measured),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
