@@ -233,6 +233,9 @@ static const char model[] = "name: two\n"
                             "  train: {csv: {path: two.csv, label_columns: kind}}\n"
                             "layers:\n"
                             "  - dense: {units: 9, activation: tanh}\n"
+                            "  - reshape: [3, 3, 1]\n"
+                            "  - max_pool: {size: 2, stride: 1}\n" /* whose places are bytes */
+                            "  - flatten\n"
                             "  - dense: 3\n"
                             "optimizer: {rule: adam, rate: 1e-2}\n"
                             "train: {batch: 10, steps: 6, log_every: 1}\n";
