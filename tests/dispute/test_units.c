@@ -1,5 +1,5 @@
 /* The unit of every operation (dispute/units) against what `ref` computes, in all cases: outputs of each
- * region, the first ones, the last one and some between, each out of nothing but what its unit opened. And
+ * region, the first ones, the last one and others, each out of nothing but what its unit opened. And
  * what a unit takes of its own operation's outputs it takes only of those.
  *
  * test_dispute_units [OPERATION]
@@ -16,7 +16,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#define OUTPUTS 24 /* of a region that are tried in a case */
+/* Outputs of a region that are tried in a case: so many, or as many as take so many instructions. */
+#define OUTPUTS      24
+#define INSTRUCTIONS 50000
+#define FIRST        6
 
 /* The call of the case that runs. */
 static struct call {
@@ -70,8 +73,8 @@ static tr_status open_input(void *user, const void *at, int bytes, bool own, uin
     return TR_OK;
 }
 
-/* Output number `at` of a region. */
-static void check_output(struct scene *s, const struct tr_unit_region *region, int64_t at)
+/* Output number `at` of a region; how many instructions it takes. */
+static int64_t check_output(struct scene *s, const struct tr_unit_region *region, int64_t at)
 {
     const int64_t per_row = region->width / region->size;
     const bool nodes = region->operand->role == TR_ROLE_NODES;
@@ -89,19 +92,27 @@ static void check_output(struct scene *s, const struct tr_unit_region *region, i
         fail_msg("%s: \"%s\" %lld of node %lld is %08x, its unit says %08x (%s)",
                  tr_operation_of(call.operation)->name, place.operand, (long long)place.at,
                  (long long)place.node, (unsigned)expected, (unsigned)got, s->name);
+    const int64_t instructions = program.count;
     tr_program_release(&program);
+    return instructions;
+}
+
+/* The k-th of `count` outputs that are tried: the first ones, the last one, then all others in disorder. */
+static int64_t place_of(int64_t k, int64_t count, uint32_t seed)
+{
+    if (k < FIRST || count <= FIRST + 1) return k;
+    if (k == FIRST) return count - 1;
+    return FIRST + (int64_t)((uint64_t)(seed + k) * 2654435761u % (uint64_t)(count - FIRST - 1));
 }
 
 static void check_regions(struct scene *s, uint32_t seed)
 {
     for (int i = 0; i < call.regions; i++) {
         const int64_t count = call.region[i].rows * (call.region[i].width / call.region[i].size);
-        for (int64_t k = 0; k < OUTPUTS && k < count; k++) {
-            int64_t at = k < OUTPUTS / 4 ? k : k == OUTPUTS / 4 ? count - 1 : 0;
-            if (k > OUTPUTS / 4)
-                at = (int64_t)((uint64_t)(seed + (uint32_t)k) * 2654435761u % (uint64_t)count);
-            check_output(s, &call.region[i], at);
-        }
+        int64_t taken = 0;
+        assert_true(count > 0);
+        for (int64_t k = 0; k < count && (k < OUTPUTS || taken < INSTRUCTIONS); k++)
+            taken += check_output(s, &call.region[i], place_of(k, count, seed));
     }
 }
 
