@@ -4,6 +4,7 @@
  *
  * test_dispute_units [OPERATION]
  */
+#include "base/fail.h"
 #include "device/cases/cases.h"
 #include "dispute/units/unit.h"
 #include "support/watched.h"
@@ -62,15 +63,35 @@ static bool is_output(const void *at)
     return false;
 }
 
+#define LEAF 7
+
+/* Of the program that is built; the one that fails, from 1. */
+static struct {
+    int64_t count, fails;
+} openings;
+
 static tr_status open_input(void *user, const void *at, int bytes, bool own, uint64_t *value, uint32_t *leaf,
                             uint32_t *byte)
 {
     if (own && !is_output(at))
         fail_msg("%s: a unit takes an input for an output", tr_operation_of(call.operation)->name);
+    if (++openings.count == openings.fails) return tr_fail(TR_EIO, "opening %lld", (long long)openings.fails);
     *value = 0;
     memcpy(value, contents(user, at, bytes, own), (size_t)bytes);
-    *leaf = *byte = 0;
+    *leaf = LEAF;
+    *byte = (uint32_t)bytes;
     return TR_OK;
+}
+
+/* A referee loads as much as was opened, from there. */
+static void check_loads(const struct tr_unit_program *program)
+{
+    for (int64_t i = 0; i < program->count; i++) {
+        const struct tr_program_step *step = &program->step[i];
+        if (step->op != TR_PROGRAM_LOAD && step->op != TR_PROGRAM_BYTE) continue;
+        assert_int_equal(step->of[0], LEAF);
+        assert_int_equal(step->of[1], step->op == TR_PROGRAM_BYTE ? 1 : 4);
+    }
 }
 
 /* Output number `at` of a region; how many instructions it takes. */
@@ -92,9 +113,35 @@ static int64_t check_output(struct scene *s, const struct tr_unit_region *region
         fail_msg("%s: \"%s\" %lld of node %lld is %08x, its unit says %08x (%s)",
                  tr_operation_of(call.operation)->name, place.operand, (long long)place.at,
                  (long long)place.node, (unsigned)expected, (unsigned)got, s->name);
+    check_loads(&program);
     const int64_t instructions = program.count;
     tr_program_release(&program);
     return instructions;
+}
+
+/* An input that cannot be opened ends a unit, which opens no more. */
+static void check_failures(struct scene *s)
+{
+    for (int i = 0; i < call.regions; i++) {
+        const struct tr_unit_output place = {call.region[i].operand->name, 0, 0};
+        const struct tr_unit_source source = {open_input, s};
+        tr_status status = TR_EIO;
+        for (int64_t at = 1; status != TR_OK; at += 1 + at / 8) {
+            struct tr_unit_program program = {0};
+            openings.count = 0;
+            openings.fails = at;
+            status = tr_unit_build(call.operation, call.arguments, &place, &source, &program);
+            assert_int_equal(program.status, status);
+            if (openings.count >= at) {
+                assert_int_equal(status, TR_EIO);
+                assert_int_equal(openings.count, at);
+            } else {
+                assert_int_equal(status, TR_OK);
+            }
+            tr_program_release(&program);
+        }
+        openings.fails = 0;
+    }
 }
 
 /* The k-th of `count` outputs that are tried: the first ones, the last one, then all others in disorder. */
@@ -135,6 +182,7 @@ static void test_units(void **state)
             call.regions = 0;
             if (!list->run(&s, index)) break;
             check_regions(&s, (uint32_t)index * 7919u);
+            if (index < 2) check_failures(&s);
             scene_release(&s);
         }
 }
