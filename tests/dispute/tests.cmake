@@ -1,4 +1,5 @@
 trireme_test(dispute units TIMEOUT 1800 SOURCES ${TR_CASES})
+trireme_test(dispute edges)
 trireme_test(dispute evidence)
 trireme_test(dispute wire)
 trireme_test(dispute program)
