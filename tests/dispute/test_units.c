@@ -152,6 +152,29 @@ static int64_t place_of(int64_t k, int64_t count, uint32_t seed)
     return FIRST + (int64_t)((uint64_t)(seed + k) * 2654435761u % (uint64_t)(count - FIRST - 1));
 }
 
+static bool is_in_region(const char *at)
+{
+    for (int i = 0; i < call.regions; i++) {
+        const struct tr_unit_region *region = &call.region[i];
+        if (at < region->begin) continue;
+        const int64_t row = (at - region->begin) / region->step;
+        if (row < region->rows && at - region->begin - row * region->step < region->width) return true;
+    }
+    return false;
+}
+
+/* Whatever an operation changes, its parties are committed to. */
+static void check_changes(const struct scene *s)
+{
+    for (int i = 0; i < s->buffers; i++) {
+        const struct scene_buffer *b = &s->buffer[i];
+        for (size_t k = 0; k < b->all && b->kind != SCENE_WORKSPACE; k++)
+            if (b->before[k] != b->after[k] && !is_in_region((const char *)b->memory + k))
+                fail_msg("%s: \"%s\" is changed, and in no region (%s)",
+                         tr_operation_of(call.operation)->name, b->name, s->name);
+    }
+}
+
 static void check_regions(struct scene *s, uint32_t seed)
 {
     for (int i = 0; i < call.regions; i++) {
@@ -181,6 +204,7 @@ static void test_units(void **state)
             scene_begin(&s, &watched, (enum scene_flavor)flavor, 0, (uint32_t)index);
             call.regions = 0;
             if (!list->run(&s, index)) break;
+            check_changes(&s);
             check_regions(&s, (uint32_t)index * 7919u);
             if (index < 2) check_failures(&s);
             scene_release(&s);
