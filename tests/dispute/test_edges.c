@@ -190,7 +190,8 @@ static void parameters_that_are_not_finite(void **state)
 /* Where one of the squares is 0 the size of a step is the factor; and decays of all sizes. */
 static void sizes_of_steps(void **state)
 {
-    static const float squares[][2] = {{0, 4}, {9, 0}, {9, 4}, {-0.0f, 4}, {NAN, 4}, {9, NAN}};
+    static const float squares[][2] = {{0, 4},     {9, 0},   {9, 4},  {0.25f, 0.0625f},
+                                       {-0.0f, 4}, {NAN, 4}, {9, NAN}};
     static const float decays[] = {0, 0.5f, 1, 2};
     (void)state;
     for (int64_t i = 0; i < COUNT(squares); i++)
