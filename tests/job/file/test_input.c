@@ -119,7 +119,7 @@ static void scales_and_crops_fit_images(void **state)
     refuse("shape: [2, 2, 5]", "images have 5 channels; at most 4 are supported");
     accept("shape: [2, 2, 4], scale: [1, 2, 3, 4], shift: [1, 2, 3, 4]", "dense: 2");
     static const char *const wide[] = {"scale: [1, 2]", "shift: [1, 2]", "shift: [1, 2, 3, 4, 5]"};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         char input[96];
         snprintf(input, sizeof input, "shape: [20], image: [2, 2, 5], %s", wide[i]);
         refuse(input, "scale and shift are one number for images of more than 4 channels, these have 5");
