@@ -51,6 +51,32 @@ static int expect_whole_plot(const char *html)
     return bands;
 }
 
+/* A box is right of its line, and left of it where it would leave the picture, of 480. */
+static void boxes_stay_in_the_picture(void **state)
+{
+    static const struct tr_chart_point points[] = {
+        {0, 1}, {256, 2}, {257, 3}, {416, 4}}; /* 52 to 468 along */
+    static const double lefts[] = {60, 316, 137, 296};
+    const struct tr_chart_series series = {.name = "l", .point = points, .count = 4};
+    struct tr_text html = TR_TEXT_INIT;
+    struct tr_chart_frame frame = {.x = {.low = 0, .high = 416, .step = 100},
+                                   .y = {.low = 0, .high = 4, .step = 1}};
+    const struct tr_chart chart = {.title = "t", .x_label = "x", .series = &series, .count = 1};
+    char *text;
+    (void)state;
+    tr_chart_hover(&html, &frame, &chart);
+    assert_int_equal(tr_text_finish(&html, &text), TR_OK);
+    const char *at = text;
+    for (int i = 0; i < 4; i++) {
+        at = strstr(at, "<g class=\"tip\"");
+        assert_non_null(at);
+        const double left = number_after(at, "<rect x=\"");
+        if (fabs(left - lefts[i]) > 0.06) fail_msg("box %d begins at %g", i, left);
+        at++;
+    }
+    tr_free(text);
+}
+
 /* Of every point where there are few, else at even distances; and of the last. */
 static void bands_divide_the_plot(void **state)
 {
@@ -224,11 +250,9 @@ static void values_of_charts_are_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bands_divide_the_plot),
-        cmocka_unit_test(missing_points_have_none),
-        cmocka_unit_test(a_box_has_a_row_for_each_line),
-        cmocka_unit_test(values_are_of_near_points),
-        cmocka_unit_test(boxes_have_limits),
+        cmocka_unit_test(boxes_stay_in_the_picture),  cmocka_unit_test(bands_divide_the_plot),
+        cmocka_unit_test(missing_points_have_none),   cmocka_unit_test(a_box_has_a_row_for_each_line),
+        cmocka_unit_test(values_are_of_near_points),  cmocka_unit_test(boxes_have_limits),
         cmocka_unit_test(values_of_charts_are_short),
     };
     return cmocka_run_group_tests_name("report.chart_hover", tests, NULL, NULL);

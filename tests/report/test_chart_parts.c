@@ -145,6 +145,11 @@ static void dots_say_their_values(void **state)
                  "</circle><circle class=\"dot s5\" cx=\"468.0\" cy=\"10.0\" r=\"3\"><title>&lt;d&gt;: 10 at "
                  "20</title></circle>");
     tr_free(html);
+    static const struct tr_chart_point corner[] = {{0, 0}, {10, 10}, {20, 0}};
+    series.point = corner, series.count = 3;
+    html = draw(&series, 1, false);
+    expect(html, "<path class=\"line s5\" d=\"M52.0 216.0L260.0 10.0L468.0 216.0\"/>");
+    tr_free(html);
     static const struct tr_chart_point shares[] = {{0, 0}, {1, NAN}, {5, 0.5}};
     series.point = shares, series.count = 3;
     html = draw(&series, 1, true);
@@ -183,6 +188,11 @@ static void points_lie_about_a_line(void **state)
     tr_chart_scatter(&html, "t", "x", wide, 2);
     text = finish(&html);
     expect(text, "cx=\"52.0\" cy=\"154.2\""); /* -10 to 10 */
+    tr_free(text);
+    static const struct tr_chart_point twelve[] = {{0, 0}, {12, 12}};
+    tr_chart_scatter(&html, "t", "x", twelve, 2);
+    text = finish(&html);
+    expect(text, "cx=\"384.8\" cy=\"51.2\""); /* 0 to 15, by 5 */
     tr_free(text);
     tr_chart_scatter(&html, "t", "x", points + 1, 1);
     assert_int_equal(html.length, 0);

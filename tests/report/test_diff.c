@@ -79,6 +79,8 @@ static void the_first_difference_is_named(void **state)
     expect_verdict_of(false, "step 0, parameter \"w\"");
     put("b", "digests.jsonl", BEGIN("0", "p") "{\"step\":1,\"loss\":\"l\",\"outputs\":[{\"conv\":\"x\"}]}\n");
     expect_verdict_of(false, "step 1, the number of microbatches; equal up to step 0 (1 steps compared)");
+    put("b", "digests.jsonl", STEP("3", "n", "x", "y", "g", "r"));
+    expect_verdict_of(false, "first difference: step 3, the loss\n"); /* which only a has steps before */
     /* Steps that only one of them has say nothing. */
     put("b", "digests.jsonl", STEP("2", "l", "x", "y", "g", "s"));
     expect_verdict_of(false, "none of the same step");
@@ -141,6 +143,13 @@ static void losses_and_settings_that_differ_are_told(void **state)
         {BEGUN("8", "2", "30") TOLD("5", "1") TOLD("10", "3"),
          BEGUN("8", "2", "30") TOLD("5", "1") TOLD("10", "2"), "differ from step 10 on (3 and 2); train",
          "first"},
+        /* Reports of other steps lie between. */
+        {BEGUN("8", "2", "30") TOLD("1", "4") TOLD("2", "4") TOLD("3", "1"),
+         BEGUN("8", "2", "30") TOLD("3", "2"),
+         "differ from step 3 on (1 and 2), the first that both reported;", "batch"},
+        {BEGUN("8", "2", "30") TOLD("4", "1"),
+         BEGUN("8", "2", "30") TOLD("1", "4") TOLD("2", "4") TOLD("3", "4") TOLD("4", "2"),
+         "differ from step 4 on (1 and 2), the first that both reported;", "batch"},
         {BEGUN("8", "2", "30"), BEGUN("9", "2", "30"), "; batch 8 and 9\n", "microbatches"},
         {BEGUN("8", "2", "30"), BEGUN("8", "4", "30"), "; microbatches 2 and 4\n", "; batch"},
         {BEGUN("8", "2", "30"), BEGUN("8", "2", "31"), "; parameters 30 and 31\n", "microbatches"},

@@ -47,6 +47,11 @@ static void staleness_is_counted(void **state)
     text = finish(&html);
     assert_int_equal(count_of(text, "<rect class=\"bar "), TR_RUN_BINS);
     tr_free(text);
+    run = (struct tr_run){.staleness = {7}, .staleness_count = 3}; /* where none was stale */
+    tr_report_staleness(&html, &run, "l");
+    text = finish(&html);
+    assert_int_equal(count_of(text, "<rect class=\"bar "), 1);
+    tr_free(text);
     run = (struct tr_run){.staleness_count = 3};
     tr_report_staleness(&html, &run, "l");
     assert_int_equal(html.length, 0);

@@ -157,6 +157,14 @@ static void outputs_have_rows(void **state)
     expect(html, "<tbody><tr><td>0</td><td class=\"number\">0.5000</td></tr><tr><td>1</td><td "
                  "class=\"number\">-</td></tr></tbody>");
     tr_free(html);
+    /* Each list has a format, by the greatest of its numbers. */
+    html =
+        tables_of(OUTPUTS("\"a\":[12.5,1],\"b\":[1,12.5],\"c\":[0.009,0.001],\"d\":[2,3]"), NULL, NULL, true);
+    expect(html, "<tbody><tr><td>0</td><td class=\"number\">12.50</td><td class=\"number\">1.00</td>"
+                 "<td class=\"number\">9.000e-03</td><td class=\"number\">2</td></tr>"
+                 "<tr><td>1</td><td class=\"number\">1.00</td><td class=\"number\">12.50</td>"
+                 "<td class=\"number\">1.000e-03</td><td class=\"number\">3</td></tr></tbody>");
+    tr_free(html);
     static const char *const none[] = {OUTPUTS("\"f1\":[]"), OUTPUTS("\"f1\":[1],\"mae\":3"), OUTPUTS("")};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         html = tables_of(none[i], NULL, NULL, true);

@@ -149,12 +149,28 @@ static void a_run_that_goes_on_has_not_ended(void **state)
     tr_run_destroy(&run);
 }
 
+/* From the first damaged line on nothing is read. */
+static void what_follows_damage_is_left_out(void **state)
+{
+    (void)state;
+    struct tr_run *run;
+    assert_int_equal(read_text(START("0") "{\"event\":\"step\",}\n" STEP("1", "1"), &run), TR_OK);
+    assert_int_equal(run->points, 0);
+    tr_run_destroy(&run);
+    assert_int_equal(read_text(START("0") STEP("1", "1") "x\n" STEP("2", "1"), &run), TR_OK);
+    assert_int_equal(run->points, 1);
+    tr_run_destroy(&run);
+    assert_int_equal(read_text("x\n" START("0"), &run), TR_EFORMAT);
+    assert_null(run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_members_are_read),
         cmocka_unit_test(members_may_be_missing),
         cmocka_unit_test(a_run_that_goes_on_has_not_ended),
+        cmocka_unit_test(what_follows_damage_is_left_out),
     };
     return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

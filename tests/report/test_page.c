@@ -73,6 +73,8 @@ static void runs_are_compared(void **state)
     expect_well_formed(html);
     expect_whole_rows(html);
     expect_styled(html);
+    expect(html, ">2 runs. The first: ");
+    expect(html, "<figcaption>Processes: b</figcaption>");
     assert_non_null(strstr(html, "1234567890ab"));
     assert_non_null(strstr(html, "<td><i class=\"s2\"></i>c</td>"));
     assert_non_null(strstr(html, "has the first one&#39;s settings, and its hash"));

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #define RUNS_MOST 64
@@ -280,6 +281,38 @@ static void paths_have_short_labels(void **state)
     row_of(html, "y");
     row_of(html, "x");
     tr_text_free(html);
+    /* One within the directory at hand has no other part. */
+    char before[SCRATCH_PATH];
+    const char *const within[] = {"x/", "x", "x/y"};
+    struct tr_report_settings settings = TR_REPORT_SETTINGS_INIT;
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(scratch_place), 0);
+    settings.examples = false;
+    const tr_status status = tr_report(within, 3, &settings, &html);
+    assert_int_equal(chdir(before), 0);
+    assert_int_equal(status, TR_OK);
+    const char *second = strstr(row_of(html, "x"), "\"></i>x</td>");
+    assert_true(second && strstr(second, "\"></i>y</td>"));
+    tr_text_free(html);
+}
+
+/* The columns of several processes are there, too, where only the first run has them; and each job has its
+   metrics. */
+static void the_first_run_counts_as_others_do(void **state)
+{
+#define MEASURED(name, ranks)                                                                                \
+    "{\"event\":\"start\",\"name\":\"" name "\",\"ranks\":" ranks "}\n"                                      \
+    "{\"event\":\"evaluation\",\"step\":1,\"set\":\"test\",\"loss\":1,\"metrics\":{\"f1\":0.5}}\n"
+    static const char *const names[] = {"shared", "single"};
+    (void)state;
+    put("shared", MEASURED("cat", "2"));
+    put("single", MEASURED("dog", "1"));
+    char *html = page_of(names, 2);
+    expect(html, "<th>strategy</th>");
+    expect(html, "<h2>Metrics</h2>\n<h3>cat</h3>");
+    assert_int_equal(count_of(html, "<h2>Metrics</h2>"), 1);
+    assert_int_equal(count_of(html, "<h3>dog</h3>"), 2); /* its curves, and its metrics */
+    tr_text_free(html);
 }
 
 static void up_to_64_runs_have_a_page(void **state)
@@ -331,6 +364,7 @@ int main(void)
         cmocka_unit_test(the_lead_has_notes),
         cmocka_unit_test(settings_choose_trace_and_title),
         cmocka_unit_test(paths_have_short_labels),
+        cmocka_unit_test(the_first_run_counts_as_others_do),
         cmocka_unit_test(up_to_64_runs_have_a_page),
         cmocka_unit_test(missing_memory_is_told),
     };
