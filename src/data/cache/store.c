@@ -216,7 +216,6 @@ static tr_status resolve(tr_store *store, const struct tr_source_request *reques
     TR_TRY(make_key(request, "note", add_stamps, wanted.record));
     if (wanted.settled) TR_TRY(follow_note(store, request, wanted.record, entry, out));
     if (*out) return TR_OK;
-    entry[0] = '\0';
     if (!request->unpacks) {
         TR_TRY(open_files(store, request, out));
         if (wanted.settled) memcpy((*out)->record, wanted.record, sizeof wanted.record);

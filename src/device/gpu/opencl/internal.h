@@ -83,8 +83,9 @@ void opencl_find_lists(cl_platform platform, struct opencl_session *session);
 #define OPENCL_LANGUAGE "-cl-std=CL1.2 "
 #define OPENCL_STRICT   OPENCL_LANGUAGE "-cl-fp32-correctly-rounded-divide-sqrt "
 
-/* A marker after all commands of the queue, which is flushed. An error of OpenCL. */
-int32_t opencl_mark(struct opencl_session *session, cl_event *event);
+/* A marker after all commands of a queue, and after `before` (NULL: none); the queue is flushed. An error of
+   OpenCL, without a marker. */
+int32_t opencl_mark(cl_queue queue, const cl_event *before, cl_event *event);
 /* Frees all pinned memory that was not freed. */
 void opencl_release_pinned(struct opencl_session *session);
 

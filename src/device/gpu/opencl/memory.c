@@ -58,11 +58,14 @@ tr_status opencl_to_host_beside(void *session_, void *to, void *block, size_t at
     struct opencl_session *session = session_;
     cl_event before;
     int32_t error = need_copies(session);
-    if (error == CL_SUCCESS) error = opencl_mark(session, &before);
+    if (error == CL_SUCCESS) error = opencl_mark(session->queue, NULL, &before);
     if (error != CL_SUCCESS) return opencl_failed(session, "copying from it", error);
     error = cl.clEnqueueReadBuffer(session->copies, block, 0, at, bytes, to, 1, &before, (cl_event *)event);
     cl.clReleaseEvent(before);
-    if (error == CL_SUCCESS) error = cl.clFlush(session->copies);
+    if (error == CL_SUCCESS) {
+        error = cl.clFlush(session->copies);
+        if (error != CL_SUCCESS && event) cl.clReleaseEvent(*event);
+    }
     return opencl_failed(session, "copying from it", error);
 }
 

@@ -81,10 +81,13 @@ static tr_status opencl_open(int number, bool timed, void **out)
     return TR_OK;
 }
 
-int32_t opencl_mark(struct opencl_session *session, cl_event *event)
+int32_t opencl_mark(cl_queue queue, const cl_event *before, cl_event *event)
 {
-    int32_t error = cl.clEnqueueMarkerWithWaitList(session->queue, 0, NULL, event);
-    return error == CL_SUCCESS ? cl.clFlush(session->queue) : error;
+    int32_t error = cl.clEnqueueMarkerWithWaitList(queue, before ? 1 : 0, before, event);
+    if (error != CL_SUCCESS) return error;
+    error = cl.clFlush(queue);
+    if (error != CL_SUCCESS) cl.clReleaseEvent(*event);
+    return error;
 }
 
 static tr_status opencl_wait(void *session_)
@@ -99,15 +102,14 @@ static tr_status opencl_wait(void *session_)
 static tr_status opencl_record(void *session_, void **out)
 {
     struct opencl_session *session = session_;
-    cl_event event, both;
-    int32_t error = opencl_mark(session, &event);
+    cl_event event;
+    int32_t error = opencl_mark(session->queue, NULL, &event);
     if (error == CL_SUCCESS && session->copies) {
-        error = cl.clEnqueueMarkerWithWaitList(session->copies, 1, &event, &both);
-        cl.clReleaseEvent(event);
-        event = both;
-        if (error == CL_SUCCESS) error = cl.clFlush(session->copies);
+        cl_event before = event;
+        error = opencl_mark(session->copies, &before, &event);
+        cl.clReleaseEvent(before);
     }
-    *out = event;
+    if (error == CL_SUCCESS) *out = event;
     return opencl_failed(session, "marking a moment", error);
 }
 
