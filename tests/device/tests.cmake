@@ -15,8 +15,10 @@ trireme_test(device operation SOURCES ${TR_CASES})
 trireme_test(device order TIMEOUT 1800 SOURCES ${TR_CASES} device/order/order.c device/order/attention.c device/order/batch.c
              device/order/dense.c device/order/elements.c device/order/losses.c device/order/pool.c device/order/rows.c
              device/order/sequence.c device/order/window.c)
+trireme_test(device cpu_device)
 trireme_test(device isa)
 trireme_test(device blocks SOURCES device/scene.c)
+trireme_test(device scratch SOURCES ${TR_CASES})
 trireme_opencl_test(device opencl SOURCES ${TR_CASES} device/equal.c)
 trireme_opencl_again(device opencl_avx2 opencl AVX2 LABELS slow ARGUMENTS dense_forward)
 trireme_opencl_again(device opencl_avx2_all opencl AVX2 LABELS long)
