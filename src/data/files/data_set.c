@@ -359,6 +359,7 @@ tr_status tr_data_set_fetch(const char *name, const char *mirror, const char *di
         if (!path) status = TR_ENOMEM;
         enum tr_data_file_state state = TR_DATA_FILE_GOOD;
         tr_status before = status == TR_OK ? tr_data_file_verify(&entry->files[i], path) : status;
+        if (before == TR_ENOMEM) status = before; /* which says nothing of the file */
         if (status == TR_OK && before != TR_OK) {
             state = TR_DATA_FILE_FETCHED;
             if (!entry->public.can_fetch && !mirror) {

@@ -11,6 +11,7 @@
 #include "data/support.h"
 #include "data/cache/store.h"
 #include "data/cache/unpacked_format.h"
+#include "support/descriptors.h"
 #include "support/npy.h"
 
 #include <setjmp.h>
@@ -861,7 +862,9 @@ static void lists_and_clears(void **unused)
     assert_int_equal(tr_data_cache_list(cache_path, note_entry, &listed), TR_OK); /* nobody has made it */
     assert_int_equal(listed.good + listed.bad, 0);
     expect_right(NULL, DIGITS, NULL);
+    const int descriptors = descriptors_open();
     assert_int_equal(tr_data_cache_list(cache_path, note_entry, &listed), TR_OK);
+    assert_int_equal(descriptors_open(), descriptors);
     assert_int_equal(listed.good, 1);
     assert_string_equal(listed.examples, "40 images 9x9x1, 7 classes");
     assert_int_equal(truncate(only(".data", &count), 5000), 0);

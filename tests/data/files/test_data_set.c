@@ -1,10 +1,12 @@
 /* Known data sets: describing, opening, verifying, fetching (from a folder instead of the network) and
  * showing. */
+#include "base/alloc.h"
 #include "base/numbers/hash.h"
 #include "base/files/module.h"
 #include "data/files/data_set.h"
 #include "data/files/fetch.h"
 #include "data/support.h"
+#include "refuse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -201,6 +203,55 @@ static void test_fetch(void **unused)
     assert_int_equal(tr_data_file_verify(&(struct tr_data_file){"file", 0, sum, NULL}, path), TR_OK);
     expect_no_leftovers(path);
     assert_int_equal(tr_data_file_fetch(&file, good_only, test_path("no/folder/file"), NULL, NULL), TR_EIO);
+    /* one whose size nobody knows has an end, too */
+    static const char hundred[100];
+    char large[600], mirror[600];
+    struct stat facts;
+    snprintf(large, sizeof large, "%s", test_path("good/large"));
+    snprintf(mirror, sizeof mirror, "file://%s", test_path("good"));
+    const char *const one[] = {mirror, NULL};
+    write_file("good/large", hundred, sizeof hundred);
+    const struct tr_data_file unknown = {"large", 0, sum, NULL};
+    for (int more = 0; more < 2; more++) {
+        assert_int_equal(truncate(large, ((off_t)64 << 20) + more), 0);
+        assert_int_equal(tr_data_file_fetch(&unknown, one, path, NULL, NULL), TR_ECORRUPT);
+        assert_non_null(strstr(tr_error_message(),
+                               more ? "more than the 67108864 bytes that the file may have" : "SHA-256 is"));
+    }
+    expect_no_leftovers(path);
+    assert_int_equal(stat(path, &facts), 0);
+    assert_int_equal(facts.st_size, sizeof text - 1);
+}
+
+/* Whatever memory fails: it is told, and what was there stays. */
+static void test_memory_may_fail(void **unused)
+{
+    (void)unused;
+    char text[] = "the contents of a file\n", sum[TR_SHA256_TEXT], mirror[600], path[600], *description;
+    assert_int_equal(tr_sha256_of(text, sizeof text - 1, sum), TR_OK);
+    mkdir(test_path("good"), 0700);
+    write_file("good/file", text, sizeof text - 1);
+    snprintf(mirror, sizeof mirror, "file://%s", test_path("good"));
+    snprintf(path, sizeof path, "%s", test_path("fetched"));
+    const char *const mirrors[] = {mirror, NULL};
+    const struct tr_data_file file = {"file", sizeof text - 1, sum, NULL};
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        unlink(path);
+        refuse_begin(at);
+        tr_status status = tr_data_file_fetch(&file, mirrors, path, NULL, NULL);
+        if (status == TR_OK) status = tr_data_file_verify(&file, path);
+        if (status == TR_OK) status = tr_data_set_verify("sst2", DATA, NULL, NULL);
+        if (status == TR_OK) status = tr_data_set_fetch("mnist", NULL, DATA, NULL, NULL, NULL);
+        description = NULL;
+        if (status == TR_OK) status = tr_data_set_describe("mnist", "test", &description);
+        done = refuse_end();
+        if (status != (done ? TR_OK : TR_ENOMEM))
+            fail_msg("allocation %d: %s: %s", (int)at, tr_status_name(status), tr_error_message());
+        tr_text_free(description);
+        expect_no_leftovers(path);
+        assert_int_equal(tr_alloc_live(), live);
+    }
 }
 
 static void test_fetch_of_sets(void **unused)
@@ -335,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_shipped_sets),
         cmocka_unit_test(test_damage_is_found),
         cmocka_unit_test(test_fetch),
+        cmocka_unit_test(test_memory_may_fail),
         cmocka_unit_test(test_fetch_of_sets),
         cmocka_unit_test(test_a_mirror_of_ones_own),
         cmocka_unit_test(test_the_module_refuses_http),
