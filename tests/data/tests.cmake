@@ -38,6 +38,7 @@ trireme_test(data images SOURCES data/support.c)
 trireme_test(data shards SOURCES data/support.c)
 trireme_test(data folders SOURCES data/support.c)
 trireme_test(data image_values SOURCES data/support.c)
+trireme_test(data image_limits SOURCES data/support.c)
 trireme_test(data cifar SOURCES data/support.c)
 trireme_test(data data_set SOURCES data/support.c)
 add_dependencies(test_data_data_set trireme_fetch) # downloads from a folder
