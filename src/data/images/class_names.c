@@ -97,7 +97,6 @@ tr_status tr_class_names_read(const char *state, struct tr_class_names *names)
     struct tr_state_reader reader;
     const char *part = state ? tr_state_part(state, TR_STATE_CLASSES) : NULL;
     *names = (struct tr_class_names){0};
-    if (!part) return TR_OK;
     TR_TRY(tr_state_begin(part, TR_STATE_CLASSES, &reader));
     for (int64_t i = 0; i < reader.lines; i++) {
         const char *line;

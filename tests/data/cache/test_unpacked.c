@@ -17,7 +17,8 @@
 
 static void entries_hold_what_their_sources_hold(void **unused)
 {
-    static const char *const all[] = {DIGITS, MASKS, VALUES, BAD_ROWS, NAMED, TEXTS, TAGS, WINDOWS};
+    static const char *const all[] = {
+        DIGITS, MASKS, VALUES, BAD_ROWS, NAMED, TEXTS, TAGS, WINDOWS, "{corpus: {path: corpus, window: 1}}"};
     (void)unused;
     for (int i = 0; i < LENGTH(all); i++) {
         struct entry entry = make_entry(all[i]);

@@ -316,6 +316,53 @@ static void test_the_module_refuses_http(void **unused)
     if (!strstr(message, "Protocol") && !strstr(message, "protocol")) fail_msg("%s", message);
 }
 
+static int refuse_bytes(void *user, const void *data, size_t size)
+{
+    (void)data;
+    *(size_t *)user = size;
+    return 1;
+}
+
+static int refuse_progress(void *user, int64_t done, int64_t total)
+{
+    (void)done, (void)total;
+    ++*(size_t *)user;
+    return 1;
+}
+
+static int take_bytes(void *user, const void *data, size_t size)
+{
+    (void)user, (void)data, (void)size;
+    return 0;
+}
+
+/* Whoever does not take what comes ends it, a single byte, too. */
+static void test_the_module_is_stopped(void **unused)
+{
+    (void)unused;
+    static const struct tr_module module = {"trireme-fetch.so", TR_FETCH_SYMBOL, TR_FETCH_VERSION, "", ""};
+    const void *loaded;
+    char message[256] = "", url[600];
+    size_t got = 0;
+    assert_int_equal(tr_module_load(&module, &loaded), TR_OK);
+    const struct tr_fetch_module *fetch = loaded;
+    snprintf(url, sizeof url, "file://%s", test_path("bytes"));
+    for (size_t size = 1; size <= 3; size++) {
+        write_file("bytes", "123", size);
+        assert_int_equal(fetch->get(url, refuse_bytes, NULL, &got, message, sizeof message),
+                         TR_FETCH_STOPPED);
+        assert_int_equal(got, size);
+        assert_int_equal(fetch->get(url, take_bytes, NULL, NULL, message, sizeof message), TR_FETCH_OK);
+    }
+    got = 0;
+    assert_int_equal(fetch->get(url, take_bytes, refuse_progress, &got, message, sizeof message),
+                     TR_FETCH_STOPPED);
+    assert_true(got > 0);
+    assert_int_equal(unlink(test_path("bytes")), 0);
+    assert_int_equal(fetch->get(url, take_bytes, NULL, NULL, message, sizeof message), TR_FETCH_FAILED);
+    assert_true(message[0] != 0);
+}
+
 static void test_show_images(void **unused)
 {
     (void)unused;
@@ -390,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_fetch_of_sets),
         cmocka_unit_test(test_a_mirror_of_ones_own),
         cmocka_unit_test(test_the_module_refuses_http),
+        cmocka_unit_test(test_the_module_is_stopped),
         cmocka_unit_test(test_show_images),
         cmocka_unit_test(test_show_others),
         cmocka_unit_test(test_convert_by_name),

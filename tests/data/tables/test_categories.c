@@ -157,6 +157,41 @@ static void test_bad_names(void **unused)
     tr_source_close(&source);
 }
 
+enum { NAMES = 4096, COLUMNS = (1 << 20) / NAMES };
+
+/* Columns of so many names each, and perhaps one of numbers. */
+static void write_names(int names, bool number)
+{
+    char *text = malloc((size_t)names * (8 * COLUMNS + 8)), *at = text;
+    assert_non_null(text);
+    for (int i = 0; i < names; i++) {
+        for (int k = 0; k < COLUMNS; k++) at += sprintf(at, "n%d,", i);
+        at += sprintf(at, "%s%d\n", number ? "7," : "", i % 2);
+    }
+    write_file("names", text, (size_t)(at - text));
+    free(text);
+}
+
+/* Each name is a number of a row. */
+static void test_names_have_limits(void **unused)
+{
+    char description[COLUMNS * 5 + 64] = "{csv: {path: names, categories: [0";
+    (void)unused;
+    for (int k = 1; k < COLUMNS; k++)
+        snprintf(description + strlen(description), sizeof description - strlen(description), ", %d", k);
+    strcat(description, "]}}");
+    write_names(NAMES, false);
+    tr_source *source = must_open(description);
+    assert_int_equal(tr_source_info(source)->floats, 1 << 20);
+    tr_source_close(&source);
+    write_names(NAMES, true);
+    expect_refusal(description, TR_EFORMAT,
+                   "names: the names of its categories make 1048577 numbers a row; at most 1048576 can be");
+    write_names(NAMES + 1, false);
+    expect_refusal(description, TR_EFORMAT,
+                   "names:4097:1: field 0: its column has more than 4096 names, too many for categories");
+}
+
 static void test_wrong_columns(void **unused)
 {
     (void)unused;
@@ -240,13 +275,10 @@ static void test_rows_of_callers(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names_become_numbers),
-        cmocka_unit_test(test_numbers_beside_names),
-        cmocka_unit_test(test_other_data),
-        cmocka_unit_test(test_wrong_columns),
-        cmocka_unit_test(test_bad_names),
-        cmocka_unit_test(test_damaged_states),
-        cmocka_unit_test(test_rows_of_callers),
+        cmocka_unit_test(test_names_become_numbers), cmocka_unit_test(test_numbers_beside_names),
+        cmocka_unit_test(test_other_data),           cmocka_unit_test(test_wrong_columns),
+        cmocka_unit_test(test_names_have_limits),    cmocka_unit_test(test_bad_names),
+        cmocka_unit_test(test_damaged_states),       cmocka_unit_test(test_rows_of_callers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

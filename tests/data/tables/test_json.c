@@ -103,6 +103,28 @@ static void test_what_is_refused(void **unused)
     tr_source_close(&source);
 }
 
+/* The first line has so many members, numbers all. */
+static void write_members(int count)
+{
+    static char text[(1 << 16) * 16];
+    size_t at = 0;
+    for (int i = 0; i < count; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%c\"m%d\":%d", i ? ',' : '{', i, i % 2);
+    at += (size_t)snprintf(text + at, sizeof text - at, "}\n");
+    write_file("wide", text, at);
+}
+
+static void test_columns_have_a_limit(void **unused)
+{
+    (void)unused;
+    write_members(1 << 16);
+    tr_source *source = must_open("{json: {path: wide}}");
+    assert_int_equal(tr_source_info(source)->floats, (1 << 16) - 1);
+    tr_source_close(&source);
+    write_members((1 << 16) + 1);
+    expect_refusal("{json: {path: wide}}", TR_EFORMAT, "wide:1:1: more than 65536 columns");
+}
+
 static int fail_nth(size_t size, void *user)
 {
     (void)size;
@@ -132,6 +154,7 @@ int main(void)
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_nested),
         cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_columns_have_a_limit),
         cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
