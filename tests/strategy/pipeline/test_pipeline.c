@@ -288,6 +288,13 @@ static void what_cannot_be_cut_is_refused(void **state)
             "is 2; name 1,");
     refused("mnist-cnn", "pipeline,stages=3,cut=[conv2,dense1,dense2]", NULL, 3, "cut names 3 layers",
             "is 3; name 2,");
+    refused(
+        "mnist-cnn", "pipeline,cut=[flat,last]",
+        "layers=[{conv: {filters: 3, kernel: 3}}, {flatten: {name: flat}}, {dense: {units: 9, name: last}}, "
+        "{dense: 10}]",
+        3, "cut leaves nothing to compute between \"flat\" and \"last\"", "");
+    refused("mnist-cnn", "pipeline,cut=[dense1,dense1]", NULL, 3, "cut names \"dense1\" after \"dense1\"",
+            "in their order");
     refused("everything", "pipeline,cut=[gelu1]", NULL, 2,
             "layer \"add1\" also takes the output of \"trunk\"", "stages may begin with");
     refused("mnist-cnn", "pipeline,stages=2", "train.microbatches=2", 6, "3 replicas of the pipeline share 2",

@@ -2,6 +2,7 @@
  * fail. */
 #include "trireme/trireme.h"
 
+#include "base/fail.h"
 #include "base/files/file.h"
 #include "refuse.h"
 #include "scratch.h"
@@ -55,6 +56,12 @@ static int remove_place(void **state)
     return scratch_place_remove(state);
 }
 
+static void must_summarize(const char *path, const char *const *set, int count, struct tr_summary *summary)
+{
+    const struct tr_inspect_settings settings = {.path = path, .set = set, .set_count = count};
+    if (tr_summary_make(&settings, summary) != TR_OK) fail_msg("%s", tr_error_message());
+}
+
 /* All but what does not grow with the network: scalars and norms. */
 static void memory_is_that_of_a_trainer(void **state)
 {
@@ -103,6 +110,29 @@ static void operations_are_counted(void **state)
     assert_int_equal(summary.step_operations, 4 * (2 * conv + 2 * pool + 3 * dense));
     assert_int_equal(summary.layer[2].bytes, 0); /* flatten is its input under another shape */
     assert_int_equal(summary.layer[0].bytes, 400 * (int64_t)sizeof(float));
+    tr_summary_release(&summary);
+}
+
+/* Of an image that is cut into tokens their number is known without data. */
+static void tokens_of_images_are_counted(void **state)
+{
+    (void)state;
+    static const char *const set[] = {
+        "layers=[{conv: {filters: 5, kernel: 4, stride: 4}}, tokens, {dense: {units: 3, "
+        "name: each}}, last, {dense: {units: 2, name: whole}}]"};
+    struct tr_summary summary;
+    must_summarize("image.yaml", set, 1, &summary);
+    assert_int_equal(summary.tokens, 9); /* of 12 x 12 pixels */
+    assert_false(summary.layer[0].per_token);
+    assert_true(summary.layer[2].per_token);
+    assert_false(summary.layer[4].per_token);
+    const int64_t conv = 9 * 2 * 5 * 4 * 4 * 2, each = 2 * 5 * 3, whole = 2 * 3 * 2;
+    assert_int_equal(summary.layer[0].operations, conv);
+    assert_int_equal(summary.layer[2].operations, each);
+    const int64_t last = summary.layer[3].operations * (summary.layer[3].per_token ? 9 : 1);
+    assert_int_equal(summary.operations, conv + 9 * each + last + whole);
+    /* Backwards the first layer has its weights alone, the others their inputs, too. */
+    assert_int_equal(summary.step_operations, 4 * (2 * conv + 3 * 9 * each + 2 * last + 3 * whole));
     tr_summary_release(&summary);
 }
 
@@ -238,6 +268,14 @@ static void sizes_that_cannot_be_counted_are_refused(void **state)
     char *text;
     assert_int_equal(tr_inspect("image.yaml", set, 3, &text), TR_EINVAL);
     assert_true(strlen(tr_error_message()) > 0);
+    /* 2^29 bytes of an example's outputs; 2^20 examples are one too many. */
+    const char *many[] = {"layers=[{dense: {units: 134217728, name: large}}, {dense: 2}]", "input.shape=[1]",
+                          "train.batch=1048575", "train.microbatches=1"};
+    assert_int_equal(tr_inspect("image.yaml", many, 4, &text), TR_OK);
+    tr_text_free(text);
+    many[2] = "train.batch=1048576";
+    assert_int_equal(tr_inspect("image.yaml", many, 4, &text), TR_EINVAL);
+    assert_string_equal(tr_error_message(), "layer \"large\" is too large to count its operations in a step");
 }
 
 static void memory_may_fail_anywhere(void **state)
@@ -283,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_that_of_a_trainer),
         cmocka_unit_test(operations_are_counted),
+        cmocka_unit_test(tokens_of_images_are_counted),
         cmocka_unit_test(no_data_are_needed),
         cmocka_unit_test(models_need_no_file),
         cmocka_unit_test(memory_is_looked_at),
