@@ -67,9 +67,10 @@ static void memory_is_that_of_a_trainer(void **state)
 {
     (void)state;
     static const char *const models[] = {"adam.yaml", "lstm.yaml"};
-    static const char *const sets[] = {"train.pass=0", "train.pass=1", "train.pass=2"};
+    static const char *const sets[] = {"train.pass=0", "train.pass=1", "train.pass=2",
+                                       "optimizer={rule: muon, rate: 0.01}"};
     for (int i = 0; i < 2; i++)
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 4; k++) {
             struct tr_train_settings settings = TR_TRAIN_SETTINGS_INIT;
             struct tr_train_info info = TR_TRAIN_INFO_INIT;
             struct tr_summary summary;
@@ -110,6 +111,24 @@ static void operations_are_counted(void **state)
     assert_int_equal(summary.step_operations, 4 * (2 * conv + 2 * pool + 3 * dense));
     assert_int_equal(summary.layer[2].bytes, 0); /* flatten is its input under another shape */
     assert_int_equal(summary.layer[0].bytes, 400 * (int64_t)sizeof(float));
+    tr_summary_release(&summary);
+}
+
+/* Beside its output a layer keeps what its backward pass needs: here the scale of each row. */
+static void what_backward_needs_is_counted(void **state)
+{
+    (void)state;
+    static const char *const vector[] = {"layers=[{dense: 4}, rms_norm, {dense: 3}]"},
+                             *const tokens[] = {"layers=[{embedding: 7}, rms_norm, last, {dense: 2}]"};
+    struct tr_summary summary;
+    must_summarize("adam.yaml", vector, 1, &summary);
+    assert_int_equal(summary.layer[0].bytes, 4 * sizeof(float));
+    assert_int_equal(summary.layer[1].bytes, (4 + 1) * sizeof(float));
+    assert_false(summary.layer[1].per_token);
+    tr_summary_release(&summary);
+    must_summarize("lstm.yaml", tokens, 1, &summary);
+    assert_int_equal(summary.layer[1].bytes, (7 + 1) * sizeof(float));
+    assert_true(summary.layer[1].per_token);
     tr_summary_release(&summary);
 }
 
@@ -321,6 +340,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_that_of_a_trainer),
         cmocka_unit_test(operations_are_counted),
+        cmocka_unit_test(what_backward_needs_is_counted),
         cmocka_unit_test(tokens_of_images_are_counted),
         cmocka_unit_test(no_data_are_needed),
         cmocka_unit_test(models_need_no_file),
