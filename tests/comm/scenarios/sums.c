@@ -337,6 +337,13 @@ const char *scenario_bytes(tr_comm *comm)
             CHECK(after.bytes_shared - before.bytes_shared == data * (size - 1) / size);
         }
         CHECK(after.operations - before.operations == (with ? 1 : 2));
+        /* Each host reads all its nodes once, for its own shares and for those of others; a rank's own is
+           none of another. */
+        int64_t shared[RANKS], all = 0;
+        shared[me] = after.bytes_shared - before.bytes_shared;
+        CHECK_OK(tr_comm_exchange(comm, shared, sizeof shared[0], "bytes"));
+        for (int i = 0; i < size; i++) all += shared[i];
+        CHECK(all == (with ? data * (size - tr_comm_hosts(comm)) : 0));
         CHECK_DONE(comm, &ticket, tr_comm_barrier(comm, &ticket));
         tr_reduction_destroy(&reduction);
     }
