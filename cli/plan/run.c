@@ -85,6 +85,15 @@ static tr_status add_rows(const struct cli_plan_orders *orders, int workers, int
     return status;
 }
 
+/* For one worker only the strategy that runs alone stays. */
+static void keep_first(struct tr_plan *plan)
+{
+    while (plan->rows > 1) {
+        tr_free(plan->row[--plan->rows].strategy);
+        tr_free(plan->row[plan->rows].left_out);
+    }
+}
+
 tr_status cli_plan_rows(const struct cli_plan_orders *orders, struct tr_plan *plan)
 {
     int64_t batch, microbatches;
@@ -92,7 +101,7 @@ tr_status cli_plan_rows(const struct cli_plan_orders *orders, struct tr_plan *pl
     for (int i = 0; i < orders->worker_counts; i++) {
         int workers = orders->workers[i], times = orders->grow ? workers : 1;
         if (plan->rows == 0 && times > 1) TR_TRY(add_rows(orders, 1, batch, microbatches, plan));
-        if (plan->rows > 0 && i == 0) plan->rows = 1; /* for one worker only the strategy that runs alone */
+        if (i == 0) keep_first(plan);
         TR_TRY(add_rows(orders, workers, times * batch, times * microbatches, plan));
     }
     return TR_OK;
