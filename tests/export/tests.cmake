@@ -12,8 +12,8 @@ trireme_test(export c TIMEOUT 600 SOURCES export/program.c support/networks.c su
 trireme_test(export c_texts TIMEOUT 600 SOURCES export/program.c support/training.c support/families.c)
 set(TR_ONNX_RUN export/onnx/run.c export/onnx/node.c export/onnx/elements.c export/onnx/shapes.c export/onnx/sums.c
     export/onnx/windows.c export/onnx/cells.c)
-trireme_test(export onnx SOURCES export/onnx/file.c export/onnx/rules.c support/networks.c)
+trireme_test(export onnx SOURCES export/onnx/file.c export/onnx/rules.c export/onnx/types.c support/networks.c)
 trireme_test(export onnx_values SOURCES export/onnx/file.c ${TR_ONNX_RUN} support/networks.c)
-trireme_test(export scaling TIMEOUT 900 SOURCES export/onnx/file.c export/onnx/rules.c ${TR_ONNX_RUN} export/program.c support/training.c)
-trireme_test(export joined SOURCES export/onnx/rules.c export/program.c support/training.c)
+trireme_test(export scaling TIMEOUT 900 SOURCES export/onnx/file.c export/onnx/rules.c export/onnx/types.c ${TR_ONNX_RUN} export/program.c support/training.c)
+trireme_test(export joined SOURCES export/onnx/rules.c export/onnx/types.c export/program.c support/training.c)
 trireme_test(export torch SOURCES support/networks.c support/training.c)

@@ -31,6 +31,10 @@ static void cell(struct node *node)
     const double *b = node_in(node, 3)->v;
     const char *all = node->proto->output[0], *last = node->proto->n_output > 1 ? node->proto->output[1] : "";
     assert_true(w->size[1] == gates * n && r->size[1] == gates * n && r->size[2] == n && w->size[2] == width);
+    assert_true(x->rank == 3 && w->rank == 3 && r->rank == 3 && w->size[0] == 1 && r->size[0] == 1);
+    assert_int_equal(node_in(node, 3)->count, 2 * gates * n);
+    assert_null(node_attribute(node, "direction"));
+    if (node_has(node, 4)) assert_int_equal(node_in(node, 4)->count, batch);
     if (!lstm) assert_int_equal(node_integer(node, "linear_before_reset", 0), 1);
     struct onnx_value *y =
         onnx_make(node->run, *all ? all : "(all)", 4, (const int64_t[]){times, 1, batch, n});

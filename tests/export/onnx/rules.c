@@ -145,7 +145,7 @@ static void check_tensors(const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const Onnx__TensorProto *tensor = graph->initializer[i];
-        size_t bytes = tensor->data_type == TR_ONNX_FLOAT ? 4 : 8;
+        size_t bytes = tensor->data_type == TR_ONNX_INT64 ? 8 : 4;
         for (size_t k = 0; k < tensor->n_dims; k++) bytes *= (size_t)tensor->dims[k];
         assert_int_equal(tensor->raw_data.len, bytes);
         for (size_t k = 0; k < i; k++) assert_string_not_equal(tensor->name, graph->initializer[k]->name);
@@ -291,6 +291,7 @@ void onnx_expect_sound(const Onnx__GraphProto *graph)
     for (size_t i = 0; i < graph->n_node; i++) check_node(graph, i);
     check_tensors(graph);
     check_ranks(graph);
+    onnx_check_types(graph);
     for (size_t i = 0; i < graph->n_input; i++) check_value(graph->input[i]);
     for (size_t i = 0; i < graph->n_output; i++) {
         check_value(graph->output[i]);

@@ -20,12 +20,16 @@ static void reshape(struct node *node)
     const struct onnx_value *shape = node_in(node, 1);
     int64_t size[ONNX_AXES], known = 1;
     int open = -1;
+    assert_true(shape->rank == 1 && shape->count <= ONNX_AXES);
     for (int i = 0; i < (int)shape->count; i++) {
+        assert_true(shape->v[i] != 0 || i < node->x->rank);
         size[i] = shape->v[i] == 0 ? node->x->size[i] : (int64_t)shape->v[i];
-        if (size[i] < 0)
+        if (size[i] < 0) {
+            assert_true(size[i] == -1 && open < 0);
             open = i;
-        else
+        } else {
             known *= size[i];
+        }
     }
     if (open >= 0) size[open] = node->x->count / known;
     same_numbers(node, (int)shape->count, size);
@@ -107,6 +111,9 @@ static void slice(struct node *node)
     const struct onnx_value *x = node->x, *from = node_in(node, 1), *to = node_in(node, 2),
                             *axes = node_in(node, 3);
     int64_t size[ONNX_AXES], index[ONNX_AXES], begin[ONNX_AXES] = {0}, step[ONNX_AXES];
+    assert_true(from->rank == 1 && to->rank == 1 && axes->rank == 1);
+    assert_true(from->count == axes->count && to->count == axes->count);
+    if (node_has(node, 4)) assert_int_equal(node_in(node, 4)->count, axes->count);
     memcpy(size, x->size, sizeof size);
     for (int i = 0; i < x->rank; i++) step[i] = 1;
     for (int64_t i = 0; i < axes->count; i++) {
@@ -173,6 +180,7 @@ static void shape(struct node *node)
 
 static void range(struct node *node)
 {
+    for (size_t i = 0; i < 3; i++) assert_int_equal(node_in(node, i)->rank, 0);
     const double begin = node->x->v[0], end = node_in(node, 1)->v[0], step = node_in(node, 2)->v[0];
     const int64_t count = (int64_t)ceil((end - begin) / step);
     struct onnx_value *y = node_out(node, 1, &count);

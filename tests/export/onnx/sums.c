@@ -87,6 +87,7 @@ static void gemm(struct node *node)
 {
     const struct onnx_value *a = node->x, *b = node_in(node, 1);
     assert_true(a->rank == 2 && b->rank == 2 && a->size[1] == b->size[0] && node->proto->n_attribute == 0);
+    if (node_has(node, 2)) assert_int_equal(node_in(node, 2)->count, b->size[1]);
     struct onnx_value *y = node_out(node, 2, (const int64_t[]){a->size[0], b->size[1]});
     for (int64_t k = 0; k < y->count; k++) {
         const int64_t row = k / b->size[1], column = k % b->size[1];

@@ -63,6 +63,8 @@ static void conv(struct node *node)
     int64_t size[ONNX_AXES], index[ONNX_AXES], from[ONNX_AXES];
     assert_int_equal(own * groups, x->size[1]);
     for (int i = 0; i < window.axes; i++) assert_int_equal(w->size[2 + i], window.kernel[i]);
+    assert_true(w->rank == x->rank && w->size[0] % groups == 0);
+    if (node_has(node, 2)) assert_int_equal(node_in(node, 2)->count, w->size[0]);
     size_under(&window, x, w->size[0], size);
     struct onnx_value *y = node_out(node, x->rank, size);
     for (int64_t k = 0; k < y->count; k++) {
@@ -93,6 +95,8 @@ static void conv_transpose(struct node *node)
                       window.pads[window.axes + i];
     struct onnx_value *y = node_out(node, x->rank, size);
     assert_int_equal(w->size[0], x->size[1]);
+    assert_true(w->rank == x->rank && x->size[1] % groups == 0 && !node_has(node, 2));
+    for (int i = 0; i < window.axes; i++) assert_int_equal(w->size[2 + i], window.kernel[i]);
     for (int64_t k = 0; k < x->count; k++) {
         index_of(k, x->rank, x->size, index);
         for (int64_t c = 0; c < own; c++)
