@@ -351,6 +351,9 @@ static void devices_have_memory_of_their_own(void **state)
     const struct tr_device_choice third = {.name = "cuda:2"};
     assert_int_equal(tr_device_open(&third, &device[0]), TR_ENOTFOUND);
     assert_non_null(strstr(tr_error_message(), "there is no CUDA device 2"));
+    void *session;
+    assert_int_equal(gpu_api_cuda.open(2, false, &session), TR_ENOTFOUND);
+    assert_non_null(strstr(tr_error_message(), "there is no CUDA device 2"));
     assert_int_equal(tr_device_kind_cuda.count(), 2);
 }
 

@@ -45,6 +45,15 @@ static int end(void **state)
 
 /* ---- order and memory ---- */
 
+static void a_device_that_is_not_there_is_not_opened(void **state)
+{
+    void *other;
+    (void)state;
+    assert_int_equal(api->open(1, false, &other), TR_ENOTFOUND);
+    assert_string_equal(tr_error_message(), "there is no OpenCL device 1; there is 1, counted from 0");
+    assert_int_equal(fake.contexts, 0);
+}
+
 static void copies_beside_come_behind_what_was_before(void **state)
 {
     char from[] = "0123456789", beside[4] = "", to[4] = "";
@@ -442,6 +451,7 @@ static void failures_of_commands_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_device_that_is_not_there_is_not_opened),
         TEST(copies_beside_come_behind_what_was_before),
         TEST(pinned_memory_is_given_back),
         TEST(events_tell_their_times),
