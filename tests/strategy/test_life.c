@@ -5,10 +5,12 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "refuse.h"
+#include "strategy/values.h"
 #include "support/comm_thread/thread.h"
 #include "support/training.h"
 #include "train/loop/trainer.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -245,6 +247,65 @@ static void observers_see_steps_in_their_order(void **state)
     tr_trainer_destroy(&trainer);
 }
 
+/* One whose gradient is not finite is skipped, and nobody sees an update. */
+static void skipped_updates_are_not_seen(void **state)
+{
+    (void)state;
+    static const char keeper = 'k';
+    struct job job;
+    values_job(&job, family_place, "1e10,1e18,0,1,0\n"); /* its loss is finite */
+    job_set(&job, "train.on_nonfinite=skip");
+    tr_trainer *trainer = job_trainer(&job);
+    tr_strategy *strategy = trainer_strategy(trainer);
+    int skipped = 0;
+    must_train(tr_trainer_step(trainer, NULL)); /* begins */
+    tr_strategy_observe(strategy, TR_OBSERVER_KEEPER,
+                        (struct tr_strategy_observer){NULL, see_update, (void *)(uintptr_t)&keeper});
+    for (int64_t step = 1; step < 5; step++) {
+        struct tr_step_figures figures;
+        char before[TR_SHA256_TEXT], after[TR_SHA256_TEXT];
+        watched.count = 0;
+        must_train(tr_strategy_hash(strategy, before));
+        must_train(tr_strategy_step(strategy, step, 0, &figures));
+        must_train(tr_strategy_hash(strategy, after));
+        assert_int_equal(watched.count > 0, !figures.skipped);
+        assert_int_equal(strcmp(before, after) == 0, figures.skipped);
+        skipped += figures.skipped;
+    }
+    assert_in_range(skipped, 1, 2);
+    tr_trainer_destroy(&trainer);
+}
+
+/* ---- figures ---- */
+
+/* A norm is told where it was needed. */
+static void figures_are_of_the_step(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"optimizer.clip_norm=0", "optimizer.clip_norm=1e9",
+                                       "train.on_nonfinite=skip"};
+    for (int i = 0; i < 3; i++) {
+        struct job job;
+        family_job(&job, &families[0], family_place);
+        job_set(&job, sets[i]);
+        tr_trainer *trainer = job_trainer(&job);
+        must_train(tr_trainer_step(trainer, NULL));
+        for (int64_t step = 1; step < 3; step++) {
+            struct tr_step_figures figures;
+            memset(&figures, 255, sizeof figures);
+            must_train(tr_strategy_step(trainer_strategy(trainer), step, 6, &figures));
+            assert_int_equal(figures.steps, 1);
+            assert_int_equal(figures.examples, trainer_job(trainer)->train.batch);
+            assert_int_equal(figures.request, 6);
+            assert_true(figures.loss > 0 && figures.correct >= 0);
+            assert_int_equal(isnan(figures.norm), i == 0);
+            if (i > 0) assert_true(figures.norm > 0);
+            assert_false(figures.skipped || figures.bad_loss || figures.poisoned || figures.rebalanced);
+        }
+        tr_trainer_destroy(&trainer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +313,8 @@ int main(void)
         cmocka_unit_test(missing_memory_leaves_nothing),
         cmocka_unit_test(a_strategy_tells_of_itself),
         cmocka_unit_test(observers_see_steps_in_their_order),
+        cmocka_unit_test(skipped_updates_are_not_seen),
+        cmocka_unit_test(figures_are_of_the_step),
     };
     return cmocka_run_group_tests_name("strategy.life", tests, family_place_make, family_place_remove);
 }
