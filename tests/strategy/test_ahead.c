@@ -29,7 +29,7 @@ static void begin(struct job *job, int family)
 
 /* ---- what is begun ---- */
 
-enum { FREE, FORBIDDEN, ASKED, STEPS = 4 };
+enum { FREE, FORBIDDEN, ASKED, SEES_LAYERS, SEES_UPDATES, STEPS = 4 };
 
 struct watch {
     int how;
@@ -40,6 +40,18 @@ struct watch {
 static int64_t begun_of(const tr_strategy *strategy)
 {
     return strategy->replicas->gradient ? strategy->replicas->gradient->begun.step : -1;
+}
+
+static tr_status see_layer(void *user, const struct tr_layer *layer, const float *output, int64_t count)
+{
+    (void)user, (void)layer, (void)output, (void)count;
+    return TR_OK;
+}
+
+static tr_status see_update(void *user, const float *gradient, int64_t begin, int64_t end)
+{
+    (void)user, (void)gradient, (void)begin, (void)end;
+    return TR_OK;
 }
 
 /* Steps of a strategy that are allowed the next one; on all ranks but the first as `how` has it. */
@@ -53,13 +65,19 @@ static void *run_watched(void *user)
     tr_strategy *strategy = trainer_strategy(trainer);
     must_train(tr_trainer_step(trainer, NULL));
     assert_int_equal(begun_of(strategy), -1);
+    bool sees = !first && (watch->how == SEES_LAYERS || watch->how == SEES_UPDATES);
+    if (sees)
+        tr_strategy_observe(strategy, TR_OBSERVER_PROBE,
+                            (struct tr_strategy_observer){watch->how == SEES_LAYERS ? see_layer : NULL,
+                                                          watch->how == SEES_UPDATES ? see_update : NULL,
+                                                          NULL});
     for (int64_t step = 1; step < STEPS; step++) {
         struct tr_step_figures figures;
         bool allowed = first || watch->how != FORBIDDEN;
         int32_t request = !first && watch->how == ASKED && step == 2 ? 1 : 0;
         tr_strategy_allow_next(strategy, allowed);
         must_train(tr_strategy_step(strategy, step, request, &figures));
-        bool begins = watch->begins && allowed && step + 1 < STEPS && figures.request == 0 &&
+        bool begins = watch->begins && allowed && !sees && step + 1 < STEPS && figures.request == 0 &&
                       strategy->replicas->gradient; /* servers compute none */
         assert_int_equal(begun_of(strategy), begins ? step + 1 : -1);
     }
@@ -83,7 +101,11 @@ static void the_next_step_goes_forward(void **state)
         {3, 2, "allreduce", "shadow", NULL, NULL, {ASKED, true}},
         {4, 4, "allreduce", "shadow", NULL, NULL, {FREE, true}},
         {0, 3, "parameter-server", "shadow", NULL, NULL, {FREE, true}},
-        {0, 2, "allreduce", "shadow", NULL, "train.pass=1", {FREE, false}}, /* several passes */
+        /* Who sees layers or updates sees those of one step at a time. */
+        {0, 2, "allreduce", "shadow", NULL, NULL, {SEES_LAYERS, true}},
+        {0, 2, "allreduce", "shadow", NULL, NULL, {SEES_UPDATES, true}},
+        {0, 2, "allreduce", "shadow", NULL, "optimizer.sam=0.05", {FREE, false}}, /* two gradients */
+        {0, 2, "allreduce", "shadow", NULL, "train.pass=1", {FREE, false}},       /* several passes */
         {0, 2, "allreduce", "shadow", "cpu", NULL, {FREE, false}},
         {0, 2, "allreduce", "cpu", NULL, NULL, {FREE, false}},
         {0, 2, "local-sgd,replicas=2", "shadow", NULL, NULL, {FREE, false}},

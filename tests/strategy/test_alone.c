@@ -4,6 +4,7 @@
 #include "strategy/values.h"
 #include "support/shadow.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -100,6 +101,8 @@ static void expect_run_of_cpu(struct job *job, tr_status status, int *times)
     assert_string_equal(got.losses, expected.losses);
     assert_int_equal(got.warnings, expected.warnings);
     assert_string_equal(got.hash, expected.hash);
+    assert_int_equal(got.rank[0].contributions, expected.rank[0].contributions);
+    assert_int_equal(got.rank[0].compute_seconds > 0, expected.rank[0].compute_seconds > 0);
 }
 
 /* Where nothing comes between two steps, the device has the second one before the first one is judged;
@@ -189,6 +192,51 @@ static void a_run_that_is_watched_is_not_overtaken(void **state)
     assert_int_equal(times, 0);
 }
 
+enum { NORMS_MOST = 8 };
+
+struct norms {
+    double norm[NORMS_MOST];
+    int count;
+};
+
+static int hear_norm(void *user, const struct tr_train_event *event)
+{
+    struct norms *norms = user;
+    if (event->kind != TR_EVENT_STEP) return 0;
+    assert_true(norms->count < NORMS_MOST);
+    norms->norm[norms->count++] = event->gradient_norm;
+    return 0;
+}
+
+/* Norms are told of each step, or of several, as on the cpu device. */
+static void norms_are_told(void **state)
+{
+    static const char *const sets[] = {"optimizer.clip_norm=0.5", "optimizer.clip_norm=0",
+                                       "train.on_nonfinite=skip"};
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        struct norms norms[2] = {{.count = 0}};
+        for (int device = 0; device < 2; device++) {
+            struct job job;
+            begin(&job, 0);
+            job_set(&job, sets[i / 2]);
+            job_set(&job, i % 2 ? "train.log_every=2" : "train.log_every=1");
+            job.settings.steps = 6;
+            job.settings.device = device ? "shadow" : "cpu";
+            tr_trainer *trainer = job_trainer(&job);
+            must_train(tr_trainer_run(trainer, hear_norm, &norms[device]));
+            tr_trainer_destroy(&trainer);
+        }
+        assert_in_range(norms[0].count, i % 2 ? 3 : 6, i % 2 ? 4 : 6);
+        assert_int_equal(norms[1].count, norms[0].count);
+        for (int k = 0; k < norms[0].count; k++) {
+            assert_int_equal(isnan(norms[0].norm[k]), i / 2 == 1);
+            assert_int_equal(isnan(norms[1].norm[k]), i / 2 == 1);
+            if (i / 2 != 1) assert_true(norms[0].norm[k] > 0 && norms[1].norm[k] == norms[0].norm[k]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +244,7 @@ int main(void)
         cmocka_unit_test(the_next_step_is_begun_before),
         cmocka_unit_test(a_stop_waits_for_what_is_under_way),
         cmocka_unit_test(a_run_that_is_watched_is_not_overtaken),
+        cmocka_unit_test(norms_are_told),
     };
     return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }
