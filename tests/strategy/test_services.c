@@ -145,6 +145,56 @@ static void large_messages_make_progress_by_themselves(void **state)
     }
 }
 
+/* ---- traffic ---- */
+
+static struct tr_comm_statistics *moved[2];
+
+/* A step in which this and that goes through the communicator of all ranks, and of a part of them. */
+static tr_status work(tr_strategy *strategy, const atomic_int *stop, int32_t request,
+                      struct tr_step_figures *figures)
+{
+    (void)strategy, (void)stop, (void)request, (void)figures;
+    for (int i = 0; i < 2 && moved[i]; i++) {
+        moved[i]->bytes_sent += 1 + 10 * i;
+        moved[i]->bytes_received += 2 + 10 * i;
+        moved[i]->bytes_shared += 3 + 10 * i;
+        moved[i]->wait_seconds += 4 + 10 * i;
+    }
+    return TR_OK;
+}
+
+/* Of whole groups and parts of them; what went before does not count. */
+static void the_traffic_of_a_step_counts(void **state)
+{
+    (void)state;
+    static const struct tr_comm_settings settings = {.timeout = 60, .patience = 60};
+    const struct tr_strategy_asynchronous asynchronous = {.work = work};
+    const struct tr_strategy_class class = {.asynchronous = &asynchronous};
+    tr_comm *comm[2];
+    for (int i = 0; i < 2; i++) {
+        must(tr_comm_thread_create(1, NULL, &settings, &comm[i]));
+        comm[i]->statistics.bytes_sent = comm[i]->statistics.wait_seconds = 1000;
+    }
+    for (int parts = 0; parts < 3; parts++) {
+        tr_strategy strategy = {.class = &class, .traits = {.asynchronous = true}, .size = 1};
+        struct tr_step_figures figures;
+        if (parts > 0) strategy.comm = comm[0];
+        if (parts > 1) strategy.part = comm[1];
+        for (int i = 0; i < 2; i++) moved[i] = i < parts ? &comm[i]->statistics : NULL;
+        for (int step = 1; step <= 2; step++) {
+            const int each = parts * step, more = parts > 1 ? 10 * step : 0;
+            must(tr_strategy_step(&strategy, step, 0, &figures));
+            assert_int_equal(strategy.done.bytes_sent, each + more);
+            assert_int_equal(strategy.done.bytes_received, 2 * each + more);
+            assert_int_equal(strategy.done.bytes_shared, 3 * each + more);
+            assert_true(strategy.done.wait_seconds == 4 * each + more);
+            assert_int_equal(figures.steps, 1);
+            assert_true(isnan(figures.norm));
+        }
+    }
+    for (int i = 0; i < 2; i++) tr_comm_destroy(&comm[i]);
+}
+
 /* ---- what a strategy is ---- */
 
 static tr_status evaluate(tr_strategy *strategy, const struct tr_shared_evaluation *evaluation)
@@ -203,6 +253,7 @@ int main(void)
         cmocka_unit_test(random_delays_follow_from_the_seed),
         cmocka_unit_test(a_stop_ends_delays),
         cmocka_unit_test(large_messages_make_progress_by_themselves),
+        cmocka_unit_test(the_traffic_of_a_step_counts),
         cmocka_unit_test(classes_say_what_they_do),
     };
     return cmocka_run_group_tests_name("strategy.services", tests, NULL, NULL);
