@@ -268,6 +268,38 @@ static void what_listens_outlives_the_strategy(void **state)
     assert_int_equal(tr_alloc_live(), left.live);
 }
 
+/* A worker whose memory is in use keeps all of it, but reads no further ahead. */
+static void end_with_a_message(struct ps *self, struct scene *scene)
+{
+    tr_strategy *strategy = &self->head;
+    struct tr_replica *replica = strategy->replicas;
+    tr_gradient *gradient = replica->gradient;
+    tr_comm *comm = strategy->comm;
+    (void)scene;
+    self->found = tr_alloc(8, 1);
+    assert_non_null(self->found);
+    must_train(tr_comm_receive(comm, OTHER, PS_TAG_FOUND, self->found, 8, "results", &self->finding));
+    scene_stuck(comm);
+    tr_strategy_destroy(&strategy);
+    assert_null(strategy);
+    assert_null(replica->gradient);
+    assert_non_null(replica->variables);
+    assert_non_null(self->worker);
+    assert_non_null(self->shard);
+    scene_loose(comm);
+    replica->gradient = gradient; /* which ends with the trainer */
+}
+
+static void a_worker_that_is_read_from_stays(void **state)
+{
+    (void)state;
+    int64_t live = tr_alloc_live();
+    struct scene scene = {.strategy = STRATEGY, .size = SIZE, .apart = 1};
+    scene.part[LOST] = end_with_a_message;
+    scene_play(&scene);
+    assert_int_equal(tr_alloc_live(), live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_stage_that_may_be_read_is_replaced),
         cmocka_unit_test(what_is_under_way_outlives_the_strategy),
         cmocka_unit_test(what_listens_outlives_the_strategy),
+        cmocka_unit_test(a_worker_that_is_read_from_stays),
     };
     return cmocka_run_group_tests_name("strategy.stuck", tests, family_place_make, family_place_remove);
 }
