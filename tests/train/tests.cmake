@@ -56,6 +56,7 @@ trireme_test(train tensorboard SOURCES support/event_files.c support/ranks.c sup
 trireme_test(train bad_input SOURCES support/training.c)
 trireme_test(train allocation TIMEOUT 600 SOURCES support/training.c support/families.c)
 target_link_options(test_train_allocation PRIVATE LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc)
+trireme_test(train refused_memory SOURCES train/loop/told_job.c support/training.c)
 trireme_test(train accuracy TIMEOUT 600 LABELS slow SOURCES support/training.c)
 trireme_test(train parts)
 trireme_test(train keeper SOURCES support/ranks.c support/training.c support/families.c)

@@ -24,7 +24,12 @@ static tr_status make_order(tr_trainer *trainer)
     struct tr_order order;
     if (trainer->receipt.order.order.count > 0) return TR_OK;
     TR_TRY(tr_job_order(trainer->job, &order));
-    return tr_order_reader_make(&order, &trainer->receipt.order);
+    struct tr_order_reader *own = &trainer->receipt.order;
+    tr_status status = tr_order_reader_make(&order, own);
+    if (status == TR_OK) return TR_OK;
+    tr_order_reader_release(own);
+    *own = (struct tr_order_reader){0}; /* the next boundary makes it anew */
+    return status;
 }
 
 tr_status trainer_digest_batches(tr_trainer *trainer, struct tr_chain_link *link, int64_t count)
