@@ -153,6 +153,39 @@ static void others_are_refused(void **state)
     }
 }
 
+/* Each worker has a microbatch at least. */
+static void workers_without_work_are_refused(void **state)
+{
+    static const struct {
+        const char *strategy;
+        int most;
+        const char *reason; /* with one more */
+    } cases[] = {
+        {"allreduce", 3, "4 ranks share 3 microbatches"},
+        {"allreduce,factors=always", 3, "4 ranks share 3 microbatches"},
+        {"parameter-server,servers=2", 5, "4 workers share 3 microbatches"},
+        {"pipeline,stages=1", 3, "4 replicas of the pipeline share 3 microbatches"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job job;
+        struct rank ranks[RANKS];
+        begin(&job, 0);
+        job_set(&job, "train.microbatches=3");
+        job.settings.steps = 1;
+        job.settings.strategy = cases[i].strategy;
+        run_ranks(&job.settings, cases[i].most, false, ranks);
+        expect_well(ranks, cases[i].most, cases[i].strategy);
+        run_ranks(&job.settings, cases[i].most + 1, false, ranks);
+        for (int r = 0; r <= cases[i].most; r++) {
+            assert_int_equal(ranks[r].outcome.status, TR_EINVAL);
+            if (!strstr(ranks[r].outcome.message, cases[i].reason))
+                fail_msg("%s: \"%s\" lacks \"%s\"", cases[i].strategy, ranks[r].outcome.message,
+                         cases[i].reason);
+        }
+    }
+}
+
 /* Ranks that were started with different shares do not divide anything. */
 static void all_ranks_must_have_the_same(void **state)
 {
@@ -264,6 +297,7 @@ int main(void)
         cmocka_unit_test(speeds_are_compared_now_and_then),
         cmocka_unit_test(memory_may_be_refused_when_shares_change),
         cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(workers_without_work_are_refused),
         cmocka_unit_test(all_ranks_must_have_the_same),
     };
     return cmocka_run_group_tests_name("shares", tests, family_place_make, family_place_remove);

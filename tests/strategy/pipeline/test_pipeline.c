@@ -436,6 +436,13 @@ static tr_status measure(void *user)
     return pipeline_measure(trainer_strategy(user), 1, bound, 3, cost);
 }
 
+static tr_status balance(void *user)
+{
+    static const double cost[] = {1, 2, 3, 4};
+    int *first = user;
+    return pipeline_balance(cost, 4, 2, first);
+}
+
 static tr_status make_and_end(void *user)
 {
     tr_trainer *trainer;
@@ -456,6 +463,9 @@ static void refused_memory_leaves_nothing(void **state)
     refuse_each(measure, trainer);
     tr_trainer_destroy(&trainer);
     refuse_each(make_and_end, &job);
+    int first[3];
+    refuse_each(balance, first);
+    assert_int_equal(first[1], 3);
 }
 
 static void a_step_allocates_nothing(void **state)

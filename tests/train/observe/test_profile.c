@@ -13,6 +13,7 @@
 #include "base/threads/timeline.h"
 #include "device/device.h"
 #include "job/job.h"
+#include "refuse.h"
 #include "support/training.h"
 #include "train/observe/profile.h"
 
@@ -217,6 +218,25 @@ static void a_device_counts_in_place_of_its_thread(void **state)
     }
 }
 
+static void without_memory_there_is_none(void **state)
+{
+    (void)state;
+    tr_timeline *timeline = timeline_make();
+    add_all_activities(timeline);
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        struct tr_train_profile profile;
+        refuse_begin(at);
+        tr_status status = tr_profile_make(timeline, job->model, &host, NULL, &profile);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        if (!done) assert_true(!profile.rank && !profile.layers);
+        tr_profile_release(&profile);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    tr_timeline_destroy(&timeline);
+}
+
 /* ---- ranks ---- */
 
 static const char *look_at_all(tr_comm *comm)
@@ -271,6 +291,7 @@ int main(void)
         cmocka_unit_test(activities_count_for_their_causes),
         cmocka_unit_test(layers_have_their_work),
         cmocka_unit_test(a_device_counts_in_place_of_its_thread),
+        cmocka_unit_test(without_memory_there_is_none),
         cmocka_unit_test(all_ranks_have_the_profile_of_all),
     };
     return cmocka_run_group_tests_name("train.profile", tests, make, clean);

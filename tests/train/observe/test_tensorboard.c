@@ -238,13 +238,16 @@ static void check_activations(const struct event_file *file, int64_t step, int64
     assert_true(histogram_of(file, "activations", "conv1", step)->min == 0); /* relu */
 }
 
-/* The last event with this tag holds a session's end or beginning. */
-static Tensorboard__HParamsPluginData *session_of(const struct event_file *file, const char *tag)
+/* The last event with this tag, of step `step`, holds a session's end or beginning. */
+static Tensorboard__HParamsPluginData *session_of(const struct event_file *file, const char *tag,
+                                                  int64_t step)
 {
     for (int i = file->count - 1; i >= 0; i--) {
         if (file->event[i]->what_case != TENSORBOARD__EVENT__WHAT_SUMMARY) continue;
         const Tensorboard__Summary__Value *value = event_file_value(file, i);
         if (strcmp(value->tag, tag) != 0) continue;
+        assert_int_equal(file->event[i]->step, step);
+        for (int k = 0; k < i; k++) assert_true(file->event[k]->wall_time <= file->event[i]->wall_time);
         ProtobufCBinaryData bytes = value->metadata->plugin_data->content;
         return tensorboard__hparams_plugin_data__unpack(NULL, bytes.len, bytes.data);
     }
@@ -261,7 +264,7 @@ static void check_sessions(const struct event_file *file)
                                        "train.batch",    "train.microbatches",
                                        "train.steps",    "parameters",
                                        "strategy",       "ranks"};
-    Tensorboard__HParamsPluginData *session = session_of(file, "_hparams_/session_start_info");
+    Tensorboard__HParamsPluginData *session = session_of(file, "_hparams_/session_start_info", 0);
     const Tensorboard__SessionStartInfo *start = session->session_start_info;
     bool rate = false, strategy = false;
     assert_int_equal(start->n_hparams, sizeof keys / sizeof keys[0]);
@@ -276,7 +279,7 @@ static void check_sessions(const struct event_file *file)
     }
     assert_true(rate && strategy);
     tensorboard__hparams_plugin_data__free_unpacked(session, NULL);
-    session = session_of(file, "_hparams_/session_end_info");
+    session = session_of(file, "_hparams_/session_end_info", 7);
     assert_int_equal(session->session_end_info->status, TENSORBOARD__SESSION_STATUS__STATUS_SUCCESS);
     tensorboard__hparams_plugin_data__free_unpacked(session, NULL);
 }
@@ -401,7 +404,7 @@ static void smoothing_is_shown(void **state)
     job_outcome(&job, &outcome);
     assert_int_equal(outcome.status, TR_OK);
     event_file_of(place, 0, 1, &file);
-    Tensorboard__HParamsPluginData *session = session_of(&file, "_hparams_/session_start_info");
+    Tensorboard__HParamsPluginData *session = session_of(&file, "_hparams_/session_start_info", 0);
     const Tensorboard__SessionStartInfo *start = session->session_start_info;
     for (size_t i = 0; i < start->n_hparams; i++)
         if (strcmp(start->hparams[i]->key, "loss.label_smoothing") == 0)
