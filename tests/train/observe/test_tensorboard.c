@@ -642,6 +642,33 @@ static void a_run_goes_on_in_a_new_file(void **state)
     event_file_release(&second);
 }
 
+static int stop_at_evaluation(void *user, const struct tr_train_event *event)
+{
+    if (event->kind == TR_EVENT_EVALUATION) tr_trainer_stop(user);
+    return 0;
+}
+
+/* The end is of the last step of which something was written, though to another file. */
+static void an_end_has_the_last_step(void **state)
+{
+    (void)state;
+    struct job job;
+    struct event_file file;
+    family_job(&job, &families[0], data);
+    job_set(&job, "train.log_every=3");
+    job_set(&job, "train.evaluate_every=2");
+    job.settings.set = job.set;
+    job.settings.tensorboard = place;
+    tr_trainer *trainer = job_trainer(&job);
+    assert_int_equal(tr_trainer_run(trainer, stop_at_evaluation, trainer), TR_EINTERRUPTED);
+    tr_trainer_destroy(&trainer);
+    event_file_of(place, 0, 1, &file);
+    Tensorboard__HParamsPluginData *session = session_of(&file, "_hparams_/session_end_info", 2);
+    tensorboard__hparams_plugin_data__free_unpacked(session, NULL);
+    assert_int_equal(event_file_count(&file, "loss"), 1); /* of step 1 */
+    event_file_release(&file);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, make_place, remove_place)
@@ -651,7 +678,7 @@ int main(void)
         TEST(figures_are_those_of_the_run),      TEST(sentences_are_shown_in_a_table),
         TEST(norms_are_those_of_gradients),      TEST(strategies_show_the_same),
         TEST(others_show_what_they_have),        TEST(ranks_must_want_the_same),
-        TEST(a_run_goes_on_in_a_new_file),
+        TEST(a_run_goes_on_in_a_new_file),       TEST(an_end_has_the_last_step),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
