@@ -39,10 +39,12 @@ static const struct {
     const char *strategy;
     bool waits; /* for every rank: they all end with the one that fails */
     int apart;  /* operations that are tried; each takes a moment, until the other rank finds out */
+    const char *set;
 } cases[] = {
     {"pipeline,stages=2", true, 1},
     {"allreduce", true, 7},
     {"allreduce,bucket=0.004", true, 7},
+    {"allreduce,factors=always", true, 3, "optimizer.clip_norm=0"}, /* a norm wants whole gradients */
     {"parameter-server,servers=1", true, 7},
     {"parameter-server,mode=async", false, 7},
     {"local-sgd,every=1,replicas=2", true, 7},
@@ -59,6 +61,7 @@ static void try_each(size_t c, int victim)
     job_set(&job, "train.batch=4");
     job_set(&job, "train.evaluate_every=0");
     job_set(&job, "optimizer={rule: adam, rate: 1e-3, ema: 0.9, clip_norm: 1}");
+    if (cases[c].set) job_set(&job, cases[c].set);
     job.settings.set = job.set;
     job.settings.steps = 1;
     job.settings.strategy = cases[c].strategy;
