@@ -65,6 +65,20 @@ static void hosts_go_on_at_any_step(void **state)
     expect_survival_apart(&job, &alone, &later, 4, 1, "apart, one after another");
 }
 
+/* Moments that lie on a device come to the host for that. */
+static void devices_go_on(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome alone;
+    shrink_begin(&job, &families[family_count - 1], &alone);
+    job.settings.device = "shadow";
+    for (int victim = 0; victim < 3; victim++) {
+        struct plan plan = {.blow = {{AT_LAYER, victim, 3, 0, 0}}};
+        expect_survival_apart(&job, &alone, &plan, 3, 1, "on devices");
+    }
+}
+
 /* A whole host at once: what its ranks had, ranks of other hosts have. */
 static void a_host_may_die(void **state)
 {
@@ -164,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hosts_go_on),
         cmocka_unit_test(hosts_go_on_at_any_step),
+        cmocka_unit_test(devices_go_on),
         cmocka_unit_test(a_host_may_die),
         cmocka_unit_test(who_has_no_copy_says_so),
         cmocka_unit_test(copies_take_what_is_said),

@@ -91,6 +91,35 @@ static void subwords_lie_side_by_side(void **state)
     tr_tokenizer_destroy(&tokenizer);
 }
 
+/* Where a tokenizer composes characters, its subwords are not those of the text as it is. */
+static void composed_texts_have_no_places(void **state)
+{
+    (void)state;
+    static const char none[] = "\"normalizer\": null";
+    struct tr_file_content file;
+    struct tr_text text = TR_TEXT_INIT;
+    char path[SCRATCH_PATH];
+    size_t begin[8], end[8];
+    int64_t count;
+    must_train(tr_file_read(scratch_in("tokenizer.json"), 1 << 20, &file));
+    const char *at = strstr(file.data, none);
+    if (!at) fail_msg("%.300s", file.data);
+    tr_text_addf(&text, "%.*s\"normalizer\": {\"type\": \"NFC\"}%s", (int)(at - file.data), file.data,
+                 at + sizeof none - 1);
+    must_write(scratch_join(path, scratch_place, "composing.json"), &text);
+    tr_file_content_free(&file);
+    trained_run(
+        scratch_place, "composing",
+        "data: {train: {corpus: {path: words.tsv, window: 4, unit: bpe, tokenizer: composing.json}}}\n"
+        "layers: [{embedding: 3}, {lstm: 4}, {dense: 262}]\n");
+    tr_predictor *predictor = trained_load(scratch_place, "composing");
+    assert_int_equal(tr_predictor_tokens(predictor, "one", 8, begin, end, &count, NULL), TR_EUNSUPPORTED);
+    assert_non_null(strstr(tr_error_message(),
+                           "brings texts into normalization form C, so that tokens have no place "
+                           "in the text as it is"));
+    tr_predictor_destroy(&predictor);
+}
+
 /* ---- one text from another ---- */
 
 static void examples_of_two_texts_have_numbers(void **state)
@@ -139,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(subwords_lie_side_by_side),
+        cmocka_unit_test(composed_texts_have_no_places),
         cmocka_unit_test(examples_of_two_texts_have_numbers),
     };
     return cmocka_run_group_tests(tests, make, scratch_place_remove);
