@@ -210,6 +210,17 @@ static void test_discarding_shared_memory(void **state)
     tr_discard(block + FROM * page - 1, COUNT * page + 2); /* a byte of the page before, and of that behind */
     for (size_t i = 0; i < PAGES * page; i++)
         assert_int_equal(block[i], i / page >= FROM && i / page < FROM + COUNT ? 0 : 7);
+    /* All of two pages but their first, or their last byte, of which one page each is whole. */
+    memset(block, 7, PAGES * page);
+    tr_discard(block + 1, 2 * page - 1);
+    tr_discard(block + 4 * page, 2 * page - 1);
+    for (size_t i = 0; i < PAGES * page; i++)
+        assert_int_equal(block[i], i / page == 1 || i / page == 4 ? 0 : 7);
+    tr_discard(block + 7 * page, page); /* a page that is just that */
+    assert_int_equal(block[7 * page], 0);
+    assert_int_equal(block[8 * page - 1], 0);
+    tr_discard(block + 9 * page + 1, page - 1);
+    assert_int_equal(block[9 * page + 1], 7);
     munmap(block, PAGES * page);
 }
 

@@ -177,6 +177,20 @@ static void each_file_is_named_later(void **state)
         assert_int_equal(tr_events_close(&events), TR_OK);
     }
     assert_non_null(strstr(last, "/events.out.tfevents.0000007002."));
+    /* The names of other files say nothing, whatever they end with. */
+    assert_int_equal(tr_file_remove(NULL, scratch_place), TR_OK);
+    assert_int_equal(tr_file_make_directory(NULL, scratch_place), TR_OK);
+    static const char *const others[] = {"a",
+                                         "01234567890123456789"
+                                         "0000009000.log",
+                                         "events.out.tfevents", "events.out.tfevents.9999999999.too.late"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) scratch_write_text(others[i], "x");
+    tr_events *alone;
+    assert_int_equal(tr_events_create(NULL, scratch_place, 40, &alone), TR_OK);
+    assert_non_null(strstr(tr_events_path(alone), "/events.out.tfevents.0000000040."));
+    assert_int_equal(tr_events_close(&alone), TR_OK);
+    assert_int_equal(tr_file_remove(NULL, scratch_place), TR_OK);
+    assert_int_equal(tr_file_make_directory(NULL, scratch_place), TR_OK);
     assert_int_equal(tr_events_close(&(tr_events *){NULL}), TR_OK);
 }
 

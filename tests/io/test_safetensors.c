@@ -133,6 +133,17 @@ static void an_empty_list_is_a_file(void **state)
     assert_int_equal(tr_safetensors_open(path, &file), TR_OK);
     assert_int_equal(tr_safetensors_count(file), 0);
     tr_safetensors_close(&file);
+    /* Not even that: no room for the size of a header, and a header of nothing. */
+    static const char zeros[8];
+    for (size_t size = 0; size <= 8; size++) {
+        char text[100];
+        snprintf(text, sizeof text, "%zu bytes are too few for a safetensors file", size);
+        assert_int_equal(tr_file_write_atomic(NULL, path, zeros, size), TR_OK);
+        assert_int_equal(tr_safetensors_open(path, &file), TR_EFORMAT);
+        assert_non_null(strstr(tr_error_message(), size < 8 ? text : "the header does not begin with '{'"));
+        assert_null(file);
+    }
+    assert_int_equal(tr_file_remove(NULL, path), TR_OK);
 }
 
 /* Larger than the pieces in which data move. */
@@ -195,6 +206,31 @@ static void shapes_are_measured(void **state)
     tensor.rank = 0;
     assert_int_equal(tr_stored_bytes(&tensor, &bytes), TR_OK);
     assert_int_equal(bytes, 4);
+    /* As many bytes as there may be, and one more. */
+    tensor = (struct tr_stored_tensor){.dtype = TR_DTYPE_U8, .rank = 1, .shape = {INT64_MAX}};
+    assert_int_equal(tr_stored_bytes(&tensor, &bytes), TR_OK);
+    assert_true(bytes == INT64_MAX);
+    tensor = (struct tr_stored_tensor){.dtype = TR_DTYPE_U8, .rank = 2, .shape = {INT64_C(1) << 62, 2}};
+    assert_int_equal(tr_stored_bytes(&tensor, &bytes), TR_EINVAL);
+    assert_string_equal(tr_error_message(),
+                        "U8[4611686018427387904,2] has more bytes than 64 bits can count");
+    tensor.shape[1] = 1;
+    assert_int_equal(tr_stored_bytes(&tensor, &bytes), TR_OK);
+    assert_true(bytes == (uint64_t)1 << 62);
+    /* Alike are type, rank and all sizes, whatever the names. */
+    struct tr_stored_tensor other = tensor;
+    other.name = "another";
+    assert_true(tr_stored_alike(&tensor, &other));
+    other.shape[1] = 2;
+    assert_false(tr_stored_alike(&tensor, &other));
+    other.shape[1] = 1;
+    other.dtype = TR_DTYPE_I8;
+    assert_false(tr_stored_alike(&tensor, &other));
+    other.dtype = TR_DTYPE_U8;
+    other.rank = 1;
+    assert_false(tr_stored_alike(&tensor, &other));
+    tensor.rank = 1;
+    assert_true(tr_stored_alike(&tensor, &other));
     char text[TR_STORED_TEXT];
     struct tr_stored_tensor longest = {.dtype = TR_DTYPE_F8_E4M3, .rank = TR_STORED_RANK};
     for (int i = 0; i < TR_STORED_RANK; i++) longest.shape[i] = INT64_MIN;

@@ -294,26 +294,32 @@ static void bad_values_name_place_and_range(void **state)
     }
 }
 
-static void lists_are_bounded(void **state)
+static void check_bound(const char *beginning, const char *message, bool floats)
 {
-    (void)state;
     struct thing thing = defaults();
     struct tr_text text = TR_TEXT_INIT;
-    tr_text_add(&text, "units: 1\nsizes: [");
+    tr_text_add(&text, beginning);
     for (int i = 0; i < TR_OPTION_LIST_MAX; i++) tr_text_add(&text, "1, ");
     tr_text_add(&text, "]");
     tr_config *root = parse(text.bytes);
     assert_int_equal(tr_options_read(table, COUNT, root, "thing", &thing), TR_OK);
-    assert_int_equal(thing.sizes.count, TR_OPTION_LIST_MAX);
+    assert_int_equal(floats ? thing.scales.count : thing.sizes.count, TR_OPTION_LIST_MAX);
     tr_config_destroy(&root);
     text.length--;
     tr_text_add(&text, "1]");
     root = parse(text.bytes);
     assert_int_equal(tr_options_read(table, COUNT, root, "thing", &thing), TR_EINVAL);
-    expect_message("t.yaml:2:201: sizes[64]: more than 64 items");
+    expect_message(message);
     tr_config_destroy(&root);
     tr_text_release(&text);
     release(&thing);
+}
+
+static void lists_are_bounded(void **state)
+{
+    (void)state;
+    check_bound("units: 1\nsizes: [", "t.yaml:2:201: sizes[64]: more than 64 items", false);
+    check_bound("units: 1\nscales: [", "t.yaml:2:202: scales[64]: more than 64 items", true);
 }
 
 /* ---- options that belong to some kinds only ---- */

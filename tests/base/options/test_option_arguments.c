@@ -128,11 +128,12 @@ static void every_form_is_read(void **state)
 {
     (void)state;
     struct command command;
-    assert_int_equal(read(ARGUMENTS("m.yaml", "--rate", "1/4", "-qt4", "--out-dir=a=b", "--no-progress",
-                                    "--sizes", "1,2", "--sizes=3", "--set", "a=1", "x", "--set=b=2", "--crop",
-                                    "5, 3", "--log_format-of_the_run=json", "--", "--threads", "-q"),
-                          &command),
-                     TR_OK);
+    assert_int_equal(
+        read(ARGUMENTS("m.yaml", "--rate", "1/4", "-qt4", "--out-dir=a=b", "--no-progress", "--sizes",
+                       "1 ,  2  ", "--sizes=3", "--set", "a=1", "x", "--set=b=2", "--crop", "5, 3",
+                       "--log_format-of_the_run=json", "--", "--threads", "-q"),
+             &command),
+        TR_OK);
     assert_string_equal(command.model, "m.yaml");
     assert_true(command.rate == 0.25f);
     assert_true(command.quiet);
@@ -249,6 +250,13 @@ static void bad_arguments_are_refused(void **state)
         {{"m", "--threads", "4x", NULL}, "--threads: \"4x\" is not an integer (threads; 0: all cores)"},
         {{"m", "--sizes", "1,,2", NULL}, "--sizes: \"\" is not an integer (sizes)"},
         {{"m", "--sizes", "1,2,", NULL}, "--sizes: \"\" is not an integer (sizes)"},
+        {{"m", "--sizes", "1,0000000000000000000000000000000000000000000000000000000000000002", NULL},
+         "--sizes: \"1,0000000000000000000000000000000000000000000000000000000000000002\" has an item that "
+         "is no "
+         "number (sizes)"},
+        {{"m", "--sizes", "1,000000000000000000000000000000000000000000000000000000000000x02", NULL},
+         "--sizes: \"000000000000000000000000000000000000000000000000000000000000x02\" is not an integer "
+         "(sizes)"},
         {{"m", "--crop", "1,2,3", NULL}, "--crop: \"1,2,3\" has more than two numbers (size of a part)"},
         {{"m", "--crop", "1,2147483648", NULL},
          "--crop: 2147483648 is out of range; allowed: -2147483648 .. 2147483647 (size of a part)"},
