@@ -154,12 +154,55 @@ static void other_files_are_no_models(void **state)
     session_release(&session);
 }
 
+/* Runs a copy of the program. */
+static int run_copy(struct session *session, const char *const *arguments)
+{
+    session_start(session, &(struct setup){.program = "moved/bin/trireme", .arguments = arguments});
+    return session_end(session);
+}
+
+/* An installation that was moved has its models beside the program, or else where it was to be; a program
+   without any says so. */
+static void a_moved_program_looks_beside_itself(void **state)
+{
+    static const char *const list[] = {"models", NULL}, *const train[] = {"train", "mnist-quick", NULL};
+    const char *const copy[] = {TRIREME_PROGRAM, "moved/bin/trireme", NULL};
+    const char *const folders[] = {"-p", "moved/bin/" TRIREME_SHIPPED_BELOW "/models", NULL};
+    struct session session;
+    (void)state;
+    assert_int_equal(mkdir("moved", 0700) | mkdir("moved/bin", 0700), 0);
+    session_start(&session, &(struct setup){.program = "cp", .arguments = copy});
+    assert_int_equal(session_end(&session), 0);
+    session_release(&session);
+    if (access(TRIREME_SHIPPED, F_OK) != 0) { /* or it is installed here */
+        int code = run_copy(&session, list);
+        expect_error(2,
+                     "there is no directory \"" TRIREME_SHIPPED
+                     "\", in which this program has its models and data; "
+                     "install them, too (package trireme-data)",
+                     &session, code);
+        session_release(&session);
+        code = run_copy(&session, train);
+        expect_error(2, "there is no file \"mnist-quick\"; check the path, or take a model that ships",
+                     &session, code);
+        session_release(&session);
+    }
+    session_start(&session, &(struct setup){.program = "mkdir", .arguments = folders});
+    assert_int_equal(session_end(&session), 0);
+    session_release(&session);
+    write_text("moved/bin/" TRIREME_SHIPPED_BELOW "/models/mine.yaml", "# My own. Really.\n");
+    assert_int_equal(run_copy(&session, list), 0);
+    assert_non_null(strstr(session.text[0], "mine "));
+    assert_null(strstr(session.text[0], "mnist"));
+    session_release(&session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_model_has_a_line),   cmocka_unit_test(every_model_is_in_the_readme),
         cmocka_unit_test(names_stand_for_files),    cmocka_unit_test(other_files_are_no_models),
-        cmocka_unit_test(what_is_here_comes_first),
+        cmocka_unit_test(what_is_here_comes_first), cmocka_unit_test(a_moved_program_looks_beside_itself),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
 }
