@@ -189,6 +189,29 @@ static void the_first_to_give_up_is_named(void **state)
                         "rank 2 on host unknown died; restart the job from its last checkpoint");
 }
 
+/* Also where only one that followed it is waited for, and where it is the root. */
+static void the_root_may_be_the_first(void **state)
+{
+    struct tr_transfer transfer = {.peer = 1};
+    (void)state;
+    class.grace = 0;
+    tr_comm_release(&comm);
+    assert_int_equal(tr_comm_prepare(&comm, &class, 2, RANKS, &settings), TR_OK);
+    ticket = (tr_ticket){.kind = "receive", .transfer = &transfer, .transfers = 1};
+    lives[0] = lives[1] = TR_COMM_GAVE_UP;
+    judge(100, 0);
+    for (first = -1; first < 2; first++) {
+        char text[100];
+        patience = (struct tr_patience){.began = 100};
+        judge(100, 0);
+        judge(101, first < 0 ? 1 : 2);
+        assert_int_equal(judge(102, first < 0 ? 1 : 2), TR_EPEER);
+        snprintf(text, sizeof text, "rank %d on host unknown gave up: no more rank %d", first == 0 ? 0 : 1,
+                 first == 0 ? 0 : 1);
+        assert_string_equal(tr_error_message(), text);
+    }
+}
+
 static void patience_ends(void **state)
 {
     (void)state;
@@ -298,17 +321,12 @@ static void lives_have_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(short_waits_ask_nothing),
-        TEST(ranks_are_asked_in_turns),
-        TEST(who_does_not_tell_is_asked_always),
-        TEST(the_lost_have_a_grace),
-        TEST(who_comes_back_is_not_lost),
-        TEST(the_first_to_give_up_is_named),
-        TEST(patience_ends),
-        TEST(who_is_not_needed_is_not_asked),
-        TEST(a_stop_is_heeded),
-        TEST(signs_of_life_have_limits),
-        TEST(lives_have_words),
+        TEST(short_waits_ask_nothing),           TEST(ranks_are_asked_in_turns),
+        TEST(who_does_not_tell_is_asked_always), TEST(the_lost_have_a_grace),
+        TEST(who_comes_back_is_not_lost),        TEST(the_first_to_give_up_is_named),
+        TEST(the_root_may_be_the_first),         TEST(patience_ends),
+        TEST(who_is_not_needed_is_not_asked),    TEST(a_stop_is_heeded),
+        TEST(signs_of_life_have_limits),         TEST(lives_have_words),
     };
     return cmocka_run_group_tests_name("comm.patience", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -227,6 +228,58 @@ static void files_have_limits(void **state)
     }
 }
 
+/* A file system that ends sooner than others: the file is half as long, as often as needed, in whole grains.
+ */
+static off_t longest; /* 0: any length */
+static int tried, error;
+
+int __real_ftruncate(int file, off_t length);
+int __wrap_ftruncate(int file, off_t length);
+
+int __wrap_ftruncate(int file, off_t length)
+{
+    tried++;
+    if (longest == 0 || length <= longest) return __real_ftruncate(file, length);
+    errno = error;
+    return -1;
+}
+
+static void file_systems_have_limits(void **state)
+{
+    static const int errors[] = {EFBIG, EINVAL};
+    struct local_area some;
+    (void)state;
+    assert_int_equal(tr_local_area_create(2, &some), TR_OK);
+    const off_t bytes = (off_t)some.bytes;
+    tr_local_area_close(&some);
+    for (int i = 0; i < 2; i++) {
+        error = errors[i];
+        longest = (off_t)1 << 40;
+        tried = 0;
+        assert_int_equal(tr_local_area_create(2, &some), TR_OK);
+        assert_int_equal(some.length, (uint64_t)longest);
+        assert_int_equal(tried, 11); /* from 2^50 on */
+        tr_local_area_close(&some);
+        longest = bytes;
+        while ((longest & (longest - 1)) != 0) longest += longest & -longest;
+        assert_int_equal(tr_local_area_create(2, &some), TR_OK); /* there is just room for the rings */
+        assert_int_equal(some.length, (uint64_t)longest);
+        tr_local_area_close(&some);
+        longest = bytes - 1;
+        assert_int_equal(tr_local_area_create(2, &some), TR_EUNSUPPORTED);
+        assert_string_equal(tr_error_message(),
+                            "cannot make memory for 2 ranks to share: File too large (raise the "
+                            "limit of file sizes, ulimit -f)");
+    }
+    error = ENOSPC; /* which no shorter file changes */
+    tried = 0;
+    assert_int_equal(tr_local_area_create(2, &some), TR_EUNSUPPORTED);
+    assert_string_equal(tr_error_message(),
+                        "cannot make memory for 2 ranks to share: No space left on device");
+    assert_int_equal(tried, 1);
+    longest = 0;
+}
+
 /* A text without an end is read to its end. */
 static void words_end(void **state)
 {
@@ -249,6 +302,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(words_end, make, drop),
         cmocka_unit_test(rings_share_what_there_is),
         cmocka_unit_test(files_have_limits),
+        cmocka_unit_test(file_systems_have_limits),
     };
     return cmocka_run_group_tests_name("comm.local_area", tests, NULL, NULL);
 }
