@@ -128,6 +128,24 @@ static void test_rows_that_are_refused_are_left_out(void **state)
         assert_true(plan.again == 0); /* which takes a time to be measured */
         tr_free(row[1].left_out);
     }
+    /* With a time to measure, the first row is measured again at the end, if it has figures. */
+    for (int left_out = 0; left_out < 2; left_out++) {
+        char strategy[] = "allreduce", reason[] = "none";
+        struct tr_plan_row row[] = {
+            {.strategy = strategy, .workers = 1, .ranks = 1, .batch = 10, .microbatches = 5},
+            {.strategy = strategy, .workers = 2, .ranks = 2, .batch = 10, .microbatches = 5}};
+        struct tr_plan plan = {.cluster = tr_cluster_ordinary, .row = row, .rows = 2};
+        plan.cluster.hosts = 2;
+        plan.cluster.memory = 0;
+        orders.traces = NULL;
+        orders.seconds = 0.01;
+        if (left_out) row[0].left_out = reason;
+        if (cli_plan_figures(&orders, job, &screen, &plan) != TR_OK) fail_msg("%s", tr_error_message());
+        assert_int_equal(plan.again > 0, !left_out);
+        assert_int_equal(row[0].figures.examples_per_second > 0, !left_out);
+        assert_true(row[1].figures.examples_per_second > 0 && !row[1].left_out);
+        assert_true(plan.cluster.memory > 0); /* as measured */
+    }
     cli_screen_end(&screen);
     fclose(nowhere);
     tr_job_destroy(&job);

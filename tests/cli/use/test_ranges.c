@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/use/ranges.h"
+#include "refuse.h"
 
 #define COUNT 7 /* examples */
 
@@ -67,11 +68,28 @@ static void others_are_refused(void **state)
     }
 }
 
+static void without_memory_there_are_none(void **state)
+{
+    (void)state;
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        struct tr_example_range *ranges;
+        int64_t count;
+        refuse_begin(at);
+        const tr_status status = cli_ranges_read("1,2-3", COUNT, "data", &ranges, &count);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        if (done) tr_free(ranges);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranges_have_both_ends),
         cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(without_memory_there_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
