@@ -1,6 +1,7 @@
 trireme_test(job variables SOURCES support/networks.c)
 trireme_test(job memory SOURCES support/training.c support/families.c support/shadow.c)
 trireme_test(job options)
+trireme_test(job read)
 trireme_test(job settings SOURCES support/training.c)
 trireme_test(job monitor)
 trireme_test(job override)
