@@ -84,6 +84,31 @@ static void words_have_a_perplexity(void **state)
         "\n      det  noun  verb\ndet     3     .     .\nnoun    .     3     .\nverb    .     .     3\n");
 }
 
+/* Values have a loss and no accuracy; a set that there is not is told, with one that there is. */
+static void values_have_a_loss(void **state)
+{
+    (void)state;
+    static const char head[] = "checkpoint  runs/line/checkpoint-00000002 (step 2)\ntrain       loss ";
+    struct session session;
+    int code = run(&session, "eval", "runs/line", "--set-name", "train", NULL);
+    if (code != 0) session_show(&session);
+    assert_int_equal(code, 0);
+    assert_memory_equal(session.text[0], head, sizeof head - 1);
+    assert_null(strstr(session.text[0], "accuracy"));
+    assert_non_null(strstr(session.text[0], "rmse "));
+    assert_null(strstr(session.text[0], "nan"));
+    session_release(&session);
+    code = run(&session, "eval", "runs/line", NULL);
+    expect_error(2, "data.test, or give --set-name train", &session, code);
+    session_release(&session);
+    code = run(&session, "eval", "runs/line", "--set-name", "validation", NULL);
+    expect_error(2, "data.validation, or give --set-name train", &session, code);
+    session_release(&session);
+    code = run(&session, "eval", "runs/line", "--set-name", "train", "--isa", "none", NULL);
+    expect_error(2, "none", &session, code);
+    session_release(&session);
+}
+
 /* The object of `eval --json`; release with json_decref(). */
 static json_t *object_of(const char *run_name, const char *option)
 {
@@ -174,9 +199,8 @@ static void wide_tables_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classes_have_tables),
-        cmocka_unit_test(words_have_a_perplexity),
-        cmocka_unit_test(programs_have_members),
+        cmocka_unit_test(classes_have_tables),     cmocka_unit_test(words_have_a_perplexity),
+        cmocka_unit_test(values_have_a_loss),      cmocka_unit_test(programs_have_members),
         cmocka_unit_test(wide_tables_are_refused),
     };
     return cmocka_run_group_tests(tests, make, place_remove);

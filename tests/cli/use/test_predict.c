@@ -19,6 +19,7 @@
 #include "base/text/json.h"
 #include "data/images/image.h"
 #include "io/npy.h"
+#include "support/npy.h"
 #include "support/png.h"
 
 static const char heads[] =
@@ -137,6 +138,12 @@ static void test_ranges(void **state)
         assert_int_equal(atoi(next_line(&at)), i < 2 ? 118 + i : i == 2 ? 7 : i - 3);
     assert_string_equal(at, "");
     tr_file_content_free(&table);
+    expect_exit(0, "predict", "runs/animals", "--set-name", "test", "-n", "118-,7,0-99", "-o", "some.npy");
+    struct tr_file_content array = content_of("some.npy");
+    struct tr_npy npy;
+    assert_int_equal(tr_npy_parse("some.npy", (uint8_t *)array.data, array.size, &npy), TR_OK);
+    assert_true(npy.rank == 2 && npy.shape[0] == 103 && npy.shape[1] == 3);
+    tr_file_content_free(&array);
     int code = run(&session, "predict", "runs/animals", "--set-name", "test", NULL);
     assert_non_null(strstr(session.text[0], "test[119]: "));
     expect_output(&session, code, "test[0]: ");
@@ -270,6 +277,51 @@ static void test_tags(void **state)
                   "\"tags\":[\"det\",\"noun\",\"verb\",\"det\"],\"probabilities\":[");
     code = run(&session, "predict", "runs/tags", "-x", "a \"cat\"", "--json", NULL);
     expect_output(&session, code, "\"words\":[\"a\",\"\\\"cat\\\"\"],\"tags\":[\"det\",");
+}
+
+/* Images of colours, of which several are read at a time: each has the answer that it has alone. */
+static void test_pictures_of_colours(void **state)
+{
+    (void)state;
+    static uint8_t pixels[4][4 * 3 * 3];
+    static const uint8_t labels[4] = {0, 1, 0, 1};
+    struct session session;
+    char alone[3][256], all[800];
+    for (int n = 0; n < 4; n++)
+        for (int i = 0; i < 36; i++) pixels[n][i] = (uint8_t)(n * 60 + i * 37 % 71);
+    npy_write("colours.npy", "|u1", "4, 4, 3, 3", pixels, sizeof pixels);
+    npy_write("names.npy", "|u1", "4,", labels, sizeof labels);
+    write_text("colours.yaml",
+               "name: colours\ndata: {train: {npy: {features: colours.npy, labels: names.npy}}}\n"
+               "layers: [{flatten: null}, {dense: 2}]\noptimizer: {rule: sgd, rate: 0.01}\n"
+               "train: {batch: 4, steps: 3}\n");
+    expect_exit(0, "train", "colours.yaml", "--quiet");
+    for (int n = 0; n < 3; n++) {
+        char name[16];
+        uint8_t *png;
+        size_t bytes;
+        snprintf(name, sizeof name, "c%d.png", n);
+        assert_int_equal(tr_image_encode(pixels[n], (struct tr_image_size){4, 3, 3}, &png, &bytes), TR_OK);
+        assert_int_equal(tr_file_write_atomic(NULL, name, png, bytes), TR_OK);
+        tr_free(png);
+        int code = run(&session, "predict", "runs/colours", "--image", name, NULL);
+        if (code != 0) session_show(&session);
+        assert_int_equal(code, 0);
+        snprintf(alone[n], sizeof alone[n], "%s", session.text[0]);
+        session_release(&session);
+    }
+    assert_string_not_equal(alone[0] + 7, alone[1] + 7); /* behind the name */
+    snprintf(all, sizeof all, "%s%s%s", alone[0], alone[1], alone[2]);
+    int code = run(&session, "predict", "runs/colours", "--image", "c0.png", "--image", "c1.png", "--image",
+                   "c2.png", NULL);
+    assert_int_equal(code, 0);
+    assert_string_equal(session.text[0], all);
+    session_release(&session);
+    struct setup lines = {.input = "c0.png\nc1.png\nc2.png\n"};
+    code = run_with(&session, lines, "predict", "runs/colours", NULL);
+    assert_int_equal(code, 0);
+    assert_string_equal(session.text[0], all);
+    session_release(&session);
 }
 
 static void write_picture(const char *name, int depth, uint16_t from)
@@ -454,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_a_set_in_every_form),
         cmocka_unit_test(test_a_file_by_its_name),
         cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_pictures_of_colours),
         cmocka_unit_test(test_a_failure_leaves_the_old_file),
         cmocka_unit_test(test_values_without_names),
         cmocka_unit_test(test_several_losses),

@@ -202,7 +202,7 @@ static void tags(void **state)
     (void)state;
     static const char *const names[] = {"det", "noun"}, *const words[] = {"the", "a\tb\n", "c\rd", "end"};
     static const float output[3][2] = {{0.75F, 0.25F}, {0, 1}, {1, 0}};
-    static const int32_t labels[3] = {1, 1, TR_NO_LABEL};
+    static const int32_t labels[3] = {1, 0, TR_NO_LABEL};
     const struct tr_predict_info info = {.outputs = 2, .class_names = names, .heads = 1, .of_tokens = true};
     struct cli_predictions predictions = {
         .info = &info, .labels = true, .head = {{.outputs = 2, .classification = true}}};
@@ -215,13 +215,13 @@ static void tags(void **state)
                                  .words = 4};
     assert_int_equal(cli_predictions_conll.check(&predictions), TR_OK);
     expect(&cli_predictions_conll, &predictions, &one, 1,
-           "the\tnoun\tdet\na\\tb\\n\tnoun\tnoun\nc\\rd\t-\tdet\nend\t-\t-\n\n");
+           "the\tnoun\tdet\na\\tb\\n\tdet\tnoun\nc\\rd\t-\tdet\nend\t-\t-\n\n");
     expect(&cli_predictions_text, &predictions, &one, 1,
-           "train[4]: the/det (in truth noun) a\tb\n/noun c\rd/det end/-\n");
+           "train[4]: the/det (in truth noun) a\tb\n/noun (in truth det) c\rd/det end/-\n");
     expect(&cli_predictions_json, &predictions, &one, 1,
            "{\"example\":4,\"input\":\"train[4]\",\"words\":[\"the\",\"a\\tb\\n\",\"c\\rd\",\"end\"],"
            "\"tags\":[\"det\",\"noun\",\"det\"],\"probabilities\":[0.75,1,1],"
-           "\"labels\":[\"noun\",\"noun\",\"-\"]}\n");
+           "\"labels\":[\"noun\",\"det\",\"-\"]}\n");
     predictions.labels = false;
     predictions.named = true;
     one.labels = NULL;
