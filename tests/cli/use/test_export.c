@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -52,6 +53,38 @@ static void test_several_formats(void **state)
                                          "        x = self.dropout1(x)\n"
                                          "        x = self.dense2(x)\n"
                                          "        return x\n"));
+    tr_file_content_free(&content);
+}
+
+static void expect_same(const char *a, const char *b, bool same)
+{
+    struct tr_file_content one, two;
+    assert_int_equal(tr_file_read(a, 1 << 20, &one), TR_OK);
+    assert_int_equal(tr_file_read(b, 1 << 20, &two), TR_OK);
+    assert_int_equal(one.size == two.size && memcmp(one.data, two.data, one.size) == 0, same);
+    tr_file_content_free(&one);
+    tr_file_content_free(&two);
+}
+
+/* The moving average or the numbers themselves, the best checkpoint or the last one, under another name. */
+static void test_options_choose(void **state)
+{
+    (void)state;
+    struct tr_file_content content;
+    expect_exit(0, "train", "tiny.yaml", "--quiet", "--out", "chosen", "--set", "optimizer.ema=0.5", "--set",
+                "train.keep_best=always", "--set", "train.evaluate_every=10", "--set", "optimizer.rate=0.9");
+    expect_exit(0, "export", "chosen", "--npz", "usual.npz");
+    expect_exit(0, "export", "chosen", "--npz", "plain.npz", "--average=false");
+    expect_exit(0, "export", "chosen", "--npz", "best.npz", "--best");
+    expect_exit(0, "export", "chosen/checkpoint-best", "--npz", "named.npz");
+    expect_exit(0, "export", "chosen", "--torch", "named.py", "--name", "Another", "--safetensors",
+                "named.safetensors");
+    expect_same("usual.npz", "plain.npz", false);
+    expect_same("best.npz", "named.npz", true);
+    expect_same("best.npz", "usual.npz", false);
+    assert_int_equal(tr_file_read("named.py", 1 << 20, &content), TR_OK);
+    assert_non_null(strstr(content.data, "Another"));
+    assert_null(strstr(content.data, "iny"));
     tr_file_content_free(&content);
 }
 
@@ -144,6 +177,11 @@ static void test_directories(void **state)
     expect_error(2, "\"hub\" has a \"notes.txt\", which is no file of this export", &session, code);
     session_release(&session);
     assert_int_equal(unlink("hub/notes.txt"), 0);
+    struct stat whole, half;
+    expect_exit(0, "export", "runs/tale", "--hub", "hub_of_half", "--half");
+    assert_int_equal(stat("hub/model.safetensors", &whole), 0);
+    assert_int_equal(stat("hub_of_half/model.safetensors", &half), 0);
+    assert_in_range(half.st_size, whole.st_size / 3, whole.st_size * 2 / 3);
     expect_exit(0, "import", "./hub/", "--text=tale.txt", "--out=runs/back");
     assert_int_equal(tr_file_read("runs/back/model.yaml", 1 << 20, &content), TR_OK);
     snprintf(expected, sizeof expected, "{path: \"%s/tale.txt\", unit: bpe, tokenizer: \"%s/hub\", ", here,
@@ -171,9 +209,8 @@ static void test_directories(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_several_formats),
-        cmocka_unit_test(test_import),
-        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_several_formats), cmocka_unit_test(test_options_choose),
+        cmocka_unit_test(test_import),          cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_directories),
     };
     return cmocka_run_group_tests(tests, make_network, place_remove);
