@@ -8,45 +8,17 @@
 #include <cmocka.h>
 
 #include "cli/compare/compare.h"
-#include "cli/program/exit_codes.h"
+#include "cli/play.h"
 #include "cli/program/signals.h"
 #include "scratch.h"
 #include "strategy/updates/file.h"
 #include "strategy/updates/text.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- the program that is started ---- */
-
-static void end_in_order(int number)
-{
-    (void)number;
-    _exit(CLI_EXIT_INTERRUPTED);
-}
-
-/* As the environment says: arguments to a file, text, an exit code; "wait": until it is asked to end. */
-static int play(int argc, char **argv)
-{
-    const char *code = getenv("PLAY_CODE"), *error = getenv("PLAY_ERROR");
-    const bool evaluates = strcmp(argv[1], "eval") == 0;
-    FILE *file = fopen(getenv("PLAY_FILE"), "a");
-    for (int i = 1; file && i < argc; i++) fprintf(file, "%s\n", argv[i]);
-    if (file) fclose(file);
-    signal(SIGTERM, end_in_order);
-    fputs(getenv(evaluates ? "PLAY_EVAL" : "PLAY_TEXT"), stdout);
-    fflush(stdout);
-    if (error) fputs(error, stderr);
-    if (evaluates) return 0;
-    while (strcmp(code, "wait") == 0) pause();
-    return atoi(code);
-}
-
-/* ---- the tests ---- */
 
 static struct cli_compare_result result;
 static struct tr_string_list no_set;
@@ -59,15 +31,11 @@ static void run(const struct cli_compare_orders *orders, const struct cli_compar
     struct cli_screen screen;
     struct tr_file_content content;
     FILE *nowhere = fopen("/dev/null", "w");
-    const char *file = scratch_in("arguments");
     assert_non_null(nowhere);
-    setenv("PLAY_FILE", file, 1);
-    setenv("PLAY_TEXT", text, 1);
-    setenv("PLAY_CODE", code, 1);
+    play_with(scratch_in("arguments"), text, code);
     if (!own.set) own.set = &no_set;
     own.model = "job.yaml";
     own.directory = scratch_place;
-    unlink(file);
     cli_screen_begin(&screen, nowhere);
     assert_int_equal(cli_compare_run(&own, plan, one, &screen, &result), TR_OK);
     cli_screen_end(&screen);
@@ -244,7 +212,6 @@ static void a_budget_ends_a_run(void **state)
 static int set_up(void **state)
 {
     cli_signals_catch(NULL, "ending");
-    setenv("PLAY_EVAL", "", 1);
     return scratch_place_make(state);
 }
 
@@ -263,6 +230,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(runs_end_in_their_ways),
         cmocka_unit_test(a_budget_ends_a_run),
     };
-    if (argc > 1 && getenv("PLAY_FILE")) return play(argc, argv);
+    if (is_played(argc)) return play(argv);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -84,6 +84,7 @@ static void processes_have_causes(void **state)
     /* 5 of 25 seconds. */
     assert_string_equal(line_of(text, "waiting took"),
                         "waiting took 20.0 %, most of it for rank 1 (3.000 s)");
+    assert_string_equal(strstr(text, " (3.000 s)"), " (3.000 s)\n"); /* the last line */
     tr_free(text);
     static const struct tr_profile_rank none;
     for (int r = 0; r < 3; r++) ranks[r].awaited = none.awaited;
