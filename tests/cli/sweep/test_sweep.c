@@ -306,6 +306,12 @@ static void test_rate_test(void **state)
     char *table = file_of("rates/rate-test.csv"), *page = file_of("rates/rate-test.html");
     expect_in(page, "<svg");
     expect_in(page, "proposed");
+    /* The smoothed loss is drawn at each rate, while it is not far above the first one. */
+    int drawn = 0, low_steps = 0;
+    double first = 0;
+    const char *at = strstr(page, "<path class=\"line s1\" d=\"M52.0 ");
+    assert_non_null(at);
+    for (at = strstr(at, "d=\"") + 3; *at != '"'; at++) drawn += *at == 'M' || *at == 'L';
     free(page);
     assert_memory_equal(table, "step,rate,loss,smoothed\n", 24);
     double before = 0, smooth = 0, last = 0, low = INFINITY, low_rate = 0, fall = 0, rate_of_fall = 0,
@@ -319,6 +325,8 @@ static void test_rate_test(void **state)
         if (before > 0) assert_true(fabs(rate / before / pow(10, 7.0 / 99) - 1) < 1e-9);
         smooth = 0.9 * smooth + 0.1 * loss;
         assert_true(fabs(smoothed - smooth / (1 - pow(0.9, steps))) < 1e-9 * smoothed);
+        if (steps == 1) first = smoothed;
+        low_steps += smoothed <= 1.5 * first;
         before = rate;
         assert_true(steps <= 11 || last <= 4 * low); /* else it had ended before */
         if (steps > 10 && last - smoothed > fall) {  /* of fewer losses the mean is noise */
@@ -333,6 +341,7 @@ static void test_rate_test(void **state)
         last = smoothed;
     }
     assert_true(steps > 50 && steps <= 100 && (steps == 100 || last > 4 * low));
+    assert_int_equal(drawn, low_steps);
     assert_true(steepest > 1e-4); /* smaller rates hardly change the weights of this job */
     /* The steepest fall up to the lowest loss. */
     char proposed[128];
