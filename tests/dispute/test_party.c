@@ -213,6 +213,25 @@ static void questions_that_have_no_answer(void **state)
     expect_sorry(question, "there is no such leaf");
     snprintf(question, sizeof question, "entry %" PRId64, entries);
     expect_sorry(question, "there is no such entry");
+    const int64_t regions = expected.evidence.regions, last = regions - 1,
+                  leaves = tr_evidence_leaves(&expected.evidence.region[last]);
+    for (int64_t beyond = regions; beyond < regions + 2; beyond++) {
+        snprintf(question, sizeof question, "leaf %" PRId64 " 0", beyond);
+        expect_sorry(question, "there is no such tree");
+        snprintf(question, sizeof question, "node %" PRId64 " 0 2", beyond);
+        expect_sorry(question, "there is no such tree");
+    }
+    snprintf(question, sizeof question, "leaf %" PRId64 " %" PRId64, last, leaves);
+    expect_sorry(question, "there is no such leaf");
+    snprintf(question, sizeof question, "leaf %" PRId64 " %" PRId64, last, leaves - 1);
+    char *opened = side_says(&side[0], question);
+    assert_string_equal(word_of(opened, 0), "leaf");
+    tr_free(opened);
+    snprintf(question, sizeof question, "node entries %" PRId64 " 2", entries - 2);
+    expect(question, "node %s %s", hex(&expected.evidence.leaf[entries - 2]),
+           hex(&expected.evidence.leaf[entries - 1]));
+    snprintf(question, sizeof question, "node entries %" PRId64 " 2", entries - 1);
+    expect_sorry(question, "there is no such node");
     snprintf(question, sizeof question, "entry %" PRId64, entries - 1);
     char *answer = side_says(&side[0], question);
     assert_string_equal(word_of(answer, 1), expected.evidence.entry[entries - 1].name);
