@@ -1,4 +1,5 @@
 /* trireme compare: one job under every strategy, side by side. */
+#include "cli/program/arguments.h"
 #include "cli/program/commands.h"
 #include "cli/compare/compare.h"
 #include "cli/launch/job.h"
@@ -97,27 +98,9 @@ static tr_status read_until(const char *text, double *accuracy)
     return tr_fail(TR_EINVAL, "--until: \"%s\" %s; write accuracy=0.98", text, wrong);
 }
 
-/* "90", "90s", "5m", "1.5h". */
 static tr_status read_budget(const char *text, double *seconds)
 {
-    static const struct {
-        char letter;
-        double seconds;
-    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
-    char number[32];
-    double unit = 1;
-    *seconds = 0;
-    size_t length = strlen(text);
-    for (size_t i = 0; i < sizeof units / sizeof units[0] && length > 0; i++)
-        if (text[length - 1] == units[i].letter) {
-            unit = units[i].seconds;
-            length--;
-            break;
-        }
-    snprintf(number, sizeof number, "%.*s", (int)length, text);
-    const char *wrong = length < sizeof number ? tr_text_double(number, seconds) : "is too long";
-    if (!wrong && *seconds < 0) wrong = "is negative";
-    *seconds *= unit;
+    const char *wrong = cli_argument_seconds(text, seconds);
     if (!wrong) return TR_OK;
     return tr_fail(TR_EINVAL, "--budget: \"%s\" %s; write 90s, 5m or 1h", text, wrong);
 }

@@ -3,10 +3,12 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
+#include "base/text/text.h"
 #include "cli/program/commands.h"
 #include "cli/program/missing_model.h"
 #include "cli/program/shipped.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Copies the arguments. If they end with another command, "--" is put before its name, and *passed is that
@@ -103,4 +105,28 @@ void cli_command_release(const struct cli_command *command, void **options)
     if (*options) tr_options_release(command->options, command->option_count, *options);
     tr_free(*options);
     *options = NULL;
+}
+
+const char *cli_argument_seconds(const char *text, double *out)
+{
+    static const struct {
+        char letter;
+        double seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
+    char number[32];
+    double value, unit = 1;
+    size_t length = strlen(text);
+    for (size_t i = 0; i < sizeof units / sizeof units[0] && length > 0; i++)
+        if (text[length - 1] == units[i].letter) {
+            unit = units[i].seconds;
+            length--;
+            break;
+        }
+    if (length >= sizeof number) return "is too long";
+    snprintf(number, sizeof number, "%.*s", (int)length, text);
+    const char *wrong = tr_text_double(number, &value);
+    if (wrong) return wrong;
+    if (value < 0) return "is negative";
+    *out = value * unit;
+    return NULL;
 }

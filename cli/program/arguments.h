@@ -14,4 +14,8 @@ void cli_command_release(const struct cli_command *command, void **options);
 /* Options for more output or the version in other programs: -v, --verbose. */
 bool cli_is_verbose(const char *word);
 
+/* A time as "90", "90s", "5m" or "1.5h", in seconds. Returns what is wrong with the text, as in "is
+   negative", or NULL. */
+const char *cli_argument_seconds(const char *text, double *out);
+
 #endif

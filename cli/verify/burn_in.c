@@ -1,33 +1,16 @@
 /* verify --burn-in: whether all processors and devices of this machine compute correctly. */
 #include "base/fail.h"
-#include "base/text/text.h"
+#include "cli/program/arguments.h"
 #include "cli/terminal/output.h"
 #include "cli/verify/verify.h"
 
 #include <inttypes.h>
-#include <string.h>
 
-/* "90", "90s", "10m", "2h" */
+#define SECONDS_MOST 1e9
+
 static tr_status read_seconds(const char *text, double *out)
 {
-    static const struct {
-        char unit;
-        double seconds;
-    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
-    char number[32];
-    size_t length = strlen(text);
-    double scale = 1;
-    for (size_t i = 0; i < sizeof units / sizeof units[0] && length > 0; i++)
-        if (text[length - 1] == units[i].unit) scale = units[i].seconds;
-    if (scale != 1 || (length > 0 && text[length - 1] == 's')) length--;
-    if (length > 0 && length < sizeof number) {
-        memcpy(number, text, length);
-        number[length] = '\0';
-        if (!tr_text_double(number, out) && *out >= 0 && *out * scale < 1e9) {
-            *out *= scale;
-            return TR_OK;
-        }
-    }
+    if (!cli_argument_seconds(text, out) && *out < SECONDS_MOST) return TR_OK;
     return tr_fail(TR_EINVAL, "--burn-in \"%.40s\" is no time; 10m are ten minutes, 90s as many seconds",
                    text);
 }
