@@ -368,7 +368,13 @@ static const struct {
     {FIRST BLOCK "{gelu: {approximate: tanh}}, {dense: 6}, {add: a}, {unembedding: t}]", "layer_norm there"},
     {FIRST BLOCK "{gelu: {approximate: tanh}}, {dense: 6}, {add: a}]",
      "ends where one like gpt2 has a layer_norm"},
-    {"layers: [{embedding: 6}, {lstm: 4}, {dense: 30}]", "has no `attention`"},
+    {"layers: [{embedding: 6}, {lstm: 4}, {dense: 30}]",
+     "the network has no `attention`; such a directory holds language models like GPT-2, Llama, Mistral and "
+     "Qwen2, "
+     "from `embedding` to `unembedding` or `dense`"},
+    {"layers: [{embedding: 6}, {attention: {heads: 3, causal: true, rotary: 10}}, {dense: 30}]",
+     "the network has no `rms_norm`; such a directory"},
+    {FIRST "{attention: {heads: 2, causal: true}}, {dense: 30}]", "the network has no `layer_norm`; such"},
     {FIRST "layer_norm, {attention: {heads: 2, kv_heads: 1, causal: true}}, {add: {with: p, name: a}}, "
            "layer_norm, {dense: 8}, " SECOND "{unembedding: t}]",
      "`kv_heads` is not that"},

@@ -312,6 +312,18 @@ static void options_are_passed_to_pytorch(void **state)
           "), 1)\n"}},
         {{"columns", "9", 0, "layers: [{relu: {name: a}}, {tanh: {from: input}}, {concat: a}]"},
          {"\"\"\"x float32 [batch, 9].\"\"\"\n", "), -1)\n"}},
+        {{"gates", "4x5x3", 0,
+          "layers: [{conv: {filters: 3, kernel: 1, name: a}}, global_average_pool, {dense: {units: 3, name: "
+          "g}}, "
+          "{multiply: {from: [a, g]}}]"},
+         {"        x = kept[\"a\"] * x[:, :, None, None]\n", ""}},
+        {{"gates first", "4x5x3", 0,
+          "layers: [{conv: {filters: 3, kernel: 1, name: a}}, global_average_pool, {dense: {units: 3, name: "
+          "g}}, "
+          "{multiply: {from: [g, a]}}]"},
+         {"        x = x[:, :, None, None] * kept[\"a\"]\n", ""}},
+        {{"products of vectors", "4", 0, "layers: [{dense: {units: 4, name: a}}, tanh, {multiply: a}]"},
+         {"        x = x * kept[\"a\"]\n", ""}},
         {{"heads", "tokens x 8", 0,
           "layers: [{attention: {heads: 2, causal: true, use_bias: false, dropout: 0.25}}, last]"},
          {" = nn.MultiheadAttention(8, 2, dropout=0.25, bias=False, batch_first=True)\n",

@@ -1,11 +1,13 @@
 /* Graphs of ONNX compute what the networks compute: run in plain loops (run.h), they give the outputs of
  * the ref device up to rounding. That ONNX Runtime agrees is shown in tests/interop/test_onnx.py. */
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "export/onnx/file.h"
 #include "export/onnx/run.h"
 #include "scratch.h"
 #include "support/networks.h"
 
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -239,11 +241,45 @@ static void images_enter_as_they_are_cut_and_scaled(void **state)
             }
 }
 
+/* Runtimes compute in floats: a column whose deviation is none that they have is refused. */
+static void deviations_are_floats(void **state)
+{
+    static const struct tr_onnx_settings settings = {"network", ""};
+    static const struct network plain = {"columns", "2", 0, "layers: [{dense: 3}]"};
+    static const struct {
+        double deviation;
+        const char *says; /* NULL: it is taken */
+    } cases[] = {{1, NULL},
+                 {(double)FLT_MIN, NULL},
+                 {(double)FLT_MAX, NULL},
+                 {0x1p-127, "the deviation 5.87747e-39 of column 1 is no float of ONNX"},
+                 {1e39, "the deviation 1e+39 of column 1 is no float of ONNX"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double mean[] = {0.5, 1}, deviation[] = {2, cases[i].deviation};
+        const struct tr_intake intake = {
+            .count = 1,
+            .part = {{.name = "",
+                      .stored = {1, {2}, false},
+                      .scaling = {.count = 2, .mean = mean, .deviation = deviation}}}};
+        struct trial trial;
+        struct tr_trace *trace;
+        trial_make(&trial, &plain, "ref", 2, 1);
+        must(tr_trace_create(trial.model, trial.parameters, &intake, &trace));
+        const tr_status status = onnx_write_trace(trace, &settings, scratch_in("columns.onnx"));
+        assert_int_equal(status, cases[i].says ? TR_EUNSUPPORTED : TR_OK);
+        if (cases[i].says && !strstr(tr_error_message(), cases[i].says)) fail_msg("%s", tr_error_message());
+        tr_trace_destroy(&trace);
+        trial_release(&trial);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs_compute_what_networks_compute),
         cmocka_unit_test(images_enter_as_they_are_cut_and_scaled),
+        cmocka_unit_test(deviations_are_floats),
     };
     return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

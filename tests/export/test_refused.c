@@ -1,0 +1,64 @@
+/* Networks and settings that no format takes, and what is said of them. */
+#include "base/fail.h"
+#include "export/trace.h"
+#include "support/networks.h"
+#include "trireme/export.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* Sequences of two lengths, of which one is half the other. */
+static void lengths_are_equal(void **state)
+{
+    static const struct network apart = {
+        "two lengths", "12x1x4", 0,
+        "layers: [{tokens: {name: t}}, {conv1d: {filters: 4, kernel: 3, stride: 2, name: s}}, "
+        "{cross_attention: "
+        "{from: [t, s], heads: 1, name: c}}, global_average_pool, {dense: 2}]"};
+    struct tr_trace *trace = (struct tr_trace *)&trace;
+    struct trial trial;
+    (void)state;
+    trial_make(&trial, &apart, "ref", 2, 1);
+    assert_int_equal(tr_trace_create(trial.model, trial.parameters, NULL, &trace), TR_EUNSUPPORTED);
+    assert_null(trace);
+    assert_string_equal(
+        tr_error_message(),
+        "layer \"c\" attends to sequences of another length, which no format but ours can say "
+        "yet; use the checkpoint, or export parameters as numbers");
+    trial_release(&trial);
+}
+
+static void expect_refusal(const struct tr_export_settings *settings, const char *message)
+{
+    tr_exporter *exporter = (tr_exporter *)&exporter;
+    assert_int_equal(tr_exporter_create(settings, &exporter), TR_EINVAL);
+    assert_null(exporter);
+    assert_string_equal(tr_error_message(), message);
+}
+
+static void settings_are_complete(void **state)
+{
+    struct tr_export_settings settings = TR_EXPORT_SETTINGS_INIT;
+    (void)state;
+    expect_refusal(&settings, "no checkpoint is given to export");
+    settings.layout = (enum tr_layout)7;
+    expect_refusal(&settings, "there is no layout 7");
+    settings.layout = TR_LAYOUT_TORCH;
+    settings.checkpoint = "somewhere";
+    settings.state.bytes = "x";
+    settings.state.size = 1;
+    expect_refusal(&settings, "both `checkpoint` and `state` are given; give one of them");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lengths_are_equal),
+        cmocka_unit_test(settings_are_complete),
+    };
+    return cmocka_run_group_tests_name("export.refused", tests, NULL, NULL);
+}
