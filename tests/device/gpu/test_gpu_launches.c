@@ -171,6 +171,62 @@ static void lists_run_before_they_are_freed(void **state)
     assert_int_equal(host.waits, waits + 1);
 }
 
+/* Kernels count the numbers of an image in 32 bits: the largest one is launched, on either side. */
+static void images_of_a_convolution_by_groups_must_fit(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t in_h, in_w, out_h, out_w, in_c, out_c;
+        bool fits;
+    } cases[] = {
+        {INT32_MAX, 1, 3, 3, 1, 4, true},  {3, 3, INT32_MAX, 1, 4, 1, true},
+        {32768, 65536, 3, 3, 1, 4, false}, {32768, 2, 3, 3, 32768, 4, false},
+        {3, 3, 32768, 65536, 4, 1, false}, {3, 3, 32768, 2, 4, 32768, false},
+        {46341, 46341, 3, 3, 1, 4, false}, {3, 3, 65535, 32767, 4, 2, false},
+        {65535, 32767, 3, 3, 1, 1, true},
+    };
+    float *memory;
+    assert_int_equal(tr_device_alloc(device, 64 * sizeof(float), (void **)&memory), TR_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct tr_sliding_window window = {.in_h = cases[i].in_h,
+                                                 .in_w = cases[i].in_w,
+                                                 .out_h = cases[i].out_h,
+                                                 .out_w = cases[i].out_w,
+                                                 .kernel_h = 1,
+                                                 .kernel_w = 1,
+                                                 .stride_h = 1,
+                                                 .stride_w = 1,
+                                                 .dilation_h = 1,
+                                                 .dilation_w = 1};
+        const struct tr_op_grouped_conv_forward op = {.conv = {.rows = 1,
+                                                               .in_c = cases[i].in_c,
+                                                               .out_c = cases[i].out_c,
+                                                               .window = window,
+                                                               .x = memory,
+                                                               .w = memory + 16,
+                                                               .y = memory + 32},
+                                                      .groups = 1};
+        const struct tr_op_grouped_conv_backward_data back = {.conv = {.rows = 1,
+                                                                       .in_c = cases[i].in_c,
+                                                                       .out_c = cases[i].out_c,
+                                                                       .window = window,
+                                                                       .dy = memory,
+                                                                       .w = memory + 16,
+                                                                       .dx = memory + 32},
+                                                              .groups = 1};
+        host.launches = 0;
+        const tr_status expected = cases[i].fits ? TR_OK : TR_EUNSUPPORTED;
+        assert_int_equal(tr_device_grouped_conv_forward(device, &op), expected);
+        assert_int_equal(tr_device_grouped_conv_backward_data(device, &back), expected);
+        assert_int_equal(host.launches, cases[i].fits ? 2 : 0);
+        if (!cases[i].fits)
+            assert_string_equal(tr_error_message(),
+                                "a convolution is too large for a gpu: an image of it has "
+                                "more than 2^31 numbers");
+    }
+    tr_device_free(device, memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +234,7 @@ int main(void)
         ON_HOST(sizes_must_fit),
         ON_HOST(leaves_become_nodes),
         ON_HOST(lists_run_before_they_are_freed),
+        ON_HOST(images_of_a_convolution_by_groups_must_fit),
     };
     return cmocka_run_group_tests_name("launches of a gpu", tests, NULL, NULL);
 }
