@@ -189,7 +189,7 @@ static void test_names_have_limits(void **unused)
                    "names: the names of its categories make 1048577 numbers a row; at most 1048576 can be");
     write_names(NAMES + 1, false);
     expect_refusal(description, TR_EFORMAT,
-                   "names:4097:1: field 0: its column has more than 4096 names, too many for categories");
+                   "names:4097:1: field 0 has more than 4096 names, too many for categories");
 }
 
 static void test_wrong_columns(void **unused)
