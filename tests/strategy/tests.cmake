@@ -70,6 +70,7 @@ trireme_cuda_test(strategy cuda LABELS long SOURCES support/ranks.c support/trai
 trireme_cuda_again(strategy cuda_some cuda LABELS slow ARGUMENTS quick)
 trireme_opencl_again(strategy opencl_avx2 opencl AVX2 LABELS long ARGUMENTS every_family_has_the_hash_of_the_cpu)
 trireme_ranks_test(tokens)
+trireme_test(strategy turns)
 trireme_ranks_test(unexpected)
 trireme_test(strategy updates)
 trireme_test(strategy updates_blocks SOURCES strategy/updates/blocks.c)
