@@ -599,9 +599,11 @@ static void ranks_must_want_the_same(void **state)
 
 /* ---- stopping and going on ---- */
 
-static int stop_at_four(void *user, const struct tr_train_event *event)
+static int64_t last_step;
+
+static int stop_there(void *user, const struct tr_train_event *event)
 {
-    if (event->kind == TR_EVENT_STEP && event->step == 4) tr_trainer_stop(user);
+    if (event->kind == TR_EVENT_STEP && event->step == last_step) tr_trainer_stop(user);
     return 0;
 }
 
@@ -616,8 +618,9 @@ static void a_run_goes_on_in_a_new_file(void **state)
     job_outcome(&job, &whole);
     job.settings.tensorboard = scratch_join(events, place, "events");
     job.settings.out = scratch_join(out, place, "out");
+    last_step = 4;
     tr_trainer *trainer = job_trainer(&job);
-    assert_int_equal(tr_trainer_run(trainer, stop_at_four, trainer), TR_EINTERRUPTED);
+    assert_int_equal(tr_trainer_run(trainer, stop_there, trainer), TR_EINTERRUPTED);
     assert_non_null(strstr(tr_error_message(), "stopped after step 4"));
     tr_trainer_destroy(&trainer);
     job.settings.resume = out;
@@ -640,6 +643,37 @@ static void a_run_goes_on_in_a_new_file(void **state)
     event_file_release(&undisturbed);
     event_file_release(&first);
     event_file_release(&second);
+}
+
+/* What is due in the first step after a resume is in the new file, be it the run's last step, too. */
+static void a_first_step_is_looked_at(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome rest;
+    struct event_file file;
+    char events[SCRATCH_PATH], out[SCRATCH_PATH];
+    for (last_step = 5; last_step <= 6; last_step++) {
+        bool ends = last_step == 6; /* the run has 7 steps */
+        observed_job(&job, &families[0], scratch_join(events, place, ends ? "ends" : "events"));
+        job.settings.out = scratch_join(out, place, ends ? "end" : "out");
+        if (ends) job_set(&job, "train.log_every=50");
+        job_set(&job, "train.checkpoint_every=1");
+        job.settings.set = job.set;
+        if (ends) job.settings.steps = 6;
+        tr_trainer *trainer = job_trainer(&job);
+        assert_int_equal(tr_trainer_run(trainer, stop_there, trainer), ends ? TR_OK : TR_EINTERRUPTED);
+        tr_trainer_destroy(&trainer);
+        job.settings.resume = out;
+        if (ends) job.settings.steps = 7;
+        job_outcome(&job, &rest);
+        must_train(rest.status);
+        event_file_of(events, 1, 2, &file);
+        assert_non_null(event_file_find(&file, "optimizer/gradient_norm", last_step + 1));
+        assert_int_equal(event_file_count(&file, "gradients/") > 0, !ends);
+        if (!ends) (void)histogram_of(&file, "gradients", "conv1.weights", 6);
+        event_file_release(&file);
+    }
 }
 
 static int stop_at_evaluation(void *user, const struct tr_train_event *event)
@@ -679,6 +713,7 @@ int main(void)
         TEST(norms_are_those_of_gradients),      TEST(strategies_show_the_same),
         TEST(others_show_what_they_have),        TEST(ranks_must_want_the_same),
         TEST(a_run_goes_on_in_a_new_file),       TEST(an_end_has_the_last_step),
+        TEST(a_first_step_is_looked_at),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
