@@ -3,6 +3,7 @@
  */
 #include "strategy/all_reduce/all_reduce.h"
 #include "support/comm_thread/thread.h"
+#include "support/ranks.h"
 #include "support/training.h"
 #include "train/loop/trainer.h"
 
@@ -203,12 +204,40 @@ static void many_hosts_have_larger_buckets(void **state)
     }
 }
 
+/* ---- rules for whole matrices ---- */
+
+/* Such a weight has one owner, who updates it at once, be it large; all get what one process gets. */
+static void wholes_are_updated_as_wholes(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {"{rule: muon, rate: 0.02}", "{rule: lamb, rate: 0.02}"};
+    for (int k = 0; k < 2; k++) {
+        struct job job;
+        struct outcome alone;
+        struct rank ranks[RANKS];
+        char path[SCRATCH_PATH], rule[64];
+        job_begin(&job, scratch_join(path, scratch_place, "numbers.yaml"));
+        job_set(&job, "layers[0].units=300");
+        job_set(&job, "layers[1].units=400"); /* 120000 weights */
+        snprintf(rule, sizeof rule, "optimizer=%s", rules[k]);
+        job_set(&job, rule);
+        job_set(&job, "train.steps=3");
+        job.settings.threads = 1;
+        job_outcome(&job, &alone);
+        must_train(alone.status);
+        job.settings.strategy = "allreduce,factors=never";
+        run_ranks(&job.settings, 2, false, ranks);
+        expect_ranks(&alone, ranks, 2, rules[k]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buckets_are_as_large_as_asked_for),
         cmocka_unit_test(servers_have_all_shards),
         cmocka_unit_test(many_hosts_have_larger_buckets),
+        cmocka_unit_test(wholes_are_updated_as_wholes),
     };
     return cmocka_run_group_tests_name("strategy.buckets", tests, make, scratch_place_remove);
 }

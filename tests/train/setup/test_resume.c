@@ -3,6 +3,8 @@
  */
 #include "support/training.h"
 
+#include "checkpoint/checkpoint.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -194,6 +196,32 @@ static void test_finished_run(void **state)
     assert_int_equal(got.checkpoints, 0); /* it has been saved */
     memcpy(got.losses, expected.losses, sizeof got.losses);
     expect_same(&expected, &got, "a finished run, taken up");
+}
+
+/* One that ends with a checkpoint which is not the newest of its directory saves it anew: later ones are of
+   an abandoned continuation. */
+static void test_abandoned_steps(void **state)
+{
+    (void)state;
+    char out[SCRATCH_PATH], older[SCRATCH_PATH];
+    struct outcome got;
+    struct job job;
+    int64_t latest;
+    variant_job(&job, &variants[0]);
+    job_set(&job, "train.checkpoint_every=2");
+    job.settings.out = fresh(out, "whole");
+    job_outcome(&job, &got);
+    must_train(got.status);
+    assert_int_equal(tr_checkpoint_latest(out, &latest), TR_OK);
+    assert_int_equal(latest, 7);
+    job.settings.resume = scratch_join(older, out, "checkpoint-00000006");
+    job.settings.steps = 6;
+    job_outcome(&job, &got);
+    must_train(got.status);
+    assert_int_equal(got.steps_seen, 0);
+    assert_int_equal(got.checkpoints, 1);
+    assert_int_equal(tr_checkpoint_latest(out, &latest), TR_OK);
+    assert_int_equal(latest, 6);
 }
 
 static void test_more_steps(void **state)
@@ -499,6 +527,7 @@ int main(void)
         cmocka_unit_test(test_from_every_step),
         cmocka_unit_test(test_many_times),
         cmocka_unit_test(test_finished_run),
+        cmocka_unit_test(test_abandoned_steps),
         cmocka_unit_test(test_more_steps),
         cmocka_unit_test(test_patience),
         cmocka_unit_test(test_until_accuracy),
