@@ -4,10 +4,12 @@
 
 #include "train/loop/trainer.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,6 +117,46 @@ static void who_has_no_copy_says_so(void **state)
     }
 }
 
+/* ---- memory is refused ---- */
+
+static atomic_int refuses, refused; /* blocks for the state of others: lines of floats, and one float */
+
+static bool is_refused(size_t count, size_t size)
+{
+    if (!atomic_load(&refuses) || size != sizeof(float) || count < 1000 || count % 16 != 1) return false;
+    atomic_fetch_add(&refused, 1);
+    return true;
+}
+
+void *__real_tr_alloc_zero(size_t count, size_t size);
+void *__wrap_tr_alloc_zero(size_t count, size_t size);
+void *__wrap_tr_alloc_zero(size_t count, size_t size)
+{
+    return is_refused(count, size) ? NULL : __real_tr_alloc_zero(count, size);
+}
+
+/* Who lives, but has no memory for what the others hand on, says so. */
+static void who_has_no_memory_says_so(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome alone;
+    struct rank ranks[RANKS];
+    const struct plan plan = {.blow = {{AT_LAYER, 1, 3, 0, 0}}};
+    shrink_begin(&job, &families[0], &alone);
+    job.settings.replicas_of_state = 1;
+    const int64_t before = tr_alloc_live();
+    atomic_store(&refuses, 1);
+    shrink_run(&job, &plan, 3, 1, ranks);
+    atomic_store(&refuses, 0);
+    assert_in_range(atomic_load(&refused), 1, 2); /* the other may be told before */
+    for (int r = 0; r < 3; r += 2)
+        if (ranks[r].outcome.status != TR_ENOMEM && ranks[r].outcome.status != TR_EPEER)
+            fail_msg("rank %d: %s", r, ranks[r].outcome.message);
+    assert_true(ranks[0].outcome.status == TR_ENOMEM || ranks[2].outcome.status == TR_ENOMEM);
+    assert_int_equal(tr_alloc_live(), before);
+}
+
 struct figures {
     int64_t memory, sent, floats, steps;
 };
@@ -181,6 +223,7 @@ int main(void)
         cmocka_unit_test(devices_go_on),
         cmocka_unit_test(a_host_may_die),
         cmocka_unit_test(who_has_no_copy_says_so),
+        cmocka_unit_test(who_has_no_memory_says_so),
         cmocka_unit_test(copies_take_what_is_said),
     };
     return cmocka_run_group_tests_name("strategy.shrink_apart", tests, family_place_make,

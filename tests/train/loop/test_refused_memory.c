@@ -109,6 +109,12 @@ static void replicas_apart(void **state)
         check_life(&(struct life){.strategy = strategies[i]}, (int64_t)i, 5);
 }
 
+static void stages(void **state)
+{
+    (void)state;
+    check_life(&(struct life){.strategy = "pipeline,stages=1"}, 0, 1);
+}
+
 static void orders_of_updates(void **state)
 {
     (void)state;
@@ -223,6 +229,7 @@ int main(void)
         cmocka_unit_test(watched_runs),
         cmocka_unit_test(replicas_apart),
         cmocka_unit_test(orders_of_updates),
+        cmocka_unit_test(stages),
         cmocka_unit_test(requests_between_steps),
     };
     return cmocka_run_group_tests_name("train.refused_memory", tests, make, scratch_place_remove);

@@ -10,11 +10,13 @@
 
 #include <sys/mman.h>
 
+#include "support/comm_thread/thread.h"
 #include "support/ranks.h"
 
 #include "base/fail.h"
 #include "base/files/mapped.h"
 #include "train/loop/trainer.h"
+#include "train/setup/share.h"
 
 /* What a rank sees of its training data. */
 struct seen {
@@ -95,10 +97,28 @@ static void ranks_of_a_host_have_one_copy(void **state)
     for (int r = 0; r < RANKS; r++) assert_false(seen[r].shared);
 }
 
+/* A rank that finds another gone says so at once. */
+static void who_is_gone_is_told(void **state)
+{
+    (void)state;
+    const struct tr_comm_settings patience = TR_COMM_SETTINGS_INIT;
+    const int host[2] = {0, 0};
+    tr_comm *comm[2];
+    tr_store *store;
+    must_train(tr_comm_thread_create(2, host, &patience, comm));
+    must_train(tr_store_create(NULL, NULL, 0, &store));
+    tr_comm_abort(comm[1], "no more data");
+    assert_int_equal(tr_train_share_store(comm[0], 1, store), TR_EPEER);
+    assert_non_null(strstr(tr_error_message(), "no more data"));
+    tr_store_destroy(&store);
+    for (int r = 0; r < 2; r++) tr_comm_destroy(&comm[r]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_of_a_host_have_one_copy),
+        cmocka_unit_test(who_is_gone_is_told),
     };
     return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }
