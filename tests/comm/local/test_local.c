@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define PATIENT 60.0 /* nobody is given up for being slow */
 #define BRISK   2.0
@@ -89,6 +90,9 @@ static const char *crowd(tr_comm *comm, const char *what)
     int size = tr_comm_size(comm), me = tr_comm_rank(comm);
     int32_t blocks[LAUNCH_MOST][25], token = -1, next = me + 1;
     tr_ticket *ticket, *send;
+    char host[64] = "";
+    CHECK(gethostname(host, sizeof host - 1) == 0 && tr_comm_hosts(comm) == 1);
+    for (int r = 0; r < size; r++) CHECK(strcmp(tr_comm_host(comm, r), host) == 0);
     for (int i = 0; i < 25; i++) blocks[me][i] = me * 100 + i;
     CHECK_DONE(comm, &ticket, tr_comm_barrier(comm, &ticket));
     CHECK_OK(tr_comm_exchange(comm, blocks, sizeof blocks[0], "blocks"));

@@ -290,6 +290,40 @@ static void receives_are_taken_back(void **state)
     for (size_t i = 0; i < sizeof place; i++) assert_int_equal(place[i], 0);
 }
 
+/* Of an announced message that could not be asked for yet, since there is no room to ask: the next receive
+ * gets it. */
+static void receives_that_did_not_ask_leave_it_to_others(void **state)
+{
+    enum { MOST = 10000 };
+    static struct tr_transfer full[MOST], taken[MOST];
+    struct tr_transfer send = sending(1, large, sizeof large), receive = receiving(1, place, sizeof place),
+                       next;
+    int count = 0;
+    (void)state;
+    do { /* until not even a message of nothing has room */
+        full[count] = (struct tr_transfer){.data = large, .peer = 1, .tag = 9, .sends = true};
+        assert_int_equal(tr_local_mail_start(mail, &full[count]), TR_OK);
+    } while (full[count++].done && count < MOST);
+    assert_true(count < MOST);
+    for (size_t i = 0; i < sizeof large; i++) large[i] = (unsigned char)(i * 3 + i / 253);
+    memset(place, 0, sizeof place);
+    assert_int_equal(tr_local_mail_start(other, &send), TR_OK);
+    assert_int_equal(tr_local_mail_poll(mail), TR_OK);
+    next = receive;
+    assert_int_equal(tr_local_mail_start(mail, &receive), TR_OK);
+    assert_int_equal(tr_local_mail_start(mail, &next), TR_OK);
+    assert_true(tr_local_mail_withdraw(mail, &receive, false));
+    for (int i = 0; i < count; i++) { /* now rank 1 takes what it was sent */
+        taken[i] = (struct tr_transfer){.data = large, .peer = 0, .tag = 9};
+        assert_int_equal(tr_local_mail_start(other, &taken[i]), TR_OK);
+    }
+    poll_both();
+    assert_true(is_done(&taken[count - 1]));
+    assert_true(is_done(&send));
+    assert_true(is_done(&next));
+    assert_memory_equal(place, large, sizeof large);
+}
+
 /* ---- nonsense ---- */
 
 static struct local_writer writer; /* of rank 1, instead of its mail */
@@ -426,6 +460,7 @@ int main(void)
         TEST(who_is_announced_waits_for_its_receive),
         TEST(sends_are_taken_back_until_they_are_relied_on),
         TEST(receives_are_taken_back),
+        TEST(receives_that_did_not_ask_leave_it_to_others),
         TEST(beginnings_are_checked),
         TEST(announcements_are_checked),
         TEST(continuations_are_checked),

@@ -247,6 +247,9 @@ static void a_world_begins_and_ends(void **state)
         assert_int_equal(tr_comm_size(comm), ranks);
         assert_int_equal(tr_comm_hosts(comm), 1); /* the echo of this one is where this one is */
         assert_int_equal(tr_comm_local_size(comm), ranks);
+        char host[64] = "";
+        assert_int_equal(gethostname(host, sizeof host - 1), 0);
+        for (int r = 0; r < ranks; r++) assert_string_equal(tr_comm_host(comm, r), host);
         assert_int_equal(closes, 0);
         tr_comm_destroy(&comm);
         assert_null(comm);
