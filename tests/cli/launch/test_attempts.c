@@ -91,6 +91,8 @@ static const struct {
      "no\nno\n"},
     {"0", "say started 1; say begun 0; say step 7; exit 137", 1,
      "trireme launch: the job was lost at step 7 or soon after: a process was ended by signal 9\n", "no\n"},
+    {"0", "say started 1; say begun 0; exit 129", 1,
+     "trireme launch: the job was lost at step 0 or soon after: a process was ended by signal 1\n", "no\n"},
     {"0", "say started 1; say begun 5; kill -9 $$", 1,
      "trireme launch: the job was lost at step 5 or soon after: mpirun was ended by signal 9\n", "no\n"},
     /* Where it began, the next one goes on. */

@@ -239,6 +239,32 @@ static void see_it_closed(struct cli_job *job)
     assert_int_equal(job->output[0].descriptor, -1);
 }
 
+static void say_o(struct cli_job *job)
+{
+    (void)job;
+    say("o");
+}
+
+static void say_k(struct cli_job *job)
+{
+    assert_int_equal(job->output[0].length, 1); /* a single byte was read */
+    say("k\n");
+}
+
+static void see_ok(struct cli_job *job)
+{
+    (void)job;
+    attempt_expect_said("ok\n");
+}
+
+static void bytes_come_one_by_one(void **state)
+{
+    static const step steps[] = {say_o, say_k, see_ok, NULL};
+    (void)state;
+    run((struct cli_job_orders){0}, steps);
+    attempt_expect_said("ok\n");
+}
+
 static void lines_are_passed_on(void **state)
 {
     static const step steps[] = {say_a_half, see_one, see_a_half, close_it, see_it_closed, NULL};
@@ -281,7 +307,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(notes_say_how_far_it_came), cmocka_unit_test(what_it_begins_with_is_saved),
         cmocka_unit_test(the_last_call_has_a_time),  cmocka_unit_test(a_job_that_grows_is_stopped_once),
-        cmocka_unit_test(lines_are_passed_on),       cmocka_unit_test(all_is_read_to_its_end),
+        cmocka_unit_test(lines_are_passed_on),       cmocka_unit_test(bytes_come_one_by_one),
+        cmocka_unit_test(all_is_read_to_its_end),
     };
     return cmocka_run_group_tests_name("cli.job", tests, attempt_prepare, attempt_drop);
 }

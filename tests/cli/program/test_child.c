@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +199,26 @@ static void descriptors_are_not_lost(void **state)
     }
 }
 
+/* A child that has ended may leave processes with its outputs: nobody waits for these. */
+static void what_it_leaves_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct heard heard = {0};
+    struct cli_arguments arguments = {0};
+    struct cli_child child = {.hear = hear, .user = &heard};
+    const int open = descriptors_open();
+    cli_arguments_add(&arguments, "/bin/sh");
+    cli_arguments_add(&arguments, "-c");
+    cli_arguments_add(&arguments, "echo '{\"n\":5}'; echo words >&2; sleep 1000 & exit 3");
+    assert_int_equal(cli_child_run(&child, &arguments), TR_OK);
+    assert_int_equal(child.code, 3);
+    assert_int_equal(heard.n[0], 5);
+    assert_string_equal(child.last_words, "words\n");
+    assert_int_equal(descriptors_open(), open);
+    assert_int_equal(kill(-child.process, SIGKILL), 0); /* it is in the child's group */
+    cli_arguments_release(&arguments);
+}
+
 /* Words of up to 4,095 bytes are taken; a command that lacks one is not run. */
 static void words_have_limits(void **state)
 {
@@ -266,6 +287,7 @@ int main(void)
         cmocka_unit_test(a_child_begins_anew),
         cmocka_unit_test(what_is_no_program_fails),
         cmocka_unit_test(descriptors_are_not_lost),
+        cmocka_unit_test(what_it_leaves_is_not_waited_for),
         cmocka_unit_test(words_have_limits),
         cmocka_unit_test(statuses_have_codes),
     };

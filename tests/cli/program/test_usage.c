@@ -72,6 +72,24 @@ static void test_help_of_every_command(void **state)
     }
 }
 
+static void test_help_is_asked_for_by_a_letter(void **state)
+{
+    (void)state;
+    static const char *const asks[][2] = {{"-h", NULL}, {"data", "-h"}, {"train", "-h"}};
+    static const char *const long_form[][2] = {{"--help", NULL}, {"data", "--help"}, {"train", "--help"}};
+    for (int i = 0; i < 3; i++) {
+        struct session letter, word;
+        int code = run(&letter, asks[i][0], asks[i][1], NULL);
+        if (code != 0) session_show(&letter);
+        assert_int_equal(code, 0);
+        assert_int_equal(run(&word, long_form[i][0], long_form[i][1], NULL), 0);
+        assert_true(letter.size[0] > 100);
+        assert_string_equal(letter.text[0], word.text[0]);
+        session_release(&letter);
+        session_release(&word);
+    }
+}
+
 static void test_version(void **state)
 {
     (void)state;
@@ -235,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_no_words_print_the_overview),
         cmocka_unit_test(test_help_of_every_command),
         cmocka_unit_test(test_version),
+        cmocka_unit_test(test_help_is_asked_for_by_a_letter),
         cmocka_unit_test(test_lists_of_commands),
         cmocka_unit_test(test_mistakes_are_named),
         cmocka_unit_test(test_environment_gives_defaults),
