@@ -73,12 +73,54 @@ static void test_batches_grow(void **state)
     }
 }
 
+/* The rows are those of the numbers of workers that are asked for, else of powers of two up to all of the
+ * cluster, which --simulate may exceed. */
+static void test_numbers_of_workers(void **state)
+{
+    static const char cluster[] = "hosts: 3\nranks_per_host: 2\nlocal_rate: 5\nlocal_latency: 1\n";
+    static const char key[] = "\"workers\":";
+    static const struct {
+        const char *option, *value;
+        int workers[5]; /* then 0 */
+    } cases[] = {
+        {"--workers", "0", {1, 2, 4, 6}}, {"--workers", "1", {1}},
+        {"--workers", "2", {1, 2}}, /* what one process does is always there to compare with */
+        {"--workers", "5,3", {1, 5, 3}},  {"--simulate", "1", {1}},
+        {"--simulate", "7", {1, 7}},
+    };
+    struct session session;
+    (void)state;
+    assert_int_equal(tr_file_write_atomic(NULL, "cluster.yaml", cluster, strlen(cluster)), TR_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int code =
+            run(&session, "plan", "tiny.yaml", cases[i].option, cases[i].value, "--cluster", "cluster.yaml",
+                "--strategies", "allreduce", "--seconds", "0", "--json", "rows.json", NULL);
+        struct tr_file_content json;
+        if (code != 0) session_show(&session);
+        assert_int_equal(code, 0);
+        session_release(&session);
+        assert_int_equal(tr_file_read("rows.json", 1 << 20, &json), TR_OK);
+        const char *at = json.data;
+        for (int k = 0; k < 5; k++) {
+            at = strstr(at, key);
+            if ((at ? atoi(at += strlen(key)) : 0) != cases[i].workers[k])
+                fail_msg("%s %s: %s", cases[i].option, cases[i].value, (const char *)json.data);
+            if (!at) break;
+        }
+        tr_file_content_free(&json);
+    }
+    int code = run(&session, "plan", "tiny.yaml", "--workers", "2,0", NULL);
+    expect_error(2, "numbers of workers: 0 stands alone for all that there may be", &session, code);
+    session_release(&session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_schedules_do_not_end_with_a_run),
         cmocka_unit_test(test_reasons_are_said_once),
         cmocka_unit_test(test_batches_grow),
+        cmocka_unit_test(test_numbers_of_workers),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
 }
