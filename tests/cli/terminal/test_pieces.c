@@ -48,6 +48,11 @@ static void columns_go_where_there_is_no_room(void **state)
     expect_layout(5, 37, 5, 2);
     expect_layout(5, 3, 5, 2 + 4);
     expect_layout(12, 45, 12, 0);
+    /* Of three that may be hidden the first is the least important one. */
+    static const struct cli_column other[] = {{"first", 9, 3}, {"second", 9, 1}, {"third", 9, 2}};
+    static const uint32_t hidden[] = {0, 1, 1 + 4, 1 + 4 + 2};
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(cli_layout_make(other, 3, 0, 5, 6, 38 - 9 * i).hidden, hidden[i]);
 }
 
 static void expect_text(struct tr_text *text, const char *expected)
