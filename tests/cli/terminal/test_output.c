@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/terminal/output.h"
+#include "refuse.h"
 #include "scratch.h"
 
 static void what_a_terminal_obeys_is_masked(void **state)
@@ -113,6 +114,48 @@ static void long_lines_are_printed_whole(void **state)
     }
 }
 
+/* Whether all was printed so far, asked in a process that ends with the answer. */
+static bool all_is_printed_after(const char *text, bool refused)
+{
+    char *written;
+    size_t size;
+    int status;
+    fflush(NULL);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        FILE *stream = open_memstream(&written, &size);
+        if (refused) refuse_begin(0);
+        cli_fprintf(stream, "%s", text);
+        if (refused) refuse_end();
+        fclose(stream);
+        /* Without memory it is the beginning of a long text. */
+        const size_t least = refused && strlen(text) > 1023 ? 1023 : strlen(text);
+        if (size != least || memcmp(written, text, size) != 0) _exit(2);
+        _exit(cli_output_flush() ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+    return WEXITSTATUS(status) == 0;
+}
+
+static void what_is_cut_is_known(void **state)
+{
+    (void)state;
+    char text[1100];
+    memset(text, 'x', sizeof text);
+    text[0] = '\0';
+    assert_true(all_is_printed_after(text, false)); /* nothing is all of nothing */
+    assert_true(all_is_printed_after(text, true));
+    text[0] = 'x';
+    text[1023] = '\0';
+    assert_true(all_is_printed_after(text, true)); /* needs no memory */
+    text[1023] = 'x';
+    text[1024] = '\0';
+    assert_true(all_is_printed_after(text, false));
+    assert_false(all_is_printed_after(text, true));
+}
+
 /* Closed descriptors are taken before a file of ours gets one, and then fail as they did before. */
 static void closed_descriptors_are_taken(void **state)
 {
@@ -164,6 +207,7 @@ int main(void)
         cmocka_unit_test(cut_characters_are_found),
         cmocka_unit_test(long_texts_are_written_whole),
         cmocka_unit_test(long_lines_are_printed_whole),
+        cmocka_unit_test(what_is_cut_is_known),
         cmocka_unit_test(closed_descriptors_are_taken),
         cmocka_unit_test(files_are_written_whole_or_not_at_all),
     };

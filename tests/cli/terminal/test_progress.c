@@ -114,6 +114,19 @@ static void test_the_bar_is_full_at_the_end_only(void **state)
     assert_non_null(strstr(line_of(&progress, 130, false, false), "100%"));
 }
 
+/* A job of one step, and one whose number of steps is not known. */
+static void test_few_steps(void **state)
+{
+    (void)state;
+    struct cli_progress progress = half;
+    progress.steps = progress.step = 1;
+    progress.seconds_left = 0;
+    assert_string_equal(line_of(&progress, 60, false, false),
+                        "100%  step 1/1  loss 0.1250  accuracy 0.961  0 ms left");
+    progress.steps = 0;
+    assert_string_equal(line_of(&progress, 17, false, false), "[>       ]    0%");
+}
+
 static void test_color_only_where_wanted(void **state)
 {
     (void)state;
@@ -144,6 +157,7 @@ int main(void)
         cmocka_unit_test(test_narrow_terminals_keep_what_matters),
         cmocka_unit_test(test_unknown_figures_are_left_out),
         cmocka_unit_test(test_the_bar_is_full_at_the_end_only),
+        cmocka_unit_test(test_few_steps),
         cmocka_unit_test(test_color_only_where_wanted),
         cmocka_unit_test(test_figures),
     };

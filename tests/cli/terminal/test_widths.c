@@ -171,6 +171,12 @@ static void lines_go_on_below_their_last_cell(void **state)
         {23, "  one  two  three  four  five  six\n", "  one  two  three  four\n      five  six\n"},
         {22, "  one  two  three  four  five  six\n", "  one  two  three\n      four  five  six\n"},
         {16, "aaaa  bbbb  cccc  dddd  eeee  ffff\n", "aaaa  bbbb  cccc\n    dddd eeee\n    ffff\n"},
+        /* Where not even the first cell fits there are words only. */
+        {16, "a first cell much wider than that  b  c\n", "a first cell\nmuch wider than\nthat b c\n"},
+        {16, "  a first cell much wider than that  b  c\n",
+         "  a first cell\n  much wider\n  than that b c\n"},
+        {16, "sixteen columns!  b  c\n", "sixteen columns!\n    b  c\n"},
+        {15, "sixteen columns!  b  c\n", "sixteen\ncolumns! b c\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tr_text text = TR_TEXT_INIT;
