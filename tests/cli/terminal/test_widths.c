@@ -158,6 +158,8 @@ static void lines_go_on_below_their_last_cell(void **state)
         {20, "a\n\n\nb", "a\n\n\nb"},
         {-1, "more than any width\n", "more than any width\n"},
         {20, "twenty columns stand\n", "twenty columns stand\n"},
+        {20, "twenty columns stand and go on\n", "twenty columns stand\nand go on\n"},
+        {20, "go on and then twenty columns stand\n", "go on and then\ntwenty columns stand\n"},
         {20, "twenty columns stands\n", "twenty columns\nstands\n"},
         {20, "  an indented text goes on so\n", "  an indented text\n  goes on so\n"},
         {12, "an_endless_word_of_text and\n", "an_endless_word_of_text\nand\n"},

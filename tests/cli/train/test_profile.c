@@ -67,6 +67,17 @@ static void layers_have_shares_and_rates(void **state)
     assert_string_equal(line_of(text, "conv1"), "conv1 40 1.000 3.000 40.0 3.0 - 1.0 KiB 2.0 KiB");
     assert_null(strstr(text, "peak 0"));
     tr_free(text);
+    static struct tr_profile_layer fast = {"fast", 1, 0.25, 0.25, 1e9, 1e9, 256, 2048};
+    profile.peak = 16e9;
+    profile.layer_count = 1;
+    profile.layers = &fast;
+    text = text_of(&profile);
+    assert_string_equal(line_of(text, "fast"), "fast 1 0.250 0.250 100.0 4.0 25 1.0 KiB 2.0 KiB");
+    tr_free(text);
+    fast.forward_seconds = fast.backward_seconds = 0; /* too fast for the clock */
+    text = text_of(&profile);
+    assert_string_equal(line_of(text, "fast"), "fast 1 0.000 0.000 - - - 1.0 KiB 2.0 KiB");
+    tr_free(text);
 }
 
 static void processes_have_causes(void **state)

@@ -49,6 +49,21 @@ static void test_sums(void **state)
     tr_free(text);
 }
 
+/* What was sent before the first step, and times that no clock has seen. */
+static void test_no_steps(void **state)
+{
+    (void)state;
+    struct tr_train_statistics statistics = {.ranks = 4, .rank = workers};
+    struct cli_statistics sum = cli_statistics_of(&statistics, 0);
+    NEAR(sum.sent, 10000);
+    NEAR(sum.shared, 120);
+    NEAR(sum.computing, 18);
+    NEAR(sum.waiting, 9.6);
+    statistics.steps = 1;
+    NEAR(cli_statistics_of(&statistics, 0.5).sent, 10000);
+    NEAR(cli_statistics_of(&statistics, 0.5).computing, 9);
+}
+
 static void test_nobody_stands_out(void **state)
 {
     (void)state;
@@ -96,6 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_no_steps),
         cmocka_unit_test(test_nobody_stands_out),
         cmocka_unit_test(test_staleness),
     };
