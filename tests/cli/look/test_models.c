@@ -197,12 +197,65 @@ static void a_moved_program_looks_beside_itself(void **state)
     session_release(&session);
 }
 
+/* Of the comment at the top of a file the first sentence is told, without its full stop. */
+static void models_are_told_in_a_sentence(void **state)
+{
+    static const struct {
+        const char *name, *text, *line;
+    } models[] = {
+        {"a", "# It goes on\n#   in two lines. More.\n", "a  It goes on in two lines\n"},
+        {"b", "# It ends here.\n# This is another one.\n", "b  It ends here\n"},
+        {"c", "# It has 1. and 2. and so on. Then more", "c  It has 1. and 2. and so on\n"},
+        {"d", "#No line feed", "d  No line feed\n"},
+        {"e", "name: e\n# No comment at the top.\n", "e\n"},
+        {"f", "# Comment\n\n# and another\n", "f  Comment\n"},
+        {"g", "", "g\n"},
+        {"h", "#\n# After an empty line\n", "h  After an empty line\n"},
+        {"i", "# An end. \n# Not said\n", "i  An end\n"},
+    };
+    struct session session;
+    char path[64], expected[512] = "", about[64];
+    (void)state;
+    assert_int_equal(mkdir("told", 0700) | mkdir("told/cli", 0700) | mkdir("told/sources", 0700) |
+                         mkdir("told/sources/models", 0700),
+                     0);
+    write_text("told/CMakeCache.txt", "");
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        snprintf(path, sizeof path, "told/sources/models/%s.yaml", models[i].name);
+        write_text(path, models[i].text);
+        strcat(expected, models[i].line);
+    }
+    strcat(expected, "\nin ");
+    const char *const copy[] = {TRIREME_PROGRAM, "told/cli/trireme", NULL}, *const list[] = {"models", NULL},
+                      *const json[] = {"models", "--json", NULL};
+    session_start(&session, &(struct setup){.program = "cp", .arguments = copy});
+    assert_int_equal(session_end(&session), 0);
+    session_release(&session);
+    session_start(&session, &(struct setup){.program = "told/cli/trireme", .arguments = list});
+    int code = session_end(&session);
+    expect_output(expected, &session, code);
+    session_release(&session);
+    session_start(&session, &(struct setup){.program = "told/cli/trireme", .arguments = json});
+    code = session_end(&session);
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        const char *line = models[i].line;
+        snprintf(about, sizeof about, "\"about\":\"%.*s\"}\n", (int)strlen(line) - (line[1] == ' ' ? 4 : 2),
+                 line + (line[1] == ' ' ? 3 : 1));
+        expect_output(about, &session, code);
+    }
+    session_release(&session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_model_has_a_line),   cmocka_unit_test(every_model_is_in_the_readme),
-        cmocka_unit_test(names_stand_for_files),    cmocka_unit_test(other_files_are_no_models),
-        cmocka_unit_test(what_is_here_comes_first), cmocka_unit_test(a_moved_program_looks_beside_itself),
+        cmocka_unit_test(every_model_has_a_line),
+        cmocka_unit_test(every_model_is_in_the_readme),
+        cmocka_unit_test(names_stand_for_files),
+        cmocka_unit_test(other_files_are_no_models),
+        cmocka_unit_test(what_is_here_comes_first),
+        cmocka_unit_test(a_moved_program_looks_beside_itself),
+        cmocka_unit_test(models_are_told_in_a_sentence),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
 }

@@ -302,6 +302,13 @@ static void test_rate_test(void **state)
     expect_in(session.text[0], "picture     rates/rate-test.html");
     char told[128];
     snprintf(told, sizeof told, "%.127s", strstr(session.text[0], "\nrate        "));
+    /* Ten rows, from the first step to the last. */
+    double shown[2] = {0};
+    int rows = 0;
+    for (const char *line = strstr(session.text[0], "rate"); (line = strchr(line, '\n')) && line[1] != '\n';
+         line++, rows++)
+        assert_int_equal(sscanf(line + 1, "%lg", &shown[rows > 0]), 1);
+    assert_int_equal(rows, 10);
     session_release(&session);
     char *table = file_of("rates/rate-test.csv"), *page = file_of("rates/rate-test.html");
     expect_in(page, "<svg");
@@ -340,6 +347,7 @@ static void test_rate_test(void **state)
         }
         last = smoothed;
     }
+    assert_true(fabs(shown[0] / 1e-6 - 1) < 1e-9 && fabs(shown[1] / before - 1) < 0.05);
     assert_true(steps > 50 && steps <= 100 && (steps == 100 || last > 4 * low));
     assert_int_equal(drawn, low_steps);
     assert_true(steepest > 1e-4); /* smaller rates hardly change the weights of this job */
