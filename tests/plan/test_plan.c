@@ -122,6 +122,13 @@ static void what_is_not_known_is_not_compared(void **state)
     assert_int_equal(tr_plan_best(&some), 2);
     row[2].figures.examples_per_second = 0;
     assert_int_equal(tr_plan_best(&some), -1);
+    row[2].figures.examples_per_second = 0.25; /* slow, but known */
+    row[2].measured = 0.5;
+    assert_int_equal(tr_plan_best(&some), 2);
+    assert_true(tr_plan_error(&row[2]) == -0.5);
+    row[0].left_out = NULL;
+    row[0].figures.examples_per_second = 0.125;
+    assert_true(tr_plan_speedup(&some, 2) == 2);
     some.rows = 0;
     assert_true(isnan(tr_plan_speedup(&some, 0)));
     assert_int_equal(tr_plan_best(&some), -1);
