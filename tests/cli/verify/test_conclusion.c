@@ -69,6 +69,22 @@ static void chances_are_told_of_parts(void **state)
                                                  "              1   0.5000\n"
                                                  "              2   0.8333\n"
                                                  "VERIFIED: a reason\n");
+    /* Shares of more segments: 1 - (40 - k over 10) / (40 over 10). */
+    result.segments = 40;
+    result.checked = 10;
+    assert_string_equal(printed(false, &result), "forged segments   seen with probability\n"
+                                                 "              1   0.2500\n"
+                                                 "              2   0.4423\n"
+                                                 "              4   0.7001\n"
+                                                 "             10   0.9646\n"
+                                                 "             20   0.9998\n"
+                                                 "VERIFIED: a reason\n");
+    result.segments = 2;
+    result.checked = 1;
+    assert_string_equal(printed(false, &result), "forged segments   seen with probability\n"
+                                                 "              1   0.5000\n"
+                                                 "VERIFIED: a reason\n");
+    result.segments = 4;
     result.checked = 4; /* all */
     assert_string_equal(printed(false, &result), "VERIFIED: a reason\n");
 }
