@@ -234,6 +234,73 @@ static void a_picture_shows_curves(void **state)
     tr_free(text);
 }
 
+/* A curve is of the rows that differ in the number of workers alone, also where an option repeats that. */
+static void curves_have_the_names_of_strategies(void **state)
+{
+    static const struct {
+        const char *strategy;
+        int workers;
+        const char *name;
+    } cases[] = {
+        {"local-sgd,replicas=2", 2, "local-sgd"},
+        {"local-sgd,replicas=2,every=8", 2, "local-sgd,every=8"},
+        {"local-sgd,every=8,replicas=12", 12, "local-sgd,every=8"},
+        {"local-sgd,replicas=12", 2, "local-sgd,replicas=12"},
+        {"local-sgd,replicas=2", 12, "local-sgd,replicas=2"},
+        {"local-sgd,replicas=12,every=8", 1, "local-sgd,replicas=12,every=8"},
+        {"local-sgd,replicas=1", 1, "local-sgd,replicas=1"},
+        {"allreduce,buckets=2", 2, "allreduce,buckets=2"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_plan_row row[MOST + 1];
+        char name[MOST + 1][24], strategy[64], label[80], *svg;
+        struct tr_plan plan;
+        make_plan(row, name, 1, &plan);
+        strcpy(strategy, cases[i].strategy);
+        row[1].strategy = strategy;
+        row[1].workers = cases[i].workers;
+        assert_int_equal(tr_plan_picture(&plan, "a job", &svg), TR_OK);
+        snprintf(label, sizeof label, ">%s</text>", cases[i].name);
+        if (!strstr(svg, label)) fail_msg("there is no %s in %s", label, svg);
+        tr_free(svg);
+    }
+}
+
+/* After eight colours they come again, dashed; more than 32 are left out. */
+static void many_curves_have_colours(void **state)
+{
+    enum { MANY = 33 };
+    static struct tr_plan_row row[MANY + 1];
+    static char name[MANY + 1][24];
+    struct tr_plan plan;
+    char *svg;
+    (void)state;
+    for (int i = 0; i <= MANY; i++) {
+        snprintf(name[i], sizeof name[i], "strategy-%d", i);
+        row[i] = (struct tr_plan_row){.strategy = name[i],
+                                      .workers = 2,
+                                      .ranks = i > 0 ? 2 : 1,
+                                      .figures = {.seconds = 0.5, .examples_per_second = 10 + i},
+                                      .measured = NAN};
+    }
+    plan = (struct tr_plan){.device = "cpu", .cluster = {.per_host = 1}, .row = row, .rows = MANY + 1};
+    assert_int_equal(tr_plan_picture(&plan, "a job", &svg), TR_OK);
+    for (int i = 1; i <= MANY; i++) {
+        char label[32], style[32];
+        snprintf(label, sizeof label, ">%s</text>", name[i]);
+        const char *at = strstr(svg, label);
+        if ((at != NULL) != (i <= 32)) fail_msg("%s: %s", label, svg);
+        if (!at) continue;
+        while (strncmp(at, "<path ", 6) != 0) at--;
+        snprintf(style, sizeof style, "<path class=\"line s%d%s\"", (i - 1) % 8 + 1, i > 8 ? " dashed" : "");
+        if (strncmp(at, style, strlen(style)) != 0) fail_msg("%s: %.60s", name[i], at);
+    }
+    assert_int_equal(count_of(svg, "<circle class=\"dot"), 32);
+    assert_int_equal(count_of(svg, " dashed\""), 2 * 24);
+    tr_free(svg);
+}
+
 /* Whichever allocation fails, there is no text, and nothing stays behind. */
 static void without_memory_there_is_no_text(void **state)
 {
@@ -265,6 +332,8 @@ int main(void)
         cmocka_unit_test(a_page_is_well_formed),
         cmocka_unit_test(a_page_shows_all),
         cmocka_unit_test(a_picture_shows_curves),
+        cmocka_unit_test(curves_have_the_names_of_strategies),
+        cmocka_unit_test(many_curves_have_colours),
         cmocka_unit_test(without_memory_there_is_no_text),
     };
     return cmocka_run_group_tests_name("plan.page", tests, NULL, NULL);
