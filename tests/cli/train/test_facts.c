@@ -66,10 +66,37 @@ static void remaining_time_leaves_out_the_beginning(void **state)
     }
 }
 
+/* Of steps the first and the last report stay, of evaluations and checkpoints the last; other reports change
+   nothing. */
+static void reports_are_kept_by_kind(void **state)
+{
+    static const enum tr_train_event_kind others[] = {TR_EVENT_CHECKPOINT, TR_EVENT_EVALUATION};
+    struct cli_facts facts = {.out = "x"};
+    struct tr_train_event event = at(3, 1);
+    (void)state;
+    cli_facts_take(&facts, &event);
+    event.kind = TR_EVENT_PROGRESS;
+    event.step = 4;
+    cli_facts_take(&facts, &event);
+    for (int i = 0; i < 4; i++) {
+        event.kind = others[i % 2];
+        event.step = 5 + i;
+        event.name = i < 2 ? "first" : "second";
+        cli_facts_take(&facts, &event);
+        assert_string_equal(i % 2 ? facts.test_name : facts.checkpoint, event.name);
+    }
+    assert_int_equal(facts.first.step, 3);
+    assert_int_equal(facts.last.step, 4);
+    assert_int_equal(facts.test.step, 8);
+    cli_facts_release(&facts);
+    assert_null(facts.checkpoint);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(speed_counts_examples),
+        cmocka_unit_test(reports_are_kept_by_kind),
         cmocka_unit_test(remaining_time_leaves_out_the_beginning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "cli/printed.h"
 #include "cli/train/profile.h"
 
 /* 4 s of 10 s, at 3 of 8 GFLOP/s; and 6 s. */
@@ -62,6 +63,12 @@ static void layers_have_shares_and_rates(void **state)
     assert_string_equal(line_of(text, "peak"), "peak 8.0 GFLOP/s for each process, as measured at the end");
     assert_null(strstr(text, "waiting took"));
     tr_free(text);
+    profile.layer_count = 1;
+    text = text_of(&profile);
+    assert_string_equal(line_of(text, "conv1"), "conv1 40 1.000 3.000 100.0 3.0 38 1.0 KiB 2.0 KiB");
+    assert_null(strstr(text, "relu1"));
+    tr_free(text);
+    profile.layer_count = 2;
     profile.peak = 0; /* unknown */
     text = text_of(&profile);
     assert_string_equal(line_of(text, "conv1"), "conv1 40 1.000 3.000 40.0 3.0 - 1.0 KiB 2.0 KiB");
@@ -97,6 +104,13 @@ static void processes_have_causes(void **state)
                         "waiting took 20.0 %, most of it for rank 1 (3.000 s)");
     assert_string_equal(strstr(text, " (3.000 s)"), " (3.000 s)\n"); /* the last line */
     tr_free(text);
+    profile.ranks = 2; /* 3.5 of 16 seconds */
+    text = text_of(&profile);
+    assert_string_equal(line_of(text, "waiting took"),
+                        "waiting took 21.9 %, most of it for rank 1 (3.000 s)");
+    assert_null(strstr(text, "rank 2"));
+    tr_free(text);
+    profile.ranks = 3;
     static const struct tr_profile_rank none;
     for (int r = 0; r < 3; r++) ranks[r].awaited = none.awaited;
     text = text_of(&profile);
@@ -104,11 +118,43 @@ static void processes_have_causes(void **state)
     tr_free(text);
 }
 
+static void programs_get_all_figures(void **state)
+{
+    static struct tr_profile_layer some[] = {{"conv1", 40, 1, 3, 4e9, 8e9, 256, 2048},
+                                             {"relu1", 20, 4.5, 1.5, 0, 5, 7, 4096}};
+    static struct tr_profile_rank two[] = {
+        {.seconds = {1, 2, 0.5, 0.25, 3, 0.125, 7, 8, 0.75}, .awaited = 0.5},
+        {.seconds = {2, 4, 1, 6, 1.5, 0, 9, 10, 11}, .awaited = 12},
+    };
+    const struct tr_train_profile profile = {
+        .peak = 8e9, .layer_count = 1, .ranks = 1, .layers = some, .rank = two};
+    struct tr_train_profile more = profile;
+    (void)state;
+    printed_begin();
+    cli_profile_json(&profile);
+    assert_string_equal(
+        printed_end(),
+        "{\"event\":\"profile\",\"peak\":8e+09,\"layers\":[{\"name\":\"conv1\",\"calls\":40,"
+        "\"forward_seconds\":1,\"backward_seconds\":3,\"forward_operations\":4e+09,"
+        "\"backward_operations\":8e+09,\"parameters\":256,\"output_bytes\":2048}],\"ranks\":[{"
+        "\"forward\":1,\"backward\":2,\"update\":0.5,\"communication\":0.25,\"waiting\":3,\"input\":0.125,"
+        "\"evaluation\":7,\"checkpoint\":8,\"other\":0.75,\"awaited\":0.5}]}\n");
+    more.layer_count = more.ranks = 2;
+    printed_begin();
+    cli_profile_json(&more);
+    const char *text = printed_end();
+    assert_non_null(strstr(text, "},{\"name\":\"relu1\",\"calls\":20,\"forward_seconds\":4.5,"
+                                 "\"backward_seconds\":1.5,\"forward_operations\":0,"
+                                 "\"backward_operations\":5,\"parameters\":7,\"output_bytes\":4096}]"));
+    assert_non_null(strstr(text, "\"checkpoint\":10,\"other\":11,\"awaited\":12}]}\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_have_shares_and_rates),
         cmocka_unit_test(processes_have_causes),
+        cmocka_unit_test(programs_get_all_figures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,18 @@ static void test_staleness(void **state)
     text = text_of(&statistics, 10);
     assert_non_null(strstr(text, "at most 8 or more (0: 10 %, 1: 20 %, 3: 10 %, 6 or more: 60 %)"));
     tr_free(text);
+    /* One gradient, and none, which has no shares. */
+    static const int64_t one[] = {0, 1, 0}, none[] = {0, 0, 0};
+    statistics.staleness = one;
+    statistics.staleness_bins = 3;
+    text = text_of(&statistics, 10);
+    assert_non_null(strstr(text, "staleness   mean 1.00, at most 1 (1: 100 %);"));
+    tr_free(text);
+    statistics.staleness = none;
+    text = text_of(&statistics, 10);
+    assert_non_null(strstr(text, "staleness   mean 0.00, at most 0"));
+    assert_null(strstr(text, " ("));
+    tr_free(text);
     statistics.staleness = full;
     statistics.staleness_bins = 2;
     assert_true(cli_statistics_of(&statistics, 10).more_staleness);

@@ -162,12 +162,16 @@ static void steps_have_figures(void **state)
     event.step = event.steps;
     event.seconds = 100;
     cli_line_step(&screen, &facts, &event);
-    event.step++; /* more than were ordered */
+    event.step--;
+    cli_line_step(&screen, &facts, &event);
+    event.step = event.steps + 1; /* more than were ordered */
     cli_line_step(&screen, &facts, &event);
     assert_string_equal(
         end(), "step   90/1000  loss 1.2500  examples/s 100  1 min 31 s left\n"
                "step   90/1000  loss 1.2500  accuracy 0.5000  perplexity 3.5  examples/s 100  tokens/s 1000\n"
                "step 1000/1000  loss 1.2500  accuracy 0.5000  perplexity 3.5  examples/s 100  tokens/s 1000\n"
+               "step  999/1000  loss 1.2500  accuracy 0.5000  perplexity 3.5  examples/s 100  tokens/s 1000  "
+               "100 ms left\n"
                "step 1001  loss 1.2500  accuracy 0.5000  perplexity 3.5  examples/s 100  tokens/s 1000\n");
 }
 
@@ -248,6 +252,13 @@ static void the_summary_says_what_was_done(void **state)
     begin();
     cli_summary(&screen, &facts, NULL, TR_OK, &now, "");
     expect(end(), "validation", "perplexity 3.5, accuracy 0.5000, loss 1.2500 (1,000 examples)");
+    facts.test.examples = 1;
+    now.best_step = 0; /* before the first step */
+    begin();
+    cli_summary(&screen, &facts, NULL, TR_OK, &now, "");
+    text = end();
+    assert_non_null(strstr(text, "validation  perplexity 3.5, "));
+    expect(text, "next", "trireme predict 'runs/a b' --best --set-name validation --index 0,1,2 --show");
     facts.test.examples = 0;
     now.test_examples = 1;
     now.best_step = -1;

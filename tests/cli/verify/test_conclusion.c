@@ -7,33 +7,22 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "cli/terminal/output.h"
+#include "cli/printed.h"
 #include "cli/verify/verify.h"
 
 /* What is printed, in static storage. */
 static const char *printed(bool json, const struct tr_verify_result *result)
 {
-    static char text[4096];
     char reason[] = "a reason";
     const struct cli_verify_options options = {.json = json};
     const struct cli_verify_conclusion conclusion = {*result, reason};
-    FILE *file = tmpfile();
-    assert_non_null(file);
-    assert_true(cli_output_flush());
-    const int before = dup(STDOUT_FILENO);
-    assert_int_equal(dup2(fileno(file), STDOUT_FILENO), STDOUT_FILENO);
+    printed_begin();
     const tr_status status = cli_verify_conclude(&options, &conclusion);
-    const bool flushed = cli_output_flush();
-    assert_int_equal(dup2(before, STDOUT_FILENO), STDOUT_FILENO);
-    close(before);
-    assert_true(flushed && status == TR_OK);
-    rewind(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
+    const char *text = printed_end();
+    assert_int_equal(status, TR_OK);
     return text;
 }
 
