@@ -116,6 +116,13 @@ static void processes_have_causes(void **state)
     text = text_of(&profile);
     assert_string_equal(line_of(text, "waiting took"), "waiting took 20.0 %");
     tr_free(text);
+    static struct tr_profile_rank idle[2];
+    profile.ranks = 2;
+    profile.rank = idle;
+    text = text_of(&profile);
+    assert_string_equal(line_of(text, "rank 1"), "rank 1 - - - - - - - - - 0.000");
+    assert_null(strstr(text, "waiting took"));
+    tr_free(text);
 }
 
 static void programs_get_all_figures(void **state)
