@@ -213,6 +213,23 @@ static void columns_are_those_that_are_needed(void **state)
     assert_int_equal(cli_sweep_table(&orders, &one, order, 4, &text), TR_OK);
     assert_non_null(strstr(text, "\nmeans over folds, with the deviation:\n"));
     tr_free(text);
+    /* As many means are shown as points. */
+    static char values[POINTS][8];
+    for (int i = 0; i < POINTS; i++) {
+        snprintf(values[i], sizeof values[i], "v%02d", i);
+        many[i].value[0] = values[i];
+        many[i].state = CLI_SWEEP_DONE;
+        many[i].figure = i;
+    }
+    one.count = POINTS;
+    one.folds = 0;
+    one.seeds = 2;
+    assert_int_equal(cli_sweep_table(&orders, &one, order, POINTS, &text), TR_OK);
+    const char *means = strstr(text, "\nmeans over seeds");
+    assert_non_null(means);
+    assert_non_null(strstr(means, "\nv39 "));
+    assert_null(strstr(means, "\nv40 "));
+    tr_free(text);
 }
 
 int main(void)
