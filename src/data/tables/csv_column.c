@@ -46,9 +46,7 @@ static tr_status add(struct tr_file_names *names, const struct tr_lines *lines, 
 static tr_status next(struct tr_lines *lines, char separator, struct tr_csv_field *fields, int32_t *count,
                       bool *more)
 {
-    do {
-        *more = tr_lines_next(lines);
-    } while (*more && lines->length == 0);
+    *more = tr_csv_next(lines);
     return *more ? tr_csv_split(lines, separator, fields, COLUMNS_MAX, count) : TR_OK;
 }
 
@@ -58,10 +56,10 @@ static tr_status read_rows(struct tr_lines *lines, const char *column, struct tr
     int32_t columns = 0, count, number = 0;
     bool more = true, header;
     struct tr_lines first = *lines;
-    if (!tr_lines_next(&first)) return tr_csv_empty(lines->path);
+    if (!tr_csv_next(&first)) return tr_csv_empty(lines->path);
     char separator = tr_csv_guess(first.line, first.length);
     TR_TRY(next(lines, separator, fields, &columns, &more));
-    if (columns < 1 || columns > COLUMNS_MAX)
+    if (columns > COLUMNS_MAX)
         return tr_fail(TR_EFORMAT, "%s: %" PRId32 " columns; 1 to %d can be read", lines->path, columns,
                        COLUMNS_MAX);
     TR_TRY(find(lines->path, column, fields, columns, &number, &header));
