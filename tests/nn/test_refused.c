@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -137,11 +138,30 @@ static void sharers_are_alike(void **state)
         "tokens x 4", 0, "give both the same options"});
 }
 
+static void networks_have_a_limit_of_layers(void **state)
+{
+    enum { MOST = 4096 };
+    static const char layer[] = "relu, ", head[] = "layers: [";
+    (void)state;
+    for (int count = MOST; count <= MOST + 1; count++) {
+        const size_t room = sizeof head + sizeof layer * (size_t)count;
+        char *text = malloc(room);
+        assert_non_null(text);
+        char *at = text + sprintf(text, "%s", head);
+        for (int i = 0; i < count; i++) at += sprintf(at, "%s", layer);
+        strcpy(at - 2, "]");
+        expect(&(struct network_case){text, "4", 0,
+                                      count > MOST ? "4097 layers; at most 4096 are allowed" : NULL});
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_say_what_does_not_suit_them),
         cmocka_unit_test(sharers_are_alike),
+        cmocka_unit_test(networks_have_a_limit_of_layers),
     };
     return cmocka_run_group_tests_name("nn.refused", tests, NULL, NULL);
 }

@@ -191,6 +191,40 @@ static void test_contents(void **state)
 
 /* Workers' parts join to the global batch: every cut, ragged last batches with fewer rows than microbatches
  * too. */
+static void test_options_are_checked(void **state)
+{
+    static const struct {
+        struct tr_loader_options options;
+        int64_t examples; /* of the order */
+        const char *says; /* NULL: they are taken */
+    } cases[] = {
+        {{.microbatches = 4, .end_microbatch = 4}, 20, NULL},
+        {{.microbatches = 4, .first_microbatch = 3, .end_microbatch = 4}, 20, NULL},
+        {{.microbatches = 0, .end_microbatch = 0}, 20, "microbatches [0, 0) of 0: not a range of them"},
+        {{.microbatches = 4, .first_microbatch = -1, .end_microbatch = 4}, 20, "microbatches [-1, 4) of 4"},
+        {{.microbatches = 4, .first_microbatch = 2, .end_microbatch = 2}, 20, "microbatches [2, 2) of 4"},
+        {{.microbatches = 4, .end_microbatch = 5}, 20, "microbatches [0, 5) of 4"},
+        {{.microbatches = 1, .end_microbatch = 1, .prefetch = TR_PREFETCH_MAX}, 20, NULL},
+        {{.microbatches = 1, .end_microbatch = 1, .prefetch = TR_PREFETCH_MAX + 1}, 20, "; give 0 to "},
+        {{.microbatches = 1, .end_microbatch = 1, .prefetch = -2}, 20, "prefetch is -2; give 0 to "},
+        {{.microbatches = 1, .end_microbatch = 1}, 21, "the order is over 21 examples, the source has 20"},
+        {{.microbatches = 1, .end_microbatch = 1}, 19, NULL},
+    };
+    (void)state;
+    struct made_source source = make(TR_FEATURE_FLOATS, 20);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tr_order order;
+        tr_loader *loader = NULL;
+        assert_int_equal(tr_order_make(&order, cases[i].examples, 8, TR_LAST_BATCH_KEEP, true, 5), TR_OK);
+        const tr_status status = tr_loader_create(&source.base, &order, &cases[i].options, &loader);
+        if (status != (cases[i].says ? TR_EINVAL : TR_OK))
+            fail_msg("case %zu: %s", i, tr_status_name(status));
+        if (cases[i].says && !strstr(tr_error_message(), cases[i].says))
+            fail_msg("case %zu: \"%s\" lacks \"%s\"", i, tr_error_message(), cases[i].says);
+        tr_loader_destroy(&loader);
+    }
+}
+
 static void test_parts(void **state)
 {
     (void)state;
@@ -596,6 +630,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_options_are_checked),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_jumps),
         cmocka_unit_test(test_readers_record),

@@ -1,6 +1,7 @@
 /* Windows over time series: what each has, where series and parts end, what is missing, and what is refused.
  */
 #include "base/alloc.h"
+#include "base/text/log.h"
 #include "data/order/split.h"
 #include "data/source.h"
 #include "data/support.h"
@@ -139,6 +140,15 @@ static void test_scaling(void **unused)
     tr_free(state);
 }
 
+static char last_line[256];
+
+static void keep_line(void *user, enum tr_log_level level, const char *message)
+{
+    (void)user;
+    snprintf(last_line, sizeof last_line, "%s%s",
+             level == TR_LOG_INFO ? "" : "not for information: ", message);
+}
+
 static void test_gaps(void **unused)
 {
     (void)unused;
@@ -146,8 +156,11 @@ static void test_gaps(void **unused)
     write_text("gaps", "x,y\n1,1\nNA,2\n3,3\n5,NA\n7,5\n");
     expect_refusal("{series: {path: gaps, window: 2, inputs: x, targets: y}}", TR_EFORMAT,
                    "gaps:3:1: column \"x\": \"NA\"");
+    tr_log_set_sink(keep_line, NULL, TR_LOG_INFO);
     tr_source *source =
         open_with("{series: {path: gaps, window: 2, inputs: x, targets: y, missing: mean}}", NULL);
+    tr_log_set_sink(NULL, NULL, TR_LOG_WARNING);
+    assert_non_null(strstr(last_line, "gaps: left out 1 of 3 windows, which miss numbers"));
     assert_int_equal(tr_source_info(source)->count, 2); /* one has no target */
     assert_int_equal(tr_source_info(source)->skipped, 1);
     assert_int_equal(tr_source_read(source, 0, row, 2, NULL, label), TR_OK);
