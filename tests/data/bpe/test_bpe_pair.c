@@ -111,6 +111,8 @@ static void bad_vocabularies_are_named(void **unused)
     expect_failure("vocab.json", TR_EFORMAT, "vocab.json: no token is the byte 0x00");
     write_text("vocab.json", "{\"a\": 0, \"b\": 0}");
     expect_failure("vocab.json", TR_EFORMAT, "vocab.json: number 0 is that of two tokens");
+    write_vocabulary("vocab.json", ", \"ab\": 256, \"\\u0061b\": 257", false);
+    expect_failure("vocab.json", TR_EFORMAT, "bad JSON: an object has a key twice");
     write_text("vocab.json", "{\"a\": 0");
     expect_failure("vocab.json", TR_EFORMAT, "vocab.json");
 }
