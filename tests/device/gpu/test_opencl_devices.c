@@ -78,7 +78,7 @@ static void devices_are_counted_over_platforms(void **state)
 /* However many there are. */
 static void not_all_of_many_are_known(void **state)
 {
-    char name[FAKE_PLATFORMS][16];
+    char name[FAKE_PLATFORMS][24];
     struct gpu_info info;
     (void)state;
     fake.platforms = FAKE_PLATFORMS;

@@ -78,7 +78,7 @@ static void expect_nanoseconds(double seconds, double nanoseconds, const char *w
 
 static void expect_causes(const struct tr_profile_rank *rank, const double expected[TR_CAUSES])
 {
-    char what[16];
+    char what[24];
     for (int i = 0; i < TR_CAUSES; i++) {
         snprintf(what, sizeof what, "cause %d", i);
         expect_nanoseconds(rank->seconds[i], expected[i], what);
