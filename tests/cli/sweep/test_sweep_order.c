@@ -214,7 +214,7 @@ static void columns_are_those_that_are_needed(void **state)
     assert_non_null(strstr(text, "\nmeans over folds, with the deviation:\n"));
     tr_free(text);
     /* As many means are shown as points. */
-    static char values[POINTS][8];
+    static char values[POINTS][16];
     for (int i = 0; i < POINTS; i++) {
         snprintf(values[i], sizeof values[i], "v%02d", i);
         many[i].value[0] = values[i];

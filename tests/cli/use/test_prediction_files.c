@@ -57,7 +57,7 @@ static tr_status write_some(const struct cli_prediction_format *format, const st
     static const float output[4][2] = {{1, 0}, {0.25F, 0.75F}, {0, 1}, {0.5F, 0.5F}};
     struct cli_predictions predictions = {
         .info = info, .top = 1, .expected = expected, .format = format, .path = path, .masks = NULL};
-    char input[16];
+    char input[24];
     TR_TRY(cli_predictions_begin(&predictions, NULL));
     tr_status status = TR_OK;
     for (int i = 0; i < count && status == TR_OK; i++) {
