@@ -81,6 +81,7 @@ trireme_test(strategy updates_text)
 trireme_test(strategy updates_walk)
 trireme_test(strategy updates_writer SOURCES strategy/updates/blocks.c base/files/file_fault.c)
 trireme_ranks_test(nonfinite strategy/values.c support/shadow.c support/shadow_table.c)
+trireme_ranks_test(worker strategy/parameter_server/scene.c)
 trireme_ranks_test(words strategy/parameter_server/scene.c)
 trireme_ranks_test(waits support/shadow.c support/shadow_table.c)
 
