@@ -133,6 +133,7 @@ static void state_comes_together(void **state)
             struct rank ranks[RANKS];
             memset(ranks, 0, sizeof ranks);
             job.settings.strategy = cases[i].strategy;
+            job.settings.device = apart ? "shadow" : "cpu"; /* whose memory others may not touch */
             run_ranks_by(gather, &job.settings, cases[i].size, apart, ranks);
         }
     forget_alone();
