@@ -297,7 +297,7 @@ static void test_pictures_of_colours(void **state)
                "train: {batch: 4, steps: 3}\n");
     expect_exit(0, "train", "colours.yaml", "--quiet");
     for (int n = 0; n < 3; n++) {
-        char name[16];
+        char name[24];
         uint8_t *png;
         size_t bytes;
         snprintf(name, sizeof name, "c%d.png", n);
