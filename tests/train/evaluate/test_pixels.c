@@ -56,6 +56,7 @@ static int make_place(void **state)
         (&label[0][0][0])[i] = (uint8_t)(i % 11 == 0 ? NONE : i % 5 == 0 ? 3 : i / 7 % 3);
     }
     for (int i = 0; i < HEIGHT * WIDTH; i++) (&label[2][0][0])[i] = NONE; /* one of which nothing is known */
+    for (int i = 1; i < HEIGHT * WIDTH; i++) (&label[5][0][0])[i] = NONE; /* and one with a single pixel */
     write_idx("images", image);
     write_idx("labels", label);
     write_bytes("known.yaml", model, strlen(model));
@@ -124,8 +125,56 @@ static void pixels_are_counted(void **state)
     tr_trainer_destroy(&trainer);
 }
 
+/* The logarithm of a pixel's probability of being of a class. */
+static double log_probability(int x, int class)
+{
+    double most = -INFINITY, sum = 0;
+    for (int k = 0; k < CLASSES; k++)
+        most = fmax(most, (double)weights[k] * x + (double)biases[k]);
+    for (int k = 0; k < CLASSES; k++) sum += exp((double)weights[k] * x + (double)biases[k] - most);
+    return (double)weights[class] * x + (double)biases[class] - most - log(sum);
+}
+
+/* Loss and accuracy are means over images of the means over their pixels that are labelled; images without
+   such do not count. */
+static void images_without_labels_do_not_count(void **state)
+{
+    (void)state;
+    double loss = 0, accuracy = 0;
+    int images = 0;
+    for (int n = 0; n < COUNT; n++) {
+        double cost = 0, right = 0, all = 0;
+        for (int i = 0; i < HEIGHT * WIDTH; i++) {
+            const int is = (&label[n][0][0])[i], x = (&image[n][0][0])[i];
+            if (is == NONE) continue;
+            cost -= log_probability(x, is);
+            right += is == answer_of(x);
+            all++;
+        }
+        if (all == 0) continue;
+        loss += cost / all;
+        accuracy += right / all;
+        images++;
+    }
+    assert_int_equal(images, COUNT - 1);
+    struct job job;
+    char path[SCRATCH_PATH];
+    struct tr_train_event event = TR_TRAIN_EVENT_INIT;
+    job_begin(&job, scratch_join(path, scratch_place, "known.yaml"));
+    tr_trainer *trainer = job_trainer(&job);
+    must_train(tr_trainer_set_parameter(trainer, "known.weights", weights, CLASSES));
+    must_train(tr_trainer_set_parameter(trainer, "known.bias", biases, CLASSES));
+    must_train(tr_trainer_evaluate(trainer, "test", &event));
+    if (!(fabs(event.loss - loss / images) < 1e-5 * loss) ||
+        !(fabs(event.accuracy - accuracy / images) < 1e-6))
+        fail_msg("loss %.9g, accuracy %.9g instead of %.9g and %.9g", event.loss, event.accuracy,
+                 loss / images, accuracy / images);
+    tr_trainer_destroy(&trainer);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pixels_are_counted)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(pixels_are_counted),
+                                       cmocka_unit_test(images_without_labels_do_not_count)};
     return cmocka_run_group_tests(tests, make_place, scratch_place_remove);
 }
