@@ -4,6 +4,7 @@
 #include "strategy/replicas/apart.h"
 
 #include "base/alloc.h"
+#include "train/loop/trainer.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -252,6 +253,33 @@ static void checkpoints_do_not_know_strategies(void **state)
 
 /* ---- memory ---- */
 
+static int64_t memory_of(const char *strategy, int64_t *floats)
+{
+    struct job job;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
+    family_job(&job, &families[0], family_place);
+    job.settings.strategy = strategy;
+    tr_trainer *trainer = job_trainer(&job);
+    must_train(tr_trainer_info(trainer, &info));
+    *floats = trainer_job(trainer)->model->arena_floats;
+    tr_trainer_destroy(&trainer);
+    return info.memory;
+}
+
+/* The outer step has the parameters of the last round; where it has momentum, the average of its steps, too,
+   and room to save it from. */
+static void the_outer_step_takes_memory(void **state)
+{
+    (void)state;
+    int64_t floats;
+    const int64_t plain = memory_of("local-sgd,replicas=3,every=2", &floats),
+                  rate = memory_of("local-sgd,replicas=3,every=2,rate=0.7", &floats),
+                  momentum = memory_of("local-sgd,replicas=3,every=2,momentum=0.5", &floats),
+                  arena = floats * (int64_t)sizeof(float);
+    assert_in_range(rate - plain, arena, arena + 256);
+    assert_in_range(momentum - rate, 2 * arena, 2 * arena + 256);
+}
+
 /* Allocations that are still allowed; data are opened on a thread of their own, so two may count down. */
 static atomic_llong left;
 
@@ -373,6 +401,7 @@ int main(void)
         cmocka_unit_test(a_run_is_seen_between_rounds_only),
         cmocka_unit_test(checkpoints_do_not_know_ranks),
         cmocka_unit_test(checkpoints_do_not_know_strategies),
+        cmocka_unit_test(the_outer_step_takes_memory),
         cmocka_unit_test(refused_allocations_are_errors),
         cmocka_unit_test(a_round_allocates_nothing),
         cmocka_unit_test(nonsense_is_refused),
