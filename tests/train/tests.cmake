@@ -12,6 +12,7 @@ trireme_test(train reasons SOURCES train/loop/short_job.c train/loop/told_job.c 
              support/families.c)
 trireme_test(train records SOURCES train/loop/told_job.c support/training.c)
 trireme_test(train rate SOURCES train/loop/short_job.c support/ranks.c support/training.c support/families.c)
+target_link_options(test_train_rate PRIVATE LINKER:--wrap=trainer_take_rate)
 trireme_test(train batches SOURCES support/training.c)
 trireme_test(train parameters SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train launch)
