@@ -131,8 +131,8 @@ static void test_rate_is_kept(void **state)
 
 /* ---- when a rank dies ---- */
 
-#define FIRST_RATE  0.0078125
-#define SECOND_RATE 0.0009765625
+#define FIRST_RATE  0.000244140625
+#define SECOND_RATE 0.0001220703125
 
 static _Thread_local struct rank *this_rank; /* of those that outlive each other; else NULL */
 static _Thread_local int taken; /* rates */
