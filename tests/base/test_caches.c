@@ -3,10 +3,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+#include <sched.h>
 
 #include "base/alloc.h"
 #include "base/caches.h"
@@ -188,6 +191,14 @@ static void processors_of_two_kinds_have_the_least(void **state)
     assert_int_equal(tr_caches_least(&none, &large).level[2].bytes, 0);
 }
 
+static bool are_equal(const struct tr_caches *a, const struct tr_caches *b)
+{
+    for (int i = 0; i < TR_CACHE_LEVELS; i++)
+        if (a->level[i].bytes != b->level[i].bytes || a->level[i].processors != b->level[i].processors)
+            return false;
+    return true;
+}
+
 /* Whatever machine this is. */
 static void these_processors_can_be(void **state)
 {
@@ -197,6 +208,25 @@ static void these_processors_can_be(void **state)
     for (int i = 0; i < TR_CACHE_LEVELS; i++) {
         assert_true(caches.level[i].bytes >= 0);
         assert_true((caches.level[i].bytes > 0) == (caches.level[i].processors > 0));
+    }
+    /* Those of the first and of the last processor that this thread may use, and of each alone. */
+    cpu_set_t all, one;
+    struct tr_caches first, last;
+    int low = 0, high = CPU_SETSIZE - 1;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    while (!CPU_ISSET(low, &all)) low++;
+    while (!CPU_ISSET(high, &all)) high--;
+    tr_caches_look("", low, &first);
+    tr_caches_look("", high, &last);
+    const struct tr_caches least = tr_caches_least(&first, &last);
+    assert_true(are_equal(&caches, &least));
+    for (int i = 0; i < 2; i++) {
+        CPU_ZERO(&one);
+        CPU_SET(i ? high : low, &one);
+        assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+        tr_caches_find(&caches);
+        assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+        assert_true(are_equal(&caches, i ? &last : &first));
     }
 }
 

@@ -180,6 +180,20 @@ static void test_mistakes_are_named(void **state)
     }
 }
 
+/* The library speaks of settings, the program of its flags, also of those that are on by default. */
+static void test_settings_are_named_as_flags(void **state)
+{
+    (void)state;
+    struct session session;
+    int code = run(&session, "train", "tiny.yaml", "--out", "never", "--set", "layers.0.units=1000000",
+                   "--set", "layers.2.dense=1000000", NULL);
+    expect_error(1, "or give `--no-memory-check`\n", &session, code);
+    session_release(&session);
+    code = run(&session, "train", "tiny.yaml", "--out", "never", "--histograms", "2", NULL);
+    expect_error(2, "(`--tensorboard`)", &session, code);
+    session_release(&session);
+}
+
 /* Where the environment decides, and that the command line overrides it. */
 static void test_environment_gives_defaults(void **state)
 {
@@ -256,6 +270,7 @@ int main(void)
         cmocka_unit_test(test_help_is_asked_for_by_a_letter),
         cmocka_unit_test(test_lists_of_commands),
         cmocka_unit_test(test_mistakes_are_named),
+        cmocka_unit_test(test_settings_are_named_as_flags),
         cmocka_unit_test(test_environment_gives_defaults),
         cmocka_unit_test(test_output_that_cannot_be_written),
         cmocka_unit_test(test_no_two_options_are_one),
