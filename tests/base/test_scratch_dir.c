@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/files/file.h"
+#include "support/descriptors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,6 +80,7 @@ static void test_what_nobody_holds_goes(void **state)
     (void)state;
     struct tr_scratch_dir held, own;
     pid_t child = start_holder(&held);
+    const int before = descriptors_open();
     tr_scratch_dir_sweep(kind);
     assert_true(tr_file_is_directory(held.path));
     assert_int_equal(tr_scratch_dir_make(kind, 1, &own), TR_OK);
@@ -99,6 +101,7 @@ static void test_what_nobody_holds_goes(void **state)
     assert_int_equal(tr_scratch_dir_make(kind, 1, &own), TR_OK);
     assert_false(tr_file_exists(held.path));
     tr_scratch_dir_remove(&own);
+    assert_int_equal(descriptors_open(), before);
 }
 
 /* One that has no name yet is left to its maker for a minute; files, and what belongs to others, for ever. */

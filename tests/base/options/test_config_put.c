@@ -49,7 +49,8 @@ static void values_take_their_places(void **state)
                       "new:\n"
                       "  list: [\"a b\", 3, \"~\", \"x: y\", \"\xef\xbf\xbd!\"]\n"
                       "  none: []\n");
-    char *text;
+    char *text, place[64]; /* a place without a line, for what was in no file */
+    assert_string_equal(tr_config_location(tr_config_get(root, "first"), place, sizeof place), "`first`");
     assert_int_equal(tr_config_dump(root, &text), TR_OK);
     tr_config *again = parse(text);
     expect_dump(again, text);

@@ -336,8 +336,10 @@ static void strings_are_quoted(void **state)
         {"\xF4\x90\x80\x80", "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\""}, /* behind the last */
         {"\xFF", "\"\xEF\xBF\xBD\""},                                                 /* no UTF-8 */
         {"\xC0\xAF", "\"\xEF\xBF\xBD\xEF\xBF\xBD\""},                                 /* overlong */
-        {"\xED\xA0\x80", "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\""},                 /* surrogate */
-        {"\xE2\x82", "\"\xEF\xBF\xBD\xEF\xBF\xBD\""}};                                /* cut */
+        {"\xED\xA0\x80", "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\""},                 /* surrogates */
+        {"\xED\xBF\xBF", "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\""},
+        {"\xED\x9F\xBF\xEE\x80\x80", "\"\xED\x9F\xBF\xEE\x80\x80\""}, /* and the characters around them */
+        {"\xE2\x82", "\"\xEF\xBF\xBD\xEF\xBF\xBD\""}};                /* cut */
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tr_text text = TR_TEXT_INIT;
         char *out;
