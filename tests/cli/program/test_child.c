@@ -4,10 +4,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -17,8 +20,23 @@
 #include "base/threads/clock.h"
 #include "cli/program/child.h"
 #include "cli/program/exit_codes.h"
+#include "cli/program/signals.h"
 #include "refuse.h"
 #include "support/descriptors.h"
+
+#define PATIENCE 20 /* seconds, on any machine */
+
+static bool no_process; /* fork() finds no room */
+
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+
+pid_t __wrap_fork(void)
+{
+    if (!no_process) return __real_fork();
+    errno = EAGAIN;
+    return -1;
+}
 
 /* The values of "n" that were heard, in their order. */
 struct heard {
@@ -146,6 +164,103 @@ static void time_ends(void **state)
     assert_false(child.out_of_time);
 }
 
+static void hear_and_signal(void *user, const struct tr_json_value *object)
+{
+    hear(user, object);
+    raise(SIGTERM);
+}
+
+/* A signal to this program is passed on as a request, also when the time was over before. */
+static void a_signal_ends_it(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct heard heard = {0};
+        struct cli_arguments arguments = {0};
+        struct cli_child child = {.hear = hear_and_signal, .user = &heard};
+        cli_arguments_add(&arguments, "/bin/sh");
+        cli_arguments_add(&arguments, "-c");
+        cli_arguments_add(&arguments, late ? "trap 'echo \"{\\\"n\\\":1}\"; sleep 0.5; exit 3' TERM; "
+                                             "while :; do sleep 0.05; done"
+                                           : "trap 'exit 3' TERM; echo '{\"n\":1}'; "
+                                             "while :; do sleep 0.05; done");
+        if (late) child.stop_at = tr_clock_seconds() + 1;
+        cli_signals_catch(NULL, NULL);
+        assert_int_equal(cli_child_run(&child, &arguments), TR_OK);
+        assert_int_equal(child.code, 3);
+        assert_true(child.stopped);
+        assert_int_equal(child.out_of_time, late);
+        cli_signals_catch(NULL, NULL); /* forgets it */
+        cli_signals_release();
+        cli_arguments_release(&arguments);
+    }
+}
+
+/* Returns once nobody has the other end of the pipe. */
+static void expect_nobody(int end)
+{
+    struct pollfd polled = {end, POLLIN, 0};
+    char byte;
+    if (poll(&polled, 1, 1000 * PATIENCE) != 1) fail_msg("a process is left");
+    assert_int_equal(read(end, &byte, 1), 0);
+}
+
+/* One that does not end is killed, with all that it has started. */
+static void it_is_killed_in_the_end(void **state)
+{
+    (void)state;
+    int ends[2];
+    struct heard heard = {0};
+    struct cli_arguments arguments = {0};
+    const double began = tr_clock_seconds();
+    struct cli_child child = {.hear = hear, .user = &heard, .kill_at = began + 0.4};
+    cli_arguments_add(&arguments, "/bin/sh");
+    cli_arguments_add(&arguments, "-c");
+    cli_arguments_add(&arguments, "trap '' TERM; sleep 1000 & while :; do sleep 0.05; done");
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(cli_child_start(&child, &arguments), TR_OK);
+    close(ends[1]);
+    do cli_child_wait(&(struct cli_child *){&child}, 1);
+    while (!cli_child_attend(&child));
+    assert_int_equal(child.code, -SIGKILL);
+    assert_false(child.stopped || child.out_of_time);
+    assert_true(tr_clock_seconds() - began >= 0.4);
+    assert_true(child.kill_at - began > 50); /* no second time at once */
+    expect_nobody(ends[0]);
+    close(ends[0]);
+    cli_arguments_release(&arguments);
+}
+
+/* Nor is it left when this program ends, however that may be. */
+static void it_ends_with_this_program(void **state)
+{
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t program = fork();
+    assert_true(program >= 0);
+    if (program == 0) {
+        struct heard heard = {0};
+        struct cli_arguments arguments = {0};
+        struct cli_child child = {.hear = hear, .user = &heard};
+        cli_arguments_add(&arguments, "/bin/sh");
+        cli_arguments_add(&arguments, "-c");
+        cli_arguments_add(&arguments, "echo '{\"n\":1}'; exec sleep 1000");
+        if (cli_child_start(&child, &arguments) != TR_OK) _exit(1);
+        while (heard.count == 0) {
+            cli_child_wait(&(struct cli_child *){&child}, 1);
+            if (cli_child_attend(&child)) _exit(2);
+        }
+        raise(SIGKILL);
+    }
+    close(ends[1]);
+    int status;
+    assert_int_equal(waitpid(program, &status, 0), program);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    expect_nobody(ends[0]);
+    close(ends[0]);
+}
+
 /* Variables that are for this process are not the child's, and its input is empty. */
 static void a_child_begins_anew(void **state)
 {
@@ -197,6 +312,16 @@ static void descriptors_are_not_lost(void **state)
         cli_arguments_release(&arguments);
         assert_int_equal(descriptors_open(), open);
     }
+    struct cli_arguments arguments = {0};
+    struct cli_child child = {.hear = hear};
+    cli_arguments_add(&arguments, "/bin/true");
+    no_process = true;
+    const tr_status status = cli_child_run(&child, &arguments);
+    no_process = false;
+    assert_int_equal(status, TR_ENOMEM);
+    assert_string_equal(tr_error_message(), "a run cannot be started: Resource temporarily unavailable");
+    cli_arguments_release(&arguments);
+    assert_int_equal(descriptors_open(), open);
 }
 
 /* A child that has ended may leave processes with its outputs: nobody waits for these. */
@@ -284,6 +409,9 @@ int main(void)
         cmocka_unit_test(the_last_line_explains),
         cmocka_unit_test(the_end_of_much_is_kept),
         cmocka_unit_test(time_ends),
+        cmocka_unit_test(a_signal_ends_it),
+        cmocka_unit_test(it_is_killed_in_the_end),
+        cmocka_unit_test(it_ends_with_this_program),
         cmocka_unit_test(a_child_begins_anew),
         cmocka_unit_test(what_is_no_program_fails),
         cmocka_unit_test(descriptors_are_not_lost),
