@@ -45,16 +45,30 @@ static void the_best_comes_first(void **state)
 
 static void without_memory_nothing_stays(void **state)
 {
+    static char name[] = "a.b", value[] = "1";
+    static struct cli_sweep_point some[2];
+    struct cli_sweep_plan several = {
+        .axis = {{.path = name}}, .axes = 1, .points = some, .count = 2, .seeds = 2};
     (void)state;
+    for (int i = 0; i < 2; i++)
+        some[i] = (struct cli_sweep_point){
+            .wanted = true, .value = {value}, .seed = i + 1, .state = CLI_SWEEP_DONE, .loss = 1, .figure = 1};
     for (int64_t at = 0, done = 0; !done; at++) {
         const struct cli_sweep_orders orders = {.by = "loss"};
         int64_t live = tr_alloc_live();
-        int *order, count;
+        char *table = NULL, *csv = NULL;
+        int *order = NULL, count;
         refuse_begin(at);
-        tr_status status = cli_sweep_rank(&orders, &plan, &order, &count);
+        tr_status status = cli_sweep_rank(&orders, &several, &order, &count);
+        const bool ranked = status == TR_OK;
+        if (status == TR_OK) status = cli_sweep_table(&orders, &several, order, count, &table);
+        const bool told = status == TR_OK;
+        if (status == TR_OK) status = cli_sweep_csv(&orders, &several, order, count, &csv);
         done = refuse_end();
         assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
-        if (done) tr_free(order);
+        if (done) tr_free(csv);
+        if (told) tr_free(table);
+        if (ranked) tr_free(order);
         assert_int_equal(tr_alloc_live(), live);
     }
 }
