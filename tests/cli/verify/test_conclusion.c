@@ -68,6 +68,12 @@ static void chances_are_told_of_parts(void **state)
                                                  "             10   0.9646\n"
                                                  "             20   0.9998\n"
                                                  "VERIFIED: a reason\n");
+    /* Of many segments there are both a single one and a hundredth. */
+    result.segments = 1000;
+    static const char many[] = "forged segments   seen with probability\n"
+                               "              1   0.0100\n"
+                               "             10   0.0";
+    assert_memory_equal(printed(false, &result), many, strlen(many));
     result.segments = 2;
     result.checked = 1;
     assert_string_equal(printed(false, &result), "forged segments   seen with probability\n"
