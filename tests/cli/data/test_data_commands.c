@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "cli/session.h"
+#include "trireme/data.h"
 
 #define SHIPPED TRIREME_SOURCE_DIR "/data"
 
@@ -147,6 +148,41 @@ static void sets_have_states(void **state)
     session_release(&session);
 }
 
+/* Of every set a line with its parts and its title, in the order of the library. */
+static void every_set_has_a_line(void **state)
+{
+    const struct tr_data_set_info *set;
+    struct session session, json;
+    int lines = 0;
+    (void)state;
+    assert_int_equal(run(&session, "data", "list", "--dir", SHIPPED, NULL), 0);
+    assert_int_equal(run(&json, "data", "list", "--json", "--dir", SHIPPED, NULL), 0);
+    const char *line = session.text[0];
+    for (; (set = tr_data_set_at(lines)) != NULL; lines++) {
+        char parts[128] = "";
+        json_t *list = member_of(json.text[0], set->name, "parts");
+        for (int i = 0; set->parts[i]; i++) {
+            if (i > 0) strcat(parts, ", ");
+            strcat(parts, set->parts[i]);
+            assert_string_equal(json_string_value(json_array_get(list, (size_t)i)), set->parts[i]);
+        }
+        json_decref(list);
+        const size_t length = strcspn(line, "\n"), title = strlen(set->title);
+        assert_true(line[length] == '\n');
+        assert_memory_equal(line, set->name, strlen(set->name));
+        assert_true(line[strlen(set->name)] == ' ');
+        assert_true(length > title + 2);
+        assert_memory_equal(line + length - title - 2, "  ", 2);
+        assert_memory_equal(line + length - title, set->title, title);
+        const char *at = strstr(line, parts);
+        assert_true(at && at < line + length - title && at[-1] == ' ' && at[strlen(parts)] == ' ');
+        line += length + 1;
+    }
+    assert_true(lines > 3 && !*line);
+    session_release(&session);
+    session_release(&json);
+}
+
 /* ---- tokenizers ---- */
 
 static void expect_tokens(const char *text, const char *numbers)
@@ -229,9 +265,8 @@ static void tokenizers_learn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(facts_of_every_kind),
-        cmocka_unit_test(sets_have_states),
-        cmocka_unit_test(texts_are_numbers),
+        cmocka_unit_test(facts_of_every_kind),  cmocka_unit_test(sets_have_states),
+        cmocka_unit_test(every_set_has_a_line), cmocka_unit_test(texts_are_numbers),
         cmocka_unit_test(tokenizers_learn),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
