@@ -97,6 +97,9 @@ static void values_have_a_loss(void **state)
     assert_null(strstr(session.text[0], "accuracy"));
     assert_non_null(strstr(session.text[0], "rmse "));
     assert_null(strstr(session.text[0], "nan"));
+    int lines = 0; /* the third is of metrics, and a single output has no table */
+    for (const char *at = session.text[0]; (at = strchr(at, '\n')); at++) lines++;
+    assert_int_equal(lines, 3);
     session_release(&session);
     code = run(&session, "eval", "runs/line", NULL);
     expect_error(2, "data.test, or give --set-name train", &session, code);
@@ -193,6 +196,11 @@ static void wide_tables_are_refused(void **state)
         }
         session_release(&session);
         expect_exit(0, "eval", "runs/many", "--set-name", "train", "--confusion", "--json");
+        /* So it is with the metrics of each class. */
+        code = run(&session, "eval", "runs/many", "--set-name", "train", NULL);
+        assert_int_equal(code, 0);
+        assert_int_equal(strstr(session.text[0], "\nclass  precision") != NULL, classes == 100);
+        session_release(&session);
     }
 }
 
