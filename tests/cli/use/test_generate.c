@@ -1,5 +1,5 @@
 /* trireme generate: its options are those of the library, the prompt stands in front, and a terminal sees no
- * control characters while a pipe gets them.
+ * control characters while a pipe gets them. And trireme predict of a network that writes texts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,10 @@
 #include "cli/session.h"
 #include "trireme/predict.h"
 
+enum { PAIRS = 6 };
+static const char *const pairs[PAIRS][2] = {{"abc", "ca"}, {"bca", "ab"}, {"cab", "bc"},
+                                            {"aab", "ba"}, {"bbc", "cb"}, {"acb", "ba"}};
+
 /* Two networks: one that writes letters of two bytes and control characters, too; and one that writes one
    text from another. */
 static int make(void **state)
@@ -25,7 +29,10 @@ static int make(void **state)
                "name: odd\ndata: {train: {corpus: {path: odd.txt, unit: characters, window: 4}}}\n"
                "layers: [{embedding: 4}, {dense: 9}]\n"
                "optimizer: {rule: adam, rate: 0.1}\ntrain: {batch: 3, steps: 4}\n");
-    write_text("pairs.csv", "long,short\nabc,ca\nbca,ab\ncab,bc\naab,ba\nbbc,cb\nacb,ba\n");
+    char table[256] = "long,short\n";
+    for (int i = 0; i < PAIRS; i++)
+        snprintf(table + strlen(table), sizeof table - strlen(table), "%s,%s\n", pairs[i][0], pairs[i][1]);
+    write_text("pairs.csv", table);
     write_text("pairs.yaml",
                "name: pairs\n"
                "data: {train: {join: {sources: {\n"
@@ -173,6 +180,58 @@ static void other_texts_are_sources(void **state)
     session_release(&session);
 }
 
+/* What the library makes of the texts, each in this form: of the number, the text, what is written of it, and
+   what is right. */
+static const char *translated(const char *const *text, int count, const int *number, const char *form)
+{
+    static char out[1024];
+    struct tr_predict_settings predict = TR_PREDICT_SETTINGS_INIT;
+    tr_predictor *predictor;
+    predict.checkpoint = "runs/pairs";
+    out[0] = '\0';
+    assert_int_equal(tr_predictor_create(&predict, &predictor), TR_OK);
+    for (int i = 0; i < count; i++) {
+        char *written, digits[16];
+        assert_int_equal(tr_predictor_translate(predictor, text[i], &written), TR_OK);
+        snprintf(digits, sizeof digits, "%d", number[i]);
+        for (const char *at = form; *at; at++) {
+            const char *part = *at == '#'   ? digits
+                               : *at == '<' ? text[i]
+                               : *at == '>' ? written
+                               : *at == '!' ? pairs[number[i]][1]
+                                            : NULL;
+            size_t length = strlen(out);
+            snprintf(out + length, sizeof out - length, "%.*s", part ? 64 : 1, part ? part : at);
+        }
+        tr_text_free(written);
+    }
+    tr_predictor_destroy(&predictor);
+    return out;
+}
+
+static void predictions_are_texts(void **state)
+{
+    static const char *const lines[] = {"bca", "abcz", "cab"}, *const chosen[] = {"bbc", "acb", "bca"};
+    static const int numbers[] = {0, 1, 2}, examples[] = {4, 5, 1};
+    const struct setup input = {.input = "bca\nabcz\ncab\n"};
+    struct session session;
+    (void)state;
+    expect_text(translated(lines, 3, numbers, ">\n"), &session,
+                run_with(&session, input, "predict", "runs/pairs", NULL));
+    expect_text(translated(lines, 3, numbers, "{\"example\":#,\"input\":\"<\",\"text\":\">\"}\n"), &session,
+                run_with(&session, input, "predict", "runs/pairs", "--json", NULL));
+    expect_text(translated(lines, 2, numbers, "{\"example\":#,\"input\":\"<\",\"text\":\">\"}\n"), &session,
+                run(&session, "predict", "runs/pairs", "-x", "bca", "-x", "abcz", "--json", NULL));
+    /* Examples of a set have a right answer, too. */
+    expect_text(translated(chosen, 3, examples, "train[#]: >\n"), &session,
+                run(&session, "predict", "runs/pairs", "--set-name", "train", "--index", "4-,1", NULL));
+    expect_text(
+        translated(chosen, 3, examples,
+                   "{\"example\":#,\"input\":\"train[#]\",\"text\":\">\",\"label\":\"!\"}\n"),
+        &session,
+        run(&session, "predict", "runs/pairs", "--set-name", "train", "--index", "4-,1", "--json", NULL));
+}
+
 /* Nobody waits for text without end that nobody reads. */
 static void readers_may_leave(void **state)
 {
@@ -192,6 +251,7 @@ int main(void)
         cmocka_unit_test(the_prompt_stands_in_front),
         cmocka_unit_test(terminals_are_spared),
         cmocka_unit_test(other_texts_are_sources),
+        cmocka_unit_test(predictions_are_texts),
         cmocka_unit_test(readers_may_leave),
     };
     return cmocka_run_group_tests(tests, make, place_remove);
