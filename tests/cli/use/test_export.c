@@ -189,6 +189,19 @@ static void test_directories(void **state)
     assert_non_null(strstr(content.data, expected));
     tr_file_content_free(&content);
     expect_exit(0, "train", "runs/back/model.yaml", "--from=runs/back", "--quiet");
+    /* Without --out the run has the last name of the path. */
+    static const char *const paths[][2] = {{"hub", "hub"}, {"./hub//", "hub"}, {"h", "h"}, {"h/", "h"}};
+    assert_int_equal(rename("hub_of_half", "h"), 0);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        code = run(&session, "import", paths[i][0], "--text=tale.txt", "--overwrite", NULL);
+        if (code != 0) session_show(&session);
+        assert_int_equal(code, 0);
+        snprintf(expected, sizeof expected,
+                 "checkpoint  runs/%s/checkpoint-00000000\nnext        trireme train --resume runs/%s\n",
+                 paths[i][1], paths[i][1]);
+        assert_string_equal(session.text[0], expected);
+        session_release(&session);
+    }
 
     /* Of numbers there are no words, and no tokenizer is written. */
     char *numbers = strdup(tale), *at = strstr(numbers, "unit: bpe, tokenizer: tokenizer.json");
