@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/text.h"
 #include "cli/session.h"
 #include "cli/sweep/sweep.h"
 #include "refuse.h"
@@ -219,6 +220,35 @@ static void other_sweeps_are_refused(void **state)
     cli_sweep_plan_release(&plan);
 }
 
+/* As many points as a sweep may have are taken up beside those of this one, and not one more. */
+static void earlier_points_have_a_limit(void **state)
+{
+    (void)state;
+    struct cli_sweep_orders orders = orders_of("loss");
+    orders.seeds = CLI_SWEEP_POINTS;
+    for (int more = 0; more < 2; more++) {
+        struct tr_text text = TR_TEXT_INIT;
+        struct cli_sweep_plan plan;
+        tr_text_addf(&text, "{\"model_digest\": \"%s\", \"settings\": [], \"fields\": [], \"points\": [",
+                     orders.digest);
+        for (int i = 0; i < CLI_SWEEP_POINTS + more; i++)
+            tr_text_addf(&text, "%s{\"directory\": \"point-%05d\", \"values\": [], \"seed\": %d}",
+                         i > 0 ? ",\n" : "", i, 20000 + i);
+        tr_text_add(&text, "]}");
+        assert_false(text.failed);
+        write_text("sweep.json", text.bytes);
+        tr_text_release(&text);
+        make_plan(&orders, &plan, SET(NULL));
+        assert_int_equal(plan.count, CLI_SWEEP_POINTS);
+        tr_status status = cli_sweep_recall(&orders, &plan);
+        if (status != (more ? TR_EFORMAT : TR_OK)) fail_msg("%d: %s", (int)status, tr_error_message());
+        if (more) assert_non_null(strstr(tr_error_message(), "has more than 10000 points; choose another"));
+        assert_int_equal(plan.count, 2 * CLI_SWEEP_POINTS);
+        cli_sweep_plan_release(&plan);
+    }
+    remove("sweep.json");
+}
+
 static void points_have_limits(void **state)
 {
     (void)state;
@@ -299,7 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_written_is_taken_up), cmocka_unit_test(folds_and_seeds_tell_points_apart),
         cmocka_unit_test(other_sweeps_are_refused),     cmocka_unit_test(points_have_limits),
-        cmocka_unit_test(without_memory_nothing_stays),
+        cmocka_unit_test(earlier_points_have_a_limit),  cmocka_unit_test(without_memory_nothing_stays),
     };
     return cmocka_run_group_tests_name("cli.sweep_record", tests, place_make, place_remove);
 }
