@@ -208,7 +208,7 @@ static void test_a_sweep(void **state)
     int code = run(&session, "sweep", "tiny.yaml", "--set", "optimizer.rate=0.1,1e38", "--seeds", "2",
                    "--workers", "2", "--out", "sweep", "--set", "train.steps=20", NULL);
     assert_int_equal(code, 1);
-    expect_in(session.text[0], "4/4  ");
+    expect_in(session.text[0], "\n 4/4  ");
     expect_in(session.text[0], "means over seeds");
     expect_in(session.text[0], "best        point-000");
     expect_in(session.text[1], "2 of 4 points failed; the first, point-0003: step ");
@@ -255,7 +255,7 @@ static void test_folds(void **state)
                    "data.split=stratified", NULL);
     if (code != 0) session_show(&session);
     assert_int_equal(code, 0);
-    expect_in(session.text[0], "12/12  ");
+    expect_in(session.text[0], "\n12/12  ");
     expect_in(session.text[0], " seed=2 fold=3: loss ");
     expect_in(session.text[0], "means over folds and seeds, with the deviation:");
     session_release(&session);
