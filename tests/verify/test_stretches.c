@@ -124,6 +124,17 @@ static void draws_take_so_many_segments(void **state)
     }
 }
 
+/* The seed that was agreed on names the same segments in every version. */
+static void a_seed_names_segments(void **state)
+{
+    (void)state;
+    static const char *const drawn[] = {"8-9 11-12 18-19", "5-7 26-27", "1-2 5-6 13-14"};
+    struct tr_verify_settings settings = TR_VERIFY_SETTINGS_INIT;
+    settings.segments = 3;
+    for (settings.seed = 0; settings.seed < 3; settings.seed++)
+        expect("xxxxxxxxxxxxxxxxxxxxxxxxxxxxx", &settings, drawn[settings.seed], 3);
+}
+
 /* A drawn segment without a state of its own is run from the last one before it, and joined with what is run
    anyway. */
 static void a_drawn_segment_begins_at_a_state(void **state)
@@ -234,6 +245,7 @@ int main(void)
         cmocka_unit_test(all_segments_are_one_stretch),
         cmocka_unit_test(shares_begin_at_states),
         cmocka_unit_test(draws_take_so_many_segments),
+        cmocka_unit_test(a_seed_names_segments),
         cmocka_unit_test(a_drawn_segment_begins_at_a_state),
         cmocka_unit_test(an_expected_hash_needs_the_last_segment),
         cmocka_unit_test(wrong_numbers_are_refused),
