@@ -303,6 +303,29 @@ static void forged_parameters_are_seen(void **state)
     tr_receipt_release(&receipt);
 }
 
+/* A run that met its target ended there, whatever a receipt tells of later steps. */
+static void steps_after_the_end_are_seen(void **state)
+{
+    struct job job;
+    struct tr_receipt receipt;
+    char out[SCRATCH_PATH];
+    (void)state;
+    begin(&job);
+    job_set(&job, "train.until_accuracy=0.001");
+    train(&job, scratch_join(out, family_place, "ended"));
+    read_file(out, &receipt);
+    assert_int_equal(receipt.count, 3); /* after 0, 2 and 4 steps, where it was evaluated */
+    struct tr_verify_settings settings = settings_of(put(&receipt));
+    expect(&settings, TR_VERIFIED, 0, "2 of 2 segments");
+    for (int more = 6; more <= 8; more += 2) {
+        struct tr_receipt_boundary later = receipt.boundary[2];
+        later.step = more;
+        must_train(tr_receipt_add(&receipt, &later));
+        expect_forged(&receipt, 6, "the run ends before that here");
+    }
+    tr_receipt_release(&receipt);
+}
+
 /* Another run is given out for the one that the receipt names: what others did is told by its first
  * boundary, or its first state. */
 static void the_receipt_of_another_run_is_seen(void **state)
@@ -534,6 +557,7 @@ int main(void)
         cmocka_unit_test(an_expected_hash_is_one),
         cmocka_unit_test(a_forged_root_or_chain_is_seen),
         cmocka_unit_test(forged_parameters_are_seen),
+        cmocka_unit_test(steps_after_the_end_are_seen),
         cmocka_unit_test(the_receipt_of_another_run_is_seen),
         cmocka_unit_test(a_forged_moment_is_seen),
         cmocka_unit_test(other_data_are_named),
