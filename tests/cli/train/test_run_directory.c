@@ -17,6 +17,7 @@
 #include "base/files/file.h"
 #include "cli/session.h"
 #include "cli/train/run_directory.h"
+#include "cli/train/train.h"
 #include "refuse.h"
 
 static struct tr_string_list none;
@@ -139,6 +140,57 @@ static void what_cannot_be_written_is_found_first(void **state)
         "--out DIR writes elsewhere, --overwrite removes them and begins anew");
 }
 
+/* What `trireme train` makes of its options: a replay lies beside the run that it repeats. */
+static void options_have_directories(void **state)
+{
+    static const struct {
+        char *out, *replay, *resume, *transport;
+        const char *expected; /* or a part of the message */
+        bool fails;
+    } cases[] = {
+        {NULL, NULL, NULL, NULL, "runs/tiny", false},
+        {"x/y", NULL, NULL, NULL, "x/y", false},
+        {NULL, "first", NULL, NULL, "first-replay", false},
+        {NULL, "first/", NULL, NULL, "first-replay", false},
+        {NULL, "first//", NULL, NULL, "first-replay", false},
+        {NULL, "f/", NULL, NULL, "f-replay", false},
+        {NULL, "first/updates.log", NULL, NULL, "first-replay", false},
+        {"x/y", "first", NULL, NULL, "x/y", false},
+        {NULL, NULL, "old", NULL, "old", false},
+        {"auto", NULL, NULL, "mpi", "--out auto: processes that mpirun or SLURM starts would each choose",
+         true},
+        {"used", NULL, NULL, NULL, "used has checkpoints of an earlier run, up to step 3; ", true},
+    };
+    (void)state;
+    assert_int_equal(mkdir("first", 0700) | mkdir("f", 0700) | mkdir("used", 0700) |
+                         mkdir("used/checkpoint-00000003", 0700),
+                     0);
+    write_text("first/updates.log", "");
+    write_text("used/checkpoint-00000003/manifest.json", "{}");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char model[] = "tiny.yaml", *directory = NULL;
+        const struct cli_train_options options = {.model = model,
+                                                  .out = cases[i].out,
+                                                  .replay = cases[i].replay,
+                                                  .resume = cases[i].resume,
+                                                  .transport = cases[i].transport};
+        const int64_t live = tr_alloc_live();
+        const tr_status status = cli_train_directory(&options, true, &directory);
+        if ((status != TR_OK) != cases[i].fails) fail_msg("case %zu: %s", i, tr_error_message());
+        if (!cases[i].fails && strcmp(directory, cases[i].expected) != 0)
+            fail_msg("case %zu: %s", i, directory);
+        if (cases[i].fails && !strstr(tr_error_message(), cases[i].expected))
+            fail_msg("case %zu: %s", i, tr_error_message());
+        tr_free(directory);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    /* What is there is no matter to a run that overwrites it. */
+    struct cli_train_options options = {.out = cases[10].out, .overwrite = true};
+    char *directory;
+    assert_int_equal(cli_train_directory(&options, false, &directory), TR_OK);
+    tr_free(directory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +198,7 @@ int main(void)
         cmocka_unit_test(resumed_runs_stay_where_they_are),
         cmocka_unit_test(numbers_go_on),
         cmocka_unit_test(what_cannot_be_written_is_found_first),
+        cmocka_unit_test(options_have_directories),
     };
     return cmocka_run_group_tests_name("cli.run_directory", tests, place_make, place_remove);
 }
