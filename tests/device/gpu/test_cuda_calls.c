@@ -205,6 +205,64 @@ static void devices_that_are_not_there_are_not_opened(void **state)
     assert_string_equal(tr_error_message(), said);
 }
 
+/* ---- what is told of a device ---- */
+
+static void devices_are_described(void **state)
+{
+    struct gpu_info info;
+    (void)state;
+    for (int number = 0; number < 2; number++) {
+        must(api->describe(number, &info));
+        assert_string_equal(info.platform, "CUDA");
+        assert_string_equal(info.vendor, "NVIDIA Corporation");
+        assert_string_equal(info.name, "stand-in for a GPU");
+        assert_string_equal(info.place, number == 0 ? "0000:0a:00.0" : "0000:0b:00.0");
+        const char *driver_text =
+            strstr(info.driver, "CUDA 12.4, NVRTC 12.4, sm_80"); /* after nvidia's own */
+        assert_true(driver_text && strlen(driver_text) == 28);
+        assert_true(info.memory == (uint64_t)512 << 20 && info.allocation == info.memory);
+        assert_true(info.shared == 48 << 10 && info.group == 1024 && info.units == 4);
+        assert_true(!info.unified && info.lists);
+        assert_string_equal(info.refusal, "");
+    }
+}
+
+/* What the driver fails to tell is left out, or is why the device is not used. */
+static void what_is_not_told_is_left_out(void **state)
+{
+    int names = 0, places = 0, memories = 0, refused = 0, lost = 0;
+    (void)state;
+    for (int64_t at = 0;; at++) {
+        struct gpu_info info = {.name = ""};
+        driver->stand_in_fail(at, CUDA_ERROR_INVALID_VALUE);
+        const tr_status status = api->describe(0, &info);
+        const char *failed = driver->stand_in_failed();
+        driver->stand_in_fail(-1, 0);
+        if (!failed) break;
+        if (!strcmp(failed, "cuDeviceGetCount") || !strcmp(failed, "cuDeviceGet")) {
+            assert_int_equal(status, TR_ENOTFOUND);
+            assert_string_equal(tr_error_message(),
+                                "CUDA does not tell its devices: CUDA_ERROR_INVALID_VALUE: "
+                                "invalid argument");
+            lost++;
+            continue;
+        }
+        assert_int_equal(status, TR_OK);
+        const bool name = !strcmp(failed, "cuDeviceGetName"), place = !strcmp(failed, "cuDeviceGetPCIBusId"),
+                   memory = !strcmp(failed, "cuDeviceTotalMem_v2");
+        assert_string_equal(info.name, name ? "a CUDA device" : "stand-in for a GPU");
+        assert_string_equal(info.place, place ? "" : "0000:0a:00.0");
+        assert_true(info.memory == (memory ? 0 : (uint64_t)512 << 20) && info.allocation == info.memory);
+        names += name, places += place, memories += memory;
+        if (!info.refusal[0]) continue;
+        assert_string_equal(failed, "cuDeviceGetAttribute");
+        assert_true(!strcmp(info.refusal, "NVRTC 12.4 does not compile for so old a device") ||
+                    !strcmp(info.refusal, "its groups have 0 threads, kernels need 64"));
+        refused++;
+    }
+    assert_true(names == 1 && places == 1 && memories == 1 && lost == 2 && refused == 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +270,8 @@ int main(void)
         cmocka_unit_test(times_that_fail_are_said),
         cmocka_unit_test(memory_that_is_kept_is_given_back_for_more),
         cmocka_unit_test(devices_that_are_not_there_are_not_opened),
+        cmocka_unit_test(devices_are_described),
+        cmocka_unit_test(what_is_not_told_is_left_out),
     };
     driver = stand_in();
     return cmocka_run_group_tests_name("calls of cuda", tests, NULL, NULL);
