@@ -171,6 +171,45 @@ static void lists_run_before_they_are_freed(void **state)
     assert_int_equal(host.waits, waits + 1);
 }
 
+/* What may become a list is held back: whatever could see that ends it. */
+static void what_is_held_comes_before_what_follows(void **state)
+{
+    (void)state;
+    float *first, *second, number, nine = 9;
+    tr_event mark;
+    bool reached;
+    tr_device_destroy(&device);
+    host.info.lists = true;
+    device = host_open(NULL, false);
+    assert_int_equal(tr_device_alloc(device, 64, (void **)&first), TR_OK);
+    assert_int_equal(tr_device_alloc(device, 64, (void **)&second), TR_OK);
+    const struct tr_op_fill fill = {16, 3, first};
+    const struct tr_op_scale scale = {16, 2, first, second};
+    for (int turn = 0; turn < 4; turn++) {
+        assert_int_equal(tr_device_fill(device, &fill), TR_OK);
+        assert_int_equal(tr_device_scale(device, &scale), TR_OK);
+        assert_int_equal(tr_device_to_host(device, &number, second, sizeof number), TR_OK);
+    }
+    assert_int_equal(host.lists, 1);
+    for (int way = 0; way < 4; way++) {
+        const int launches = host.launches;
+        assert_int_equal(tr_device_to_device(device, first, &nine, sizeof nine), TR_OK);
+        assert_int_equal(tr_device_fill(device, &fill), TR_OK);
+        assert_int_equal(host.launches, launches);
+        if (way == 0) assert_int_equal(tr_device_to_device(device, first, &nine, sizeof nine), TR_OK);
+        if (way == 1) assert_int_equal(tr_device_wait(device), TR_OK);
+        if (way == 2) assert_int_equal(tr_device_record(device, &mark), TR_OK);
+        if (way == 3)
+            assert_int_equal(tr_device_to_host_beside(device, &number, first, sizeof number), TR_OK);
+        assert_int_equal(host.launches, launches + 1);
+        assert_int_equal(tr_device_to_host(device, &number, first, sizeof number), TR_OK);
+        assert_true(number == (way == 0 ? 9 : 3));
+    }
+    assert_int_equal(tr_device_reached(device, mark, &reached), TR_OK);
+    tr_device_free(device, first);
+    tr_device_free(device, second);
+}
+
 /* Kernels count the numbers of an image in 32 bits: the largest one is launched, on either side. */
 static void images_of_a_convolution_by_groups_must_fit(void **state)
 {
@@ -234,6 +273,7 @@ int main(void)
         ON_HOST(sizes_must_fit),
         ON_HOST(leaves_become_nodes),
         ON_HOST(lists_run_before_they_are_freed),
+        ON_HOST(what_is_held_comes_before_what_follows),
         ON_HOST(images_of_a_convolution_by_groups_must_fit),
     };
     return cmocka_run_group_tests_name("launches of a gpu", tests, NULL, NULL);
