@@ -2,6 +2,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "data/files/lines.h"
 #include "data/files/spill.h"
 #include "data/support.h"
 #include "refuse.h"
@@ -11,9 +12,12 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int entries_of(const char *path)
 {
@@ -98,12 +102,44 @@ static void texts_are_as_they_were(void **unused)
         }
 }
 
+/* Lines are looked at through the whole text, whose pieces come one after the other. */
+static void endless_lines_are_refused(void **unused)
+{
+    static const struct {
+        size_t feed, size; /* bytes before the only line feed, and in all */
+        int line;          /* that is refused, 0: none */
+    } cases[] = {
+        {40 << 20, 80 << 20, 0},
+        {TR_LINE_MAX, 2 * TR_LINE_MAX + 1, 0},
+        {TR_LINE_MAX + 1, TR_LINE_MAX + 2, 1},
+        {30 << 20, TR_LINE_MAX + (30 << 20) + 2, 2},
+    };
+    char message[64];
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_spilled_text spilled;
+        write_file("long", "1", 1);
+        const int descriptor = open(test_path("long"), O_WRONLY | O_CLOEXEC);
+        assert_true(descriptor >= 0);
+        assert_int_equal(pwrite(descriptor, "\n", 1, (off_t)cases[i].feed), 1);
+        assert_int_equal(ftruncate(descriptor, (off_t)cases[i].size), 0);
+        close(descriptor);
+        const tr_status status = tr_spill_lines(test_path("long"), test_directory(), &spilled);
+        assert_int_equal(status, cases[i].line ? TR_EFORMAT : TR_OK);
+        snprintf(message, sizeof message, "long:%d: a line of more than 64 MiB", cases[i].line);
+        if (cases[i].line) assert_non_null(strstr(tr_error_message(), message));
+        if (!cases[i].line) assert_int_equal(spilled.size, cases[i].size);
+        tr_spilled_text_release(&spilled);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spilled_room_is_memory),
         cmocka_unit_test(a_lack_of_room_is_told),
         cmocka_unit_test(texts_are_as_they_were),
+        cmocka_unit_test(endless_lines_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

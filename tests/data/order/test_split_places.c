@@ -3,6 +3,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "data/order/batch.h"
 #include "data/order/order.h"
 #include "data/order/split.h"
 #include "data/source.h"
@@ -85,6 +86,54 @@ static void expect_places(int64_t count, const struct tr_split *split, int64_t b
     }
     tr_source_close(&second);
     tr_source_close(&first);
+}
+
+/* Neighbours in the whole, read at once. */
+static tr_status made_read_run(const tr_source *base, int64_t index, int64_t count, void *features,
+                               void *label)
+{
+    int64_t length;
+    for (int64_t i = 0; i < count; i++)
+        TR_TRY(made_read(base, index + i, features ? (float *)features + i : NULL, &length,
+                         label ? (int32_t *)label + i : NULL));
+    return TR_OK;
+}
+
+static const struct tr_source_class run_class = {.name = "made",
+                                                 .version = TR_SOURCE_VERSION,
+                                                 .read = made_read,
+                                                 .read_run = made_read_run,
+                                                 .destroy = made_destroy};
+
+/* Neighbours in a part are none in the whole: a batch of a source that reads runs has the same examples. */
+static void batches_of_parts_have_their_examples(void **state)
+{
+    enum { COUNT = 20, BATCH = 5 };
+    const struct tr_loader_options options = {.microbatches = 1, .end_microbatch = 1, .end_step = INT64_MAX};
+    (void)state;
+    tr_source *whole = make(COUNT, 2, -1), *part[2];
+    whole->class = &run_class;
+    assert_int_equal(tr_split_first(whole, &(struct tr_split){.seed = 5, .share = 0.5}, &part[0]), TR_OK);
+    assert_int_equal(tr_split_second(part[0], &part[1]), TR_OK);
+    for (int k = 0; k < 2; k++) {
+        struct tr_order order;
+        tr_loader *loader = NULL;
+        assert_int_equal(tr_order_make(&order, COUNT / 2, BATCH, TR_LAST_BATCH_KEEP, false, 5), TR_OK);
+        assert_int_equal(tr_loader_create(part[k], &order, &options, &loader), TR_OK);
+        for (int64_t step = 0; step < COUNT / 2 / BATCH; step++) {
+            const struct tr_batch *batch;
+            assert_int_equal(tr_loader_get(loader, step, &batch), TR_OK);
+            assert_int_equal(batch->rows, BATCH);
+            for (int64_t row = 0; row < BATCH; row++) {
+                const int64_t expected = permuted(5, COUNT, k * COUNT / 2 + step * BATCH + row);
+                assert_true(batch->floats[row] == (float)expected);
+                assert_int_equal(batch->labels[row], expected % 2);
+            }
+        }
+        tr_loader_destroy(&loader);
+    }
+    tr_source_close(&part[1]);
+    tr_source_close(&part[0]);
 }
 
 /* Also of more examples than are listed. */
@@ -256,9 +305,13 @@ static void memory_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_cut_from_a_permutation), cmocka_unit_test(strata_are_cut_by_numbers),
-        cmocka_unit_test(draws_follow_their_formula),       cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(an_example_that_is_bad_is_told),   cmocka_unit_test(memory_may_fail),
+        cmocka_unit_test(batches_of_parts_have_their_examples),
+        cmocka_unit_test(parts_are_cut_from_a_permutation),
+        cmocka_unit_test(strata_are_cut_by_numbers),
+        cmocka_unit_test(draws_follow_their_formula),
+        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(an_example_that_is_bad_is_told),
+        cmocka_unit_test(memory_may_fail),
     };
     return cmocka_run_group_tests_name("data.split_places", tests, NULL, NULL);
 }
