@@ -43,7 +43,7 @@ static const struct {
      "\"file\"?"},
     {"file,label\na.png,1\n,0\n", 0, "file", NULL,
      ":3:1: no name of a file; give one, or take the row out of the table"},
-    {"file,label\na.png,1\nb\0c,0\n", 27, "file", NULL, ":3:1: a byte 0 in a name; give a text file"},
+    {"file,label\na.png,1\nb\0c,0\n", 25, "file", NULL, ":3:1: a byte 0 in a name; give a text file"},
     {"file,label\na.png,1\nb.png,0,2\n", 0, "file", NULL, ":3:1: 3 columns; the first line has 2"},
     {"file,label\na.png,1\nb.png\n", 0, "file", NULL, ":3:1: 1 columns; the first line has 2"},
     {"file,label\n", 0, "file", NULL, ": no row after the first line"},
