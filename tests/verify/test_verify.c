@@ -326,6 +326,28 @@ static void steps_after_the_end_are_seen(void **state)
     tr_receipt_release(&receipt);
 }
 
+/* So did one whose loss was not finite after four steps: the reason is told. */
+static void steps_after_a_failure_are_seen(void **state)
+{
+    struct job job;
+    struct outcome outcome;
+    struct tr_receipt receipt;
+    char out[SCRATCH_PATH];
+    (void)state;
+    begin(&job);
+    job_set(&job, "optimizer={rule: sgd, rate: 0.01, schedule: {kind: step, milestones: [4], factor: 1e30}}");
+    job.settings.out = scratch_join(out, family_place, "failed");
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_ENONFINITE);
+    read_file(out, &receipt);
+    assert_int_equal(receipt.boundary[receipt.count - 1].step, 4);
+    struct tr_receipt_boundary later = receipt.boundary[receipt.count - 1];
+    later.step += 2;
+    must_train(tr_receipt_add(&receipt, &later));
+    expect_forged(&receipt, later.step, "not finite");
+    tr_receipt_release(&receipt);
+}
+
 /* Another run is given out for the one that the receipt names: what others did is told by its first
  * boundary, or its first state. */
 static void the_receipt_of_another_run_is_seen(void **state)
@@ -558,6 +580,7 @@ int main(void)
         cmocka_unit_test(a_forged_root_or_chain_is_seen),
         cmocka_unit_test(forged_parameters_are_seen),
         cmocka_unit_test(steps_after_the_end_are_seen),
+        cmocka_unit_test(steps_after_a_failure_are_seen),
         cmocka_unit_test(the_receipt_of_another_run_is_seen),
         cmocka_unit_test(a_forged_moment_is_seen),
         cmocka_unit_test(other_data_are_named),
