@@ -3,6 +3,7 @@
 #include "strategy/parameter_server/scene.h"
 
 #include "base/alloc.h"
+#include "comm/class.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@ static void serve(struct ps *self, struct scene *scene)
     atomic_int stop = 0;
     (void)scene;
     must_train(ps_server_run(self, &stop, 0));
+    assert_false(self->head.comm->dissolved); /* nobody was lost */
 }
 
 static void say(struct ps *self, enum ps_up_kind kind)

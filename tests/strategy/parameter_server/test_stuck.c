@@ -52,6 +52,7 @@ static void serve_another(struct ps *self, struct scene *scene)
     assert_null(server->peer[LOST].parameters);
     /* There is room again, elsewhere. */
     must_train(command(self, PS_EXPECT, OTHER));
+    assert_false(ps_peer_is_filled(self, OTHER)); /* it sends what it has for the parameters */
     must_train(command(self, PS_GIVE, OTHER));
     assert_ptr_not_equal(server->out[0].arena, out);
     assert_ptr_not_equal(server->in[0].arena, in);

@@ -38,7 +38,6 @@ static void give_work(struct ps *self, struct scene *scene)
     float *parameters = tr_variables_arena(self->head.replicas->variables, TR_ARENA_PARAMETERS);
     float *gradient = tr_alloc_zero((size_t)floats, sizeof *gradient);
     tr_ticket *piece = NULL;
-    (void)scene;
     assert_non_null(gradient);
     assert_int_equal(ps_pieces(self, 0), 1);
     struct ps_up up = hear(self, WORKER, PS_ASK);
@@ -50,6 +49,12 @@ static void give_work(struct ps *self, struct scene *scene)
     hear(self, WORKER, PS_GOT);
     hear(self, WORKER, PS_OFFER);
     assert_false(tr_comm_is_done(self->head.comm, &piece));
+    if (scene->user) {
+        say(self, WORKER, (struct ps_down){.kind = PS_NEWS});
+        assert_true(tr_comm_cancel(self->head.comm, &piece));
+        tr_free(gradient);
+        return;
+    }
     say(self, WORKER, (struct ps_down){.kind = PS_GRANTED});
     must_train(tr_comm_wait(self->head.comm, &piece));
     up = hear(self, WORKER, PS_PUSH);
@@ -73,6 +78,24 @@ static void work(struct ps *self, struct scene *scene)
     assert_int_equal(self->count, 5);
     assert_false(self->head.comm->dissolved);
     assert_true(self->watch.waited > 0);
+}
+
+static void work_in_vain(struct ps *self, struct scene *scene)
+{
+    atomic_int stop = 0;
+    (void)scene;
+    scene_expect(ps_worker_run(self, &stop, 9), TR_EMISMATCH,
+                 "a server sent an unexpected message (kind 3); all ranks must run the same program");
+}
+
+static void offers_are_answered_by_room(void **state)
+{
+    (void)state;
+    struct scene scene = {.strategy = "parameter-server,mode=async", .size = SIZE, .apart = 1};
+    scene.part[WORKER] = work_in_vain;
+    scene.part[SERVER] = give_work;
+    scene.user = &scene;
+    scene_play(&scene);
 }
 
 static void workers_offer_what_they_have(void **state)
@@ -180,6 +203,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_offer_what_they_have),
+        cmocka_unit_test(offers_are_answered_by_room),
         cmocka_unit_test(the_root_takes_what_it_is_told),
     };
     return cmocka_run_group_tests_name("strategy.worker", tests, family_place_make, family_place_remove);
