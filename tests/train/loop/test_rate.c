@@ -4,7 +4,6 @@
 
 #include "support/ranks.h"
 
-#include "train/loop/internal.h"
 #include "train/loop/trainer.h"
 
 #include "base/fail.h"
