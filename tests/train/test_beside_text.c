@@ -195,8 +195,9 @@ static void test_predictions(void **state)
     assert_non_null(strstr(tr_error_message(), "examples of several sources"));
     const struct tr_generate_settings text = TR_GENERATE_SETTINGS_INIT;
     assert_int_equal(tr_predictor_generate(predictor, &text, NULL, NULL), TR_EUNSUPPORTED);
-    if (!strstr(tr_error_message(), "takes numbers beside its text; text comes from one that was trained on a "
-                                    "corpus, or on two texts"))
+    if (!strstr(tr_error_message(),
+                "takes numbers beside its text; text comes from one that was trained on a "
+                "corpus, or on two texts"))
         fail_msg("%s", tr_error_message());
     tr_predictor_destroy(&predictor);
 }

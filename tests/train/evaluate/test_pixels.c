@@ -129,8 +129,7 @@ static void pixels_are_counted(void **state)
 static double log_probability(int x, int class)
 {
     double most = -INFINITY, sum = 0;
-    for (int k = 0; k < CLASSES; k++)
-        most = fmax(most, (double)weights[k] * x + (double)biases[k]);
+    for (int k = 0; k < CLASSES; k++) most = fmax(most, (double)weights[k] * x + (double)biases[k]);
     for (int k = 0; k < CLASSES; k++) sum += exp((double)weights[k] * x + (double)biases[k] - most);
     return (double)weights[class] * x + (double)biases[class] - most - log(sum);
 }

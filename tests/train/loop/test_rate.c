@@ -134,10 +134,10 @@ static void test_rate_is_kept(void **state)
 #define SECOND_RATE 0.0001220703125
 
 static _Thread_local struct rank *this_rank; /* of those that outlive each other; else NULL */
-static _Thread_local int taken; /* rates */
-static _Thread_local int heard; /* bits of steps */
-static int told;                /* what rank 1 has heard */
-static int fatal;               /* the rate with which rank 0 dies: 1 or 2 */
+static _Thread_local int taken;              /* rates */
+static _Thread_local int heard;              /* bits of steps */
+static int told;                             /* what rank 1 has heard */
+static int fatal;                            /* the rate with which rank 0 dies: 1 or 2 */
 
 tr_status __real_trainer_take_rate(tr_trainer *trainer);
 tr_status __wrap_trainer_take_rate(tr_trainer *trainer);

@@ -226,10 +226,8 @@ static void requests_between_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(watched_runs),
-        cmocka_unit_test(replicas_apart),
-        cmocka_unit_test(orders_of_updates),
-        cmocka_unit_test(stages),
+        cmocka_unit_test(watched_runs),           cmocka_unit_test(replicas_apart),
+        cmocka_unit_test(orders_of_updates),      cmocka_unit_test(stages),
         cmocka_unit_test(requests_between_steps),
     };
     return cmocka_run_group_tests_name("train.refused_memory", tests, make, scratch_place_remove);
