@@ -93,6 +93,7 @@ static void a_rename_of_nothing_is_refused(void **state)
     } cases[] = {
         {"a=dense", NULL},
         {"a=norm1.gain", NULL},
+        {"a=dense.weight", NULL},
         {"a.*=norm*", NULL},
         {"mask=", NULL},
         {"a.*=dense*", "no layer \"dense*\""},

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
+#include <math.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -79,11 +80,99 @@ static void what_is_not_whole_is_refused(void **state)
     }
 }
 
+/* ---- measuring and applying ---- */
+
+enum { ROWS = 4 };
+
+static const float rows[ROWS][COLUMNS] = {{1, 5, -2}, {3, 5, NAN}, {5, 5, 4}, {7, 5, NAN}};
+
+static tr_status row_of(void *user, int64_t index, float *to)
+{
+    if (index == *(const int64_t *)user) return tr_fail(TR_EPEER, "row %d", (int)index);
+    memcpy(to, rows[index], sizeof rows[index]);
+    return TR_OK;
+}
+
+static void what_is_there_gives_the_mean(void **state)
+{
+    (void)state;
+    int64_t fails = -1;
+    struct tr_scaling scaling;
+    assert_int_equal(tr_scaling_create(COLUMNS, &scaling), TR_OK);
+    assert_int_equal(tr_scaling_measure_present(&scaling, ROWS, row_of, &fails, "it"), TR_OK);
+    assert_true(scaling.fill[0] == 4 && scaling.fill[1] == 5 && scaling.fill[2] == 1);
+    assert_true(tr_scaling_is_plain(&scaling));
+    tr_scaling_release(&scaling);
+    fails = ROWS - 1;
+    assert_int_equal(tr_scaling_create(COLUMNS, &scaling), TR_OK);
+    assert_int_equal(tr_scaling_measure_present(&scaling, ROWS, row_of, &fails, "it"), TR_EPEER);
+    tr_scaling_release(&scaling);
+    fails = -1;
+    assert_int_equal(tr_scaling_create(COLUMNS, &scaling), TR_OK);
+    assert_int_equal(tr_scaling_measure_present(&scaling, 0, row_of, &fails, "it"), TR_EFORMAT);
+    assert_string_equal(tr_error_message(),
+                        "it: feature 0 (counted from 0, without labels) has no value in any "
+                        "row, so no mean; leave its column out");
+    tr_scaling_release(&scaling);
+}
+
+static void columns_are_measured_and_scaled(void **state)
+{
+    (void)state;
+    int64_t fails = -1;
+    struct tr_scaling scaling;
+    assert_int_equal(tr_scaling_create(2, &scaling), TR_OK);
+    float from[ROWS][2], to[ROWS][2];
+    for (int i = 0; i < ROWS; i++) memcpy(from[i], rows[i], sizeof from[i]);
+    tr_scaling_apply(&scaling, ROWS, from[0], to[0]);
+    assert_memory_equal(to, from, sizeof to);
+    tr_scaling_release(&scaling);
+    assert_int_equal(tr_scaling_create(COLUMNS, &scaling), TR_OK);
+    assert_int_equal(tr_scaling_measure(&scaling, 1, row_of, &fails), TR_OK);
+    assert_true(scaling.mean[0] == 1 && scaling.mean[2] == -2 && scaling.deviation[0] == 1);
+    assert_int_equal(tr_scaling_measure(&scaling, ROWS, row_of, &fails), TR_OK);
+    assert_true(scaling.mean[0] == 4 && scaling.mean[1] == 5);
+    assert_true(scaling.deviation[0] * scaling.deviation[0] > 5 - 1e-12 &&
+                scaling.deviation[0] * scaling.deviation[0] < 5 + 1e-12); /* 9, 1, 1 and 9 */
+    assert_true(scaling.deviation[1] == 1);                               /* of a constant */
+    assert_false(tr_scaling_is_plain(&scaling));
+    scaling.mean[2] = 10;
+    scaling.deviation[0] = 2;
+    scaling.deviation[2] = 4;
+    const float wide[2][COLUMNS] = {{1, 2, 3}, {-4, 5, 18}};
+    const float expected[2][COLUMNS] = {{-1.5F, -3, -1.75F}, {-4, 0, 2}};
+    float scaled[2][COLUMNS];
+    tr_scaling_apply(&scaling, 2, wide[0], scaled[0]);
+    assert_memory_equal(scaled, expected, sizeof scaled);
+    fails = 0;
+    assert_int_equal(tr_scaling_measure(&scaling, ROWS, row_of, &fails), TR_EPEER);
+    tr_scaling_release(&scaling);
+}
+
+static void plain_is_what_changes_nothing(void **state)
+{
+    (void)state;
+    struct tr_scaling scaling;
+    assert_int_equal(tr_scaling_create(COLUMNS, &scaling), TR_OK);
+    assert_true(tr_scaling_is_plain(&scaling));
+    for (int i = 0; i < COLUMNS; i++) {
+        scaling.mean[i] = 1;
+        assert_false(tr_scaling_is_plain(&scaling));
+        scaling.mean[i] = 0;
+        scaling.deviation[i] = 2;
+        assert_false(tr_scaling_is_plain(&scaling));
+        scaling.deviation[i] = 1;
+    }
+    assert_true(tr_scaling_is_plain(&scaling));
+    tr_scaling_release(&scaling);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_written_is_read),
-        cmocka_unit_test(what_is_not_whole_is_refused),
+        cmocka_unit_test(what_was_written_is_read),      cmocka_unit_test(what_is_not_whole_is_refused),
+        cmocka_unit_test(what_is_there_gives_the_mean),  cmocka_unit_test(columns_are_measured_and_scaled),
+        cmocka_unit_test(plain_is_what_changes_nothing),
     };
     return cmocka_run_group_tests_name("data.scaling", tests, NULL, NULL);
 }
