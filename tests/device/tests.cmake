@@ -50,8 +50,7 @@ trireme_test(device conv_plan)
 trireme_test(device conv_grid)
 # The layer for CUDA, on the stand-in: operations of each kind of argument in the quick suite, all in the long one.
 trireme_cuda_test(device cuda SOURCES support/cuda/control.c)
-trireme_test(device cuda_calls SOURCES support/cuda/control.c)
-trireme_cuda_environment(device cuda_calls cuda_calls)
+trireme_cuda_test(device cuda_calls SOURCES support/cuda/control.c)
 trireme_cuda_test(device cuda_equality LABELS long SOURCES ${TR_CASES} device/equal.c)
 trireme_cuda_again(device cuda_equality_some cuda_equality LABELS slow ARGUMENTS
                    add,split_columns,dense_forward,dense_backward_weights,pool_forward,softmax_cross_entropy,load_images)
