@@ -14,6 +14,8 @@ LEFT_OUT = "^(architecture|docs|build|install|packages|fuzz)\\."
 LABELS_LEFT_OUT = "long|living|interop"
 SANITIZED_LEFT_OUT = "^(long|slow|program|living|interop)$"  # as .ci/run does
 
+# A run in the background ignores some, and what it starts would, too.
+ALL_SIGNALS = ["env", "--default-signal=INT,QUIT,HUP"]
 
 numbers = itertools.count()
 
@@ -52,7 +54,7 @@ class Tests:
         variables = dict(x.split("=", 1) for x in test.get("ENVIRONMENT", []))
         variables |= {**environment, "TR_FAULT_RUN": number}
         child = subprocess.Popen(
-            test["command"], cwd=test.get("WORKING_DIRECTORY", self.build), env={**os.environ, **variables},
+            [*ALL_SIGNALS, *test["command"]], cwd=test.get("WORKING_DIRECTORY", self.build), env={**os.environ, **variables},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         try:
