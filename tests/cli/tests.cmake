@@ -139,7 +139,9 @@ trireme_test(cli screen)
 trireme_test(cli shipped)
 trireme_test(cli signals)
 trireme_test(cli speaker)
-foreach(name arguments candidates child columns compare_run compare_said conclusion facts input_lines lines lost_file output pages pieces plan_hosts prediction_files predictions profile ranges screen shipped signals speaker train_lines)
+foreach(name arguments candidates child columns compare_run compare_said conclusion facts input_lines lines lost_file
+             output pages pieces plan_hosts prediction_files predictions profile ranges screen shipped signals speaker
+             train_lines)
   target_link_libraries(test_cli_${name} PRIVATE trireme_commands)
 endforeach()
 trireme_test(cli sweep_order)
