@@ -148,6 +148,42 @@ static void sums(void **state)
     tr_reduction_destroy(&reduction);
 }
 
+/* The last number of a window may be the last of the data. */
+static void data_outside_of_a_window(void **state)
+{
+    static const int64_t leaves[] = {0, 2};
+    int64_t bytes[] = {0, 0}, shard[] = {0, 0};
+    float nodes[64] = {1};
+    tr_reduction *reduction;
+    tr_window *window;
+    size_t size;
+    (void)state;
+    assert_int_equal(tr_window_create(comm, 16 * sizeof(float), &window), TR_OK);
+    char *memory = tr_window_segment(window, 0, &size);
+    assert_in_range(size, 16 * sizeof(float), sizeof nodes - sizeof(float));
+    assert_int_equal(tr_reduction_create(comm, 2, leaves, NULL, &reduction), TR_OK);
+    for (int64_t over = 0; over <= 1; over++) {
+        bytes[1] = (int64_t)size + over;
+        shard[1] = (int64_t)(size / sizeof(float)) + over;
+        tr_status gathered = tr_comm_all_gather(comm, memory, bytes, window, NULL, &ticket);
+        if (over)
+            refused(gathered, "all-gather: the data lie outside of the window");
+        else
+            done(gathered);
+        tr_status reduced = tr_comm_reduce_start(comm, reduction, nodes, 64, shard, (float *)(void *)memory,
+                                                 window, NULL, &ticket);
+        if (over) {
+            refused(reduced, "reduce-gather: the data lie outside of the window");
+            continue;
+        }
+        assert_int_equal(reduced, TR_OK);
+        assert_int_equal(tr_comm_wait_ready(comm, ticket), TR_OK);
+        done(tr_comm_reduce_gather(comm, ticket));
+    }
+    tr_reduction_destroy(&reduction);
+    tr_window_destroy(&window);
+}
+
 /* Three of five leaves are two nodes, which must not overlap. */
 static void nodes_that_overlap(void **state)
 {
@@ -175,6 +211,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(collectives, make, drop),
         cmocka_unit_test_setup_teardown(bounds_of_reductions, make, drop),
         cmocka_unit_test_setup_teardown(sums, make, drop),
+        cmocka_unit_test_setup_teardown(data_outside_of_a_window, make, drop),
         cmocka_unit_test(nodes_that_overlap),
     };
     return cmocka_run_group_tests_name("comm.refused", tests, NULL, NULL);
