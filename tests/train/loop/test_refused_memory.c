@@ -25,6 +25,7 @@ static int make(void **state)
 struct life {
     const char *strategy;
     bool watched, simulated;
+    const char *teacher; /* a run of "classes.yaml", which this then is, too */
 };
 
 static int count_warnings(void *user, const struct tr_train_event *event)
@@ -40,7 +41,8 @@ static tr_status live(const struct life *life, int *warnings)
     struct job job;
     tr_trainer *trainer = NULL;
     char out[SCRATCH_PATH], trace[SCRATCH_PATH];
-    told_job_begin(&job, "tiny.yaml");
+    told_job_begin(&job, life->teacher ? "classes.yaml" : "tiny.yaml");
+    job.settings.teacher = life->teacher;
     job_set(&job, "train.microbatches=2");
     job_set(&job, "train.log_every=1");
     job_set(&job, "optimizer={rule: adam, rate: 0.01, ema: 0.5}");
@@ -120,6 +122,27 @@ static void orders_of_updates(void **state)
     (void)state;
     check_life(&(struct life){.strategy = "parameter-server,mode=async,servers=2", .simulated = true}, 0, 2);
     check_life(&(struct life){.strategy = "parameter-server,mode=async"}, 0, 5);
+}
+
+/* Of classes, since a teacher has scores of them. */
+static void taught_runs(void **state)
+{
+    (void)state;
+    struct job job;
+    tr_trainer *trainer;
+    char path[SCRATCH_PATH], teacher[SCRATCH_PATH];
+    struct tr_text text = TR_TEXT_INIT;
+    tr_text_add(&text, "name: classes\ndata: {train: {csv: {path: classes.csv}}}\nlayers: [{dense: 3}]\n"
+                       "optimizer: {rule: sgd, rate: 0.01}\ntrain: {batch: 2, steps: 2}\n");
+    must_write(scratch_join(path, scratch_place, "classes.yaml"), &text);
+    tr_text_add(&text, "a,b,y\n1,2,0\n2,-1,1\n-1,3,2\n0.5,0.25,0\n");
+    must_write(scratch_join(path, scratch_place, "classes.csv"), &text);
+    told_job_begin(&job, "classes.yaml");
+    job.settings.out = scratch_join(teacher, scratch_place, "teacher");
+    must_train(tr_trainer_create(&job.settings, &trainer));
+    must_train(tr_trainer_run(trainer, NULL, NULL));
+    tr_trainer_destroy(&trainer);
+    check_life(&(struct life){.teacher = teacher}, 0, 1);
 }
 
 /* ---- what programs ask ---- */
@@ -226,9 +249,9 @@ static void requests_between_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(watched_runs),           cmocka_unit_test(replicas_apart),
-        cmocka_unit_test(orders_of_updates),      cmocka_unit_test(stages),
-        cmocka_unit_test(requests_between_steps),
+        cmocka_unit_test(watched_runs),      cmocka_unit_test(replicas_apart),
+        cmocka_unit_test(orders_of_updates), cmocka_unit_test(stages),
+        cmocka_unit_test(taught_runs),       cmocka_unit_test(requests_between_steps),
     };
     return cmocka_run_group_tests_name("train.refused_memory", tests, make, scratch_place_remove);
 }
