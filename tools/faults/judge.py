@@ -12,7 +12,7 @@ import time
 # They read the sources or build them anew, so that planted faults say nothing there, or take long.
 LEFT_OUT = "^(architecture|docs|build|install|packages|fuzz)\\."
 LABELS_LEFT_OUT = "long|living|interop"
-SANITIZED_LEFT_OUT = "^(long|slow|program|living|interop)$"  # as .ci/run does
+SANITIZED_LEFT_OUT = "^(long|slow|program|living|interop|cli)$"  # as .ci/run does
 
 # A run in the background ignores some, and what it starts would, too.
 ALL_SIGNALS = ["env", "--default-signal=INT,QUIT,HUP"]
