@@ -102,10 +102,16 @@ with tempfile.TemporaryDirectory() as place:
 
 
 # Which tests notice: one that fails or hangs, not one that skips itself; and what they leave behind ends with them.
-judge = Tests.__new__(Tests)
-judge.build = "/"
+def tests_of(scripts):
+    made = Tests.__new__(Tests)
+    made.build = pathlib.Path("/")
+    made.tests = {name: {"command": ["sh", "-c", script], "SKIP_RETURN_CODE": 77} for name, script in scripts.items()}
+    made.seconds, made.met, made.sound = {}, {}, {}
+    return made
+
+
 SCRIPTS = {"passes": "true", "skips": "exit 77", "fails": "exit 1", "hangs": "sleep 4321", "strays": "setsid sleep 4321 &"}
-judge.tests = {name: {"command": ["sh", "-c", script], "SKIP_RETURN_CODE": 77} for name, script in SCRIPTS.items()}
+judge = tests_of(SCRIPTS)
 judge.tests["hangs"].pop("SKIP_RETURN_CODE")
 passing = {name for name in SCRIPTS if judge.run(name, {"TR_FAULT": "1"}, 2 if name == "hangs" else 60)[0]}
 assert passing == {"passes", "skips", "strays"}, passing
@@ -114,3 +120,18 @@ for command in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         assert command.read_bytes() != b"sleep\0" + b"4321\0", "a process outlives its test"
     except OSError:
         pass  # it has ended
+
+# Another build of the same sources, as one with sanitizers: the tests that come by the fault are known, and which of
+# them fail without one is not.
+fault = next(f for f in found if f.line > 1)
+fault.number = 7
+plain = tests_of({name: "true" for name in ("x.blind", "x.sees", "x.broken", "x.elsewhere")})
+plain.met = {name: bytes(7) + bytes([name != "x.elsewhere"]) for name in plain.tests}
+plain.seconds = dict.fromkeys(plain.tests, 0.5)
+assert plain.judge(fault, 60) == (None, 3, 3)
+stricter = tests_of({"x.blind": "true", "x.sees": 'test "$TR_FAULT" != 7', "x.broken": "false", "x.elsewhere": "false"})
+stricter.follow(plain)
+assert set(stricter.seconds) == set(plain.tests)
+stricter.seconds = {"x.broken": 0.1, "x.blind": 0.2, "x.sees": 0.3}
+assert stricter.judge(fault, 60)[:2] == ("x.sees", 3), stricter.judge(fault, 60)
+assert stricter.sound["x.broken"] is False and "x.elsewhere" not in stricter.sound

@@ -20,14 +20,24 @@ ALL_SIGNALS = ["env", "--default-signal=INT,QUIT,HUP"]
 numbers = itertools.count()
 
 
-def kill_left_over(mark):
-    """Processes that a test left behind, in whatever session: they have its mark in their environment."""
+def left_over(mark):
+    """Processes that have the mark in their environment, and have not ended."""
     for place in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             if mark in (place / "environ").read_bytes().split(b"\0"):
-                os.kill(int(place.name), signal.SIGKILL)
+                yield int(place.name)
         except OSError:
             pass  # it has ended, or belongs to somebody else
+
+
+def kill_left_over(mark):
+    """Ends what a test left behind, in whatever session; again, since one may have started another meanwhile."""
+    while found := list(left_over(mark)):
+        for process in found:
+            try:
+                os.kill(process, signal.SIGKILL)
+            except OSError:
+                pass  # it has ended
 
 
 class Tests:
