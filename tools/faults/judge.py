@@ -31,13 +31,18 @@ def left_over(mark):
 
 
 def kill_left_over(mark):
-    """Ends what a test left behind, in whatever session; again, since one may have started another meanwhile."""
-    while found := list(left_over(mark)):
+    """Ends what a test left behind, in whatever session. Looks again: one may have started another meanwhile, and in the
+    middle of exec() a process has no environment."""
+    looks = 2
+    while looks > 0:
+        found = list(left_over(mark))
         for process in found:
             try:
                 os.kill(process, signal.SIGKILL)
             except OSError:
                 pass  # it has ended
+        looks = 2 if found else looks - 1
+        time.sleep(0.02)
 
 
 class Tests:
