@@ -107,7 +107,9 @@ static void hear_line(struct cli_child *child)
 {
     tr_json *document;
     if (child->line.failed || child->line.length == 0 || child->line.bytes[0] != '{') return;
-    if (tr_json_parse(child->line.bytes, child->line.length, "a run", &document) != TR_OK) return;
+    tr_status status = tr_json_parse(child->line.bytes, child->line.length, "a run", &document);
+    child->starved |= status == TR_ENOMEM;
+    if (status != TR_OK) return;
     child->hear(child->user, tr_json_root(document));
     tr_json_destroy(&document);
 }
@@ -117,10 +119,13 @@ static void hear_output(struct cli_child *child, const char *bytes, size_t count
     while (count > 0) {
         const char *end = memchr(bytes, '\n', count);
         size_t length = end ? (size_t)(end - bytes) : count;
-        if (child->line.length + length < LINE_MOST)
+        const bool whole = !child->line.failed;
+        if (child->line.length + length < LINE_MOST) {
             tr_text_add_bytes(&child->line, bytes, length);
-        else
+            child->starved |= whole && child->line.failed;
+        } else {
             child->line.failed = true; /* no later piece may end it as if it were whole */
+        }
         if (!end) return;
         hear_line(child);
         tr_text_release(&child->line);
@@ -221,7 +226,7 @@ tr_status cli_child_run(struct cli_child *child, const struct cli_arguments *arg
     TR_TRY(cli_child_start(child, arguments));
     do cli_child_wait(&child, 1);
     while (!cli_child_attend(child));
-    return TR_OK;
+    return child->starved ? tr_fail(TR_ENOMEM, "too little memory for the lines of a run") : TR_OK;
 }
 
 void cli_child_explain(const struct cli_child *child, char *text, size_t size)
@@ -235,6 +240,8 @@ void cli_child_explain(const struct cli_child *child, char *text, size_t size)
         snprintf(text, size, "%.*s", (int)(length - begin), words + begin);
     else if (child->code < 0)
         snprintf(text, size, "ended by signal %d", -child->code);
+    else if (child->code == 0 && child->starved)
+        snprintf(text, size, "too little memory for its lines");
     else
         snprintf(text, size, "exit code %d", child->code);
 }

@@ -34,6 +34,7 @@ struct cli_child {
     /* How it ended. */
     int code;                  /* exit code, or minus the signal that ended it */
     bool out_of_time, stopped; /* it was asked to end: by `stop_at`, or by a signal to this program */
+    bool starved;              /* some of its lines were not heard: too little memory */
     char last_words[4096];     /* the end of its output on stderr */
 
     /* Private. */
@@ -44,7 +45,8 @@ struct cli_child {
     double kill_at; /* when to kill it, once it was asked to end; 0: it was not */
 };
 
-/* Runs a command to its end; cli_signals_catch() is on. TR_EIO, TR_ENOMEM if it could not be started. */
+/* Runs a command to its end; cli_signals_catch() is on. TR_EIO, TR_ENOMEM if it could not be started;
+   TR_ENOMEM if it was not heard whole. */
 tr_status cli_child_run(struct cli_child *child, const struct cli_arguments *arguments);
 
 /* The last line of its stderr, or otherwise its code; for people. For one that has ended. */

@@ -10,6 +10,7 @@
 #include "cli/compare/compare.h"
 #include "cli/play.h"
 #include "cli/program/signals.h"
+#include "refuse.h"
 #include "scratch.h"
 #include "strategy/updates/file.h"
 #include "strategy/updates/text.h"
@@ -209,6 +210,31 @@ static void a_budget_ends_a_run(void **state)
     }
 }
 
+static void memory_is_refused(void **state)
+{
+    char strategy[] = "allreduce";
+    const struct cli_compare_orders orders = {
+        .seed = -1, .set = &no_set, .model = "job.yaml", .directory = scratch_place};
+    const struct cli_compare_case one = {.strategy = strategy, .workers = 2, .ranks = 2, .threads = 1};
+    FILE *nowhere = fopen("/dev/null", "w");
+    (void)state;
+    assert_non_null(nowhere);
+    play_with(scratch_in("arguments"), END(""), "0");
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        struct cli_screen screen;
+        cli_screen_begin(&screen, nowhere);
+        refuse_begin(at);
+        tr_status status = cli_compare_run(&orders, &plan, &one, &screen, &result);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM); /* what was not heard is told, too */
+        cli_screen_end(&screen);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    assert_string_equal(result.hash, "abc");
+    fclose(nowhere);
+}
+
 static int set_up(void **state)
 {
     cli_signals_catch(NULL, "ending");
@@ -229,6 +255,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(staleness_is_heard),
         cmocka_unit_test(runs_end_in_their_ways),
         cmocka_unit_test(a_budget_ends_a_run),
+        cmocka_unit_test(memory_is_refused),
     };
     if (is_played(argc)) return play(argv);
     return cmocka_run_group_tests(tests, set_up, tear_down);
