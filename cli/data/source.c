@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
+#include "base/text/counted.h"
 #include "base/text/text.h"
 
 #include <inttypes.h>
@@ -47,8 +48,8 @@ static const struct tr_option show_table[] = {
 /* "60,000 examples: images 28x28x1, 10 classes". */
 static void print_facts(const struct tr_source_info *info)
 {
-    char number[TR_TEXT_NUMBER_SIZE];
-    cli_printf("%s examples: ", tr_text_from_count(info->count, number));
+    char number[TR_COUNTED_SIZE];
+    cli_printf("%s: ", tr_counted_long(info->count, "example", number));
     if (info->features == TR_FEATURE_IMAGE)
         cli_printf("images %" PRId32 "x%" PRId32 "x%" PRId32, info->height, info->width, info->channels);
     else if (info->features == TR_FEATURE_FLOATS && info->height > 0)
@@ -136,11 +137,11 @@ static const struct tr_option convert_table[] = {
 static tr_status convert_to(const struct convert_options *options, const char *part, const char *path)
 {
     tr_source *source;
-    char number[TR_TEXT_NUMBER_SIZE];
+    char number[TR_COUNTED_SIZE];
     TR_TRY(cli_data_open(options->what, part, options->directory, &source));
     tr_status status = tr_source_convert(source, options->format, options->packing, path);
     if (status == TR_OK)
-        cli_printf("wrote %s examples to %s\n", tr_text_from_count(tr_source_info(source)->count, number),
+        cli_printf("wrote %s to %s\n", tr_counted_long(tr_source_info(source)->count, "example", number),
                    path);
     tr_source_close(&source);
     return status;

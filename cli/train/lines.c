@@ -1,6 +1,7 @@
 #include "cli/train/lines.h"
 
 #include "base/alloc.h"
+#include "base/text/counted.h"
 #include "cli/terminal/output.h"
 
 #include <inttypes.h>
@@ -123,14 +124,14 @@ void cli_line_step(struct cli_screen *screen, const struct cli_facts *facts,
 void cli_line_evaluation(struct cli_screen *screen, const struct cli_facts *facts,
                          const struct tr_train_event *event)
 {
-    char figure[TR_TEXT_NUMBER_SIZE];
+    char examples[TR_COUNTED_SIZE];
     struct tr_text text = TR_TEXT_INIT;
     add_step(&text, event);
     add_loss(facts, &text, event);
     for (int i = 0; event->metrics && i < event->metrics->count && cli_facts_monitors(&facts->info); i++)
         if (strcmp(event->metrics->metric[i].name, facts->info.monitor) == 0)
             tr_text_addf(&text, "  %s %.4f", facts->info.monitor, event->metrics->metric[i].value);
-    tr_text_addf(&text, "  on %s (%s examples)", event->name, tr_text_from_count(event->examples, figure));
+    tr_text_addf(&text, "  on %s (%s)", event->name, tr_counted_long(event->examples, "example", examples));
     if (event->best) tr_text_add(&text, ", the best so far");
     cli_line_put(screen, &text);
 }

@@ -5,6 +5,7 @@
 #include "cli/train/lines.h"
 #include "cli/train/statistics.h"
 
+#include "base/text/counted.h"
 #include <math.h>
 
 /* The work of several processes, as lines of the summary. */
@@ -71,18 +72,18 @@ void cli_summary(struct cli_screen *screen, const struct cli_facts *facts, const
                  tr_status status, const struct tr_train_info *now, const char *hash)
 {
     char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE], d[TR_TEXT_NUMBER_SIZE];
-    char figure[CLI_FIGURE_SIZE];
+    char figure[CLI_FIGURE_SIZE], tested[TR_COUNTED_SIZE];
     if (facts->test.examples > 0 && status == TR_OK) {
         cli_figure(facts->test.loss, figure);
-        const char *examples = tr_text_from_count(facts->test.examples, a);
+        tr_counted_long(facts->test.examples, "example", tested);
         if (!isnan(facts->test.perplexity))
-            cli_line_fact(screen, facts->test_name, "perplexity %.4g, accuracy %.4f, loss %s (%s examples)",
-                          facts->test.perplexity, facts->test.accuracy, figure, examples);
+            cli_line_fact(screen, facts->test_name, "perplexity %.4g, accuracy %.4f, loss %s (%s)",
+                          facts->test.perplexity, facts->test.accuracy, figure, tested);
         else if (facts->info.classification)
-            cli_line_fact(screen, facts->test_name, "accuracy %.4f, loss %s (%s examples)",
-                          facts->test.accuracy, figure, examples);
+            cli_line_fact(screen, facts->test_name, "accuracy %.4f, loss %s (%s)", facts->test.accuracy,
+                          figure, tested);
         else
-            cli_line_fact(screen, facts->test_name, "loss %s (%s examples)", figure, examples);
+            cli_line_fact(screen, facts->test_name, "loss %s (%s)", figure, tested);
     }
     int64_t done = facts->last.step - facts->info.step;
     const double examples = cli_facts_speed(facts), tokens = examples * now->tokens_per_example;

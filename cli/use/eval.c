@@ -5,6 +5,7 @@
 #include "cli/terminal/progress.h"
 
 #include "base/alloc.h"
+#include "base/text/counted.h"
 #include "base/threads/clock.h"
 #include "base/fail.h"
 #include "base/text/json.h"
@@ -135,15 +136,16 @@ static void print_metrics(const struct result *result)
 
 static void print_text(const struct result *result)
 {
-    char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], figure[CLI_FIGURE_SIZE];
+    char a[TR_COUNTED_SIZE], b[TR_TEXT_NUMBER_SIZE], figure[CLI_FIGURE_SIZE];
     cli_printf("checkpoint  %s (step %s)\n", result->info.checkpoint,
                tr_text_from_count(result->info.step, a));
     cli_printf("%-12s", result->set);
     if (result->info.of_tokens) cli_printf("perplexity %.4g, ", tr_exp(result->loss));
     if (result->info.accuracy) cli_printf("accuracy %.4f, ", result->accuracy);
     double speed = result->seconds > 0 ? (double)result->examples / result->seconds : 0;
-    cli_printf("loss %s (%s examples, %s examples/s)\n", cli_figure(result->loss, figure),
-               tr_text_from_count(result->examples, a), tr_text_from_count((int64_t)(speed + 0.5), b));
+    cli_printf("loss %s (%s, %s examples/s)\n", cli_figure(result->loss, figure),
+               tr_counted_long(result->examples, "example", a),
+               tr_text_from_count((int64_t)(speed + 0.5), b));
     print_metrics(result);
     if (result->confusion) print_confusion(result);
 }

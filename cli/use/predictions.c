@@ -4,6 +4,7 @@
 #include "cli/use/predictor.h"
 #include "cli/terminal/terminal.h"
 
+#include "base/text/counted.h"
 #include "base/threads/clock.h"
 #include "base/fail.h"
 
@@ -149,7 +150,7 @@ bool cli_predictions_show(struct cli_predictions *predictions)
 
 tr_status cli_predictions_end(struct cli_predictions *predictions)
 {
-    char done[TR_TEXT_NUMBER_SIZE], speed[TR_TEXT_NUMBER_SIZE];
+    char done[TR_COUNTED_SIZE], speed[TR_TEXT_NUMBER_SIZE];
     tr_status status = predictions->format->end ? predictions->format->end(predictions) : TR_OK;
     if (status == TR_OK) status = hand_over(predictions);
     if (status == TR_OK && predictions->path) status = tr_file_replace_finish(&predictions->file);
@@ -157,8 +158,8 @@ tr_status cli_predictions_end(struct cli_predictions *predictions)
         cli_screen_end(&predictions->screen);
         struct tr_text line = TR_TEXT_INIT;
         char *all;
-        tr_text_addf(&line, "output      %s (%s examples, %s examples/s)\n", predictions->path,
-                     tr_text_from_count(predictions->examples, done),
+        tr_text_addf(&line, "output      %s (%s, %s examples/s)\n", predictions->path,
+                     tr_counted_long(predictions->examples, "example", done),
                      tr_text_from_count((int64_t)(speed_of(predictions) + 0.5), speed));
         status = tr_text_finish(&line, &all);
         if (status == TR_OK) cli_print(all);

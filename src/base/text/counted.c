@@ -1,11 +1,14 @@
 #include "base/text/counted.h"
 
+#include "base/text/text.h"
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-const char *tr_counted(int64_t count, const char *noun, char buffer[TR_COUNTED_SIZE])
+/* `number` is the count, as it is to be written. */
+static const char *join(const char *number, int64_t count, const char *noun, char buffer[TR_COUNTED_SIZE])
 {
     size_t length = strlen(noun);
     char last = length > 0 ? noun[length - 1] : '\0', before = length > 1 ? noun[length - 2] : '\0';
@@ -14,6 +17,19 @@ const char *tr_counted(int64_t count, const char *noun, char buffer[TR_COUNTED_S
     const char *ending = count == 1 ? "" : hisses ? "es" : turns ? "ies" : "s";
     if (length > 50) length = 50;
     if (turns && count != 1) length--;
-    snprintf(buffer, TR_COUNTED_SIZE, "%" PRId64 " %.*s%s", count, (int)length, noun, ending);
+    snprintf(buffer, TR_COUNTED_SIZE, "%s %.*s%s", number, (int)length, noun, ending);
     return buffer;
+}
+
+const char *tr_counted(int64_t count, const char *noun, char buffer[TR_COUNTED_SIZE])
+{
+    char number[24];
+    snprintf(number, sizeof number, "%" PRId64, count);
+    return join(number, count, noun, buffer);
+}
+
+const char *tr_counted_long(int64_t count, const char *noun, char buffer[TR_COUNTED_SIZE])
+{
+    char number[TR_TEXT_NUMBER_SIZE];
+    return join(tr_text_from_count(count, number), count, noun, buffer);
 }

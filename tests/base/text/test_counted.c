@@ -60,9 +60,24 @@ static void long_nouns_are_cut(void **state)
     }
 }
 
+/* In the long form thousands are apart. */
+static void thousands_are_apart(void **state)
+{
+    (void)state;
+    char text[TR_COUNTED_SIZE];
+    assert_ptr_equal(tr_counted_long(10000, "example", text), text);
+    assert_string_equal(text, "10,000 examples");
+    assert_string_equal(tr_counted_long(1, "example", text), "1 example");
+    assert_string_equal(tr_counted_long(999, "entry", text), "999 entries");
+    assert_string_equal(
+        tr_counted_long(INT64_MIN, "a noun of fifty bytes, which is as long as it can be", text),
+        "-9,223,372,036,854,775,808 a noun of fifty bytes, which is as long as it can s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(thousands_are_apart),
         cmocka_unit_test(nouns_have_their_plural),
         cmocka_unit_test(long_nouns_are_cut),
     };
