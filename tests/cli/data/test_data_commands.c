@@ -49,7 +49,7 @@ static void facts_of_every_kind(void **state)
         {"{text: {path: w.tsv}}",
          "2 examples: texts of up to 3 words, 6 different, 2 classes\n[0] 1: the dog\n[1] 0: bad cat now\n"},
         {"{text: {path: g.tsv, tags: true, max_tokens: 4}}",
-         "1 examples: texts of up to 2 tokens, 3 different, a label for each token\n[0] : the dog\n"},
+         "1 example: texts of up to 2 tokens, 3 different, a label for each token\n[0] : the dog\n"},
         {" \n{csv: {path: t.csv, label: none}}",
          "2 examples: 3 numbers each, no labels\n[0] 1 2 3\n[1] 2 3 5\n"},
     };

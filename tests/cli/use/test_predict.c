@@ -372,7 +372,7 @@ static void test_pictures_of_16_bits(void **state)
     write_picture("scenes/1.png", 16, 1000);
     write_picture("masks/1.png", 8, 0);
     code = run(&session, "data", "show", "{folder: {path: scenes, masks: masks, classes: 16}}", NULL);
-    expect_output(&session, code, "1 examples: images of numbers 4x4x1, a label for each pixel, 16 classes");
+    expect_output(&session, code, "1 example: images of numbers 4x4x1, a label for each pixel, 16 classes");
     expect_refusal("takes numbers", (const char *[]){"predict", "runs/cells", "--text", "dim.png", NULL});
 }
 
