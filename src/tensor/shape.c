@@ -24,7 +24,7 @@ tr_status tr_shape_check(const struct tr_shape *shape, const char *what)
                            "%s: shape %s has a size below 1; check kernel sizes, strides and padding", what,
                            tr_shape_text(shape, text));
         if (__builtin_mul_overflow(count, shape->size[i], &count) || count >= COUNT_LIMIT)
-            return tr_fail(TR_EINVAL, "%s: shape %s has more than 2^40 elements", what,
+            return tr_fail(TR_EINVAL, "%s: shape %s has 2^40 elements or more", what,
                            tr_shape_text(shape, text));
     }
     return TR_OK;

@@ -39,7 +39,7 @@ static void sizes_have_limits(void **state)
     const int64_t million = 1 << 20;
     assert_int_equal(tr_shape_check(&(struct tr_shape){2, {million, million - 1}, false}, "x"), TR_OK);
     assert_int_equal(tr_shape_check(&(struct tr_shape){2, {million, million}, false}, "x"), TR_EINVAL);
-    assert_string_equal(tr_error_message(), "x: shape 1048576x1048576 has more than 2^40 elements");
+    assert_string_equal(tr_error_message(), "x: shape 1048576x1048576 has 2^40 elements or more");
     assert_int_equal(tr_shape_check(&(struct tr_shape){3, {INT64_MAX, 4, INT64_MAX}, false}, "x"), TR_EINVAL);
     assert_int_equal(tr_shape_check(&(struct tr_shape){2, {3, 0}, false}, "x"), TR_EINVAL);
     assert_non_null(strstr(tr_error_message(), "below 1"));
