@@ -226,7 +226,7 @@ tr_status cli_child_run(struct cli_child *child, const struct cli_arguments *arg
     TR_TRY(cli_child_start(child, arguments));
     do cli_child_wait(&child, 1);
     while (!cli_child_attend(child));
-    return child->starved ? tr_fail(TR_ENOMEM, "too little memory for the lines of a run") : TR_OK;
+    return child->starved ? tr_fail(TR_ENOMEM, "too little memory to read the output of a run") : TR_OK;
 }
 
 void cli_child_explain(const struct cli_child *child, char *text, size_t size)
@@ -241,7 +241,7 @@ void cli_child_explain(const struct cli_child *child, char *text, size_t size)
     else if (child->code < 0)
         snprintf(text, size, "ended by signal %d", -child->code);
     else if (child->code == 0 && child->starved)
-        snprintf(text, size, "too little memory for its lines");
+        snprintf(text, size, "too little memory to read its output");
     else
         snprintf(text, size, "exit code %d", child->code);
 }

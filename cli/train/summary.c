@@ -6,6 +6,7 @@
 #include "cli/train/statistics.h"
 
 #include "base/text/counted.h"
+
 #include <math.h>
 
 /* The work of several processes, as lines of the summary. */

@@ -4,7 +4,7 @@
 #include "base/text/log.h"
 #include "comm/check.h"
 #include "comm/class.h"
-#include "support/simulated.h"
+#include "comm/pairs.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -13,38 +13,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-
-/* Ranks in pairs. */
-static const struct tr_cluster cluster = {
-    .hosts = 4,
-    .per_host = 2,
-    .threads = 1,
-    .remote = {.latency = 1e-3, .rate = 1e9, .copying = INFINITY, .eager = INT64_MAX},
-    .local = {.latency = 1e-3, .rate = 1e9, .copying = INFINITY, .eager = INT64_MAX},
-    .memory = INFINITY,
-};
-
-static char logged[1000];
-static int warnings;
-
-static void keep(void *user, enum tr_log_level level, const char *message)
-{
-    (void)user;
-    if (level != TR_LOG_WARNING) return;
-    warnings++;
-    snprintf(logged, sizeof logged, "%s", message);
-}
-
-static void run(int ranks, simulated_function function)
-{
-    const int64_t live = tr_alloc_live();
-    warnings = 0;
-    logged[0] = 0;
-    tr_log_set_sink(keep, NULL, TR_LOG_WARNING);
-    simulated_run(&cluster, ranks, NULL, function);
-    tr_log_set_sink(NULL, NULL, TR_LOG_WARNING);
-    assert_int_equal(tr_alloc_live(), live);
-}
 
 static const char *said(const char *message)
 {
@@ -97,7 +65,7 @@ static void who_stays_goes_on(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         stays = cases[i];
-        run(6, go_on);
+        pairs_run(6, go_on);
         assert_int_equal(warnings, 0);
     }
 }
@@ -145,7 +113,7 @@ static void who_is_late_is_waited_for(void **state)
     (void)state;
     for (int i = 0; i < 4; i++) {
         late = times[i];
-        run(3, be_late);
+        pairs_run(3, be_late);
         assert_int_equal(warnings, i == 0 ? 0 : 2); /* by each of the two that wait, once */
         /* The leader misses who is late, the other one the leader. */
         if (i > 0)
@@ -182,7 +150,7 @@ static const char *give_up(tr_comm *comm, int rank)
 static void who_gives_up_ends_it(void **state)
 {
     (void)state;
-    for (quitter = 0; quitter < 3; quitter++) run(3, give_up);
+    for (quitter = 0; quitter < 3; quitter++) pairs_run(3, give_up);
 }
 
 /* ---- many losses ---- */
@@ -213,7 +181,7 @@ static const char *go_on_often(tr_comm *comm, int rank)
 static void parts_are_limited(void **state)
 {
     (void)state;
-    run(2, go_on_often);
+    pairs_run(2, go_on_often);
 }
 
 int main(void)

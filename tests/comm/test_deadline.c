@@ -4,7 +4,7 @@
 #include "base/text/log.h"
 #include "comm/check.h"
 #include "comm/class.h"
-#include "support/simulated.h"
+#include "comm/pairs.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -13,35 +13,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-
-/* Ranks in pairs. */
-static const struct tr_cluster cluster = {
-    .hosts = 6,
-    .per_host = 2,
-    .threads = 1,
-    .remote = {.latency = 1e-3, .rate = 1e9, .copying = INFINITY, .eager = INT64_MAX},
-    .local = {.latency = 1e-3, .rate = 1e9, .copying = INFINITY, .eager = INT64_MAX},
-    .memory = INFINITY,
-};
-
-static char logged[1000];
-static int warnings;
-
-static void keep(void *user, enum tr_log_level level, const char *message)
-{
-    (void)user;
-    if (level == TR_LOG_WARNING) warnings++;
-    snprintf(logged, sizeof logged, "%s", message);
-}
-
-static void run(int ranks, simulated_function function)
-{
-    warnings = 0;
-    logged[0] = 0;
-    tr_log_set_sink(keep, NULL, TR_LOG_WARNING);
-    simulated_run(&cluster, ranks, NULL, function);
-    tr_log_set_sink(NULL, NULL, TR_LOG_WARNING);
-}
 
 static const char *contains(const char *text, const char *part)
 {
@@ -111,7 +82,7 @@ static void who_lives_is_waited_for(void **state)
     (void)state;
     for (int i = 0; i < 4; i++) {
         late = times[i];
-        run(2, be_late);
+        pairs_run(2, be_late);
         assert_int_equal(warnings, i > 0);
         if (i > 0)
             assert_string_equal(logged, "receive a word: rank 0 has been waiting for 60 s; slow, but alive: "
@@ -137,11 +108,11 @@ static const char *lack_many(tr_comm *comm, int rank)
 static void many_are_named_by_some(void **state)
 {
     (void)state;
-    run(9, lack_many);
+    pairs_run(9, lack_many);
     assert_non_null(strstr(logged, "alive: rank 1 on host host-0, rank 2 on host host-1, "));
     assert_non_null(strstr(logged, ", rank 8 on host host-4"));
     assert_null(strstr(logged, "and more"));
-    run(12, lack_many);
+    pairs_run(12, lack_many);
     assert_non_null(strstr(logged, ", rank 8 on host host-4 and more"));
     assert_null(strstr(logged, "rank 9"));
 }
@@ -172,7 +143,7 @@ static const char *need_another(tr_comm *comm, int rank)
 static void others_are_not_needed(void **state)
 {
     (void)state;
-    run(3, need_another);
+    pairs_run(3, need_another);
     assert_int_equal(warnings, 0);
 }
 
@@ -205,7 +176,7 @@ static void the_cause_is_named(void **state)
     for (int i = 0; i < 4; i++) {
         gives_up[1] = i & 1;
         gives_up[2] = i & 2;
-        run(3, lose_two);
+        pairs_run(3, lose_two);
     }
 }
 
@@ -228,7 +199,7 @@ static const char *leave_early(tr_comm *comm, int rank)
 static void who_left_in_order_is_not_missing(void **state)
 {
     (void)state;
-    run(3, leave_early);
+    pairs_run(3, leave_early);
 }
 
 int main(void)

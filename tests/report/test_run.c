@@ -1,5 +1,5 @@
 /* Reading journals: resumed runs, runs that were killed while they wrote, and what is no journal. */
-#include "report/run.h"
+#include "report/journal.h"
 
 #include "strategy/updates/file.h"
 #include "strategy/updates/text.h"
@@ -16,20 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-
-#define START(step)                                                                                          \
-    "{\"event\":\"start\",\"name\":\"job\",\"seed\":3,\"batch\":10,\"steps\":40,\"ranks\":2,\"step\":" step  \
-    "}\n"
-#define STEP(step, loss)                                                                                     \
-    "{\"event\":\"step\",\"step\":" step ",\"loss\":" loss ",\"accuracy\":0.5,\"seconds\":1.5}\n"
-
-static tr_status read_text(const char *text, struct tr_run **run)
-{
-    char path[SCRATCH_PATH + 32];
-    snprintf(path, sizeof path, "%s/%s", scratch_place, TR_JOURNAL_FILE);
-    assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
-    return tr_run_read(scratch_place, run);
-}
 
 static void what_was_done_again_counts_once(void **state)
 {

@@ -37,6 +37,12 @@ def command(*words, **options):
     return done.returncode, done.stdout + done.stderr
 
 
+def must(*words):
+    status, said = command(*words)
+    if status:
+        sys.exit(said[-3000:])
+
+
 def copy_tree(tree):
     """The tree's files as they are, new ones included. Those with the same content keep their dates."""
     files = set(command("git", "ls-files", "-co", "--exclude-standard", cwd=ROOT)[1].splitlines())
@@ -52,13 +58,11 @@ def copy_tree(tree):
 
 def configure(tree, build, *choices):
     (PLACE / "fault.h").touch()
-    status, said = command(
+    must(
         "cmake", "-S", tree, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DTRIREME_BUILD_TESTS=ON",
         "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", f"-DCMAKE_C_FLAGS=-w -include {PLACE}/fault.h",
         f"-DCMAKE_C_STANDARD_LIBRARIES={PLACE}/libfault.a", *choices,
     )  # fmt: skip
-    if status:
-        sys.exit(said[-2000:])
 
 
 def arguments_of(command):
@@ -96,8 +100,9 @@ def draw(faults, seed, count):
     return drawn
 
 
-def build_tree(build):
-    return command("cmake", "--build", build, "-j", str(os.cpu_count()), "--", "-k")
+def building(build):
+    """The command that builds all that can be built."""
+    return "cmake", "--build", build, "-j", str(os.cpu_count()), "--", "-k"
 
 
 def build_with(faults, tree, build):
@@ -107,7 +112,7 @@ def build_with(faults, tree, build):
         plant(ROOT, tree, files, faults, PLACE)
         command("cc", "-O2", "-fPIC", "-c", "switch.c", "-o", "switch.o", cwd=PLACE)
         command("ar", "rcs", "libfault.a", "switch.o", cwd=PLACE)
-        status, said = build_tree(build)
+        status, said = command(*building(build))
         if status == 0:
             return faults
         broken = set()
@@ -149,7 +154,7 @@ def main():
     tree.mkdir(parents=True, exist_ok=True)
     copy_tree(tree)
     configure(tree, build)
-    command("cmake", "--build", build, "--target", "trireme_messages")  # whose headers the sources include
+    must("cmake", "--build", build, "--target", "trireme_messages")  # whose headers the sources include
     faults = build_with(draw(find(tree, build, options.prefix), options.seed, options.count), tree, build)
     print(f"{len(faults)} faults are planted; the tests run without them", flush=True)
     tests = Tests(build, options.tests)
@@ -159,7 +164,7 @@ def main():
         print(f"{len(left)} survive; the tests are built with the sanitizers of addresses and undefined behaviour", flush=True)
         sanitized = PLACE / "sanitized"
         configure(tree, sanitized, "-DTRIREME_SANITIZE=address")
-        build_tree(sanitized)
+        must(*building(sanitized))
         os.environ["LSAN_OPTIONS"] = f"suppressions={ROOT}/tests/suppressions/leaks"
         stricter = Tests(sanitized, options.tests, SANITIZED_LEFT_OUT)
         stricter.follow(tests)

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "base/threads/clock.h"
 #include "scratch.h"
 
@@ -66,6 +67,17 @@ tr_status attempt_run(const struct cli_launcher *launcher, struct cli_job_orders
     tr_status status = cli_job_run(launcher, orders, end);
     leave();
     return status;
+}
+
+struct cli_job_end attempt_whole(const struct cli_launcher *launcher, struct cli_job_orders orders)
+{
+    struct cli_job_end end;
+    const int64_t live = tr_alloc_live();
+    attempt_clock = 1000;
+    assert_int_equal(attempt_run(launcher, &orders, &end), TR_OK);
+    assert_int_equal(tr_alloc_live(), live);
+    attempt_expect_no_child();
+    return end;
 }
 
 const char *attempt_said(void)

@@ -18,6 +18,9 @@ int attempt_drop(void **state);
    attempt_said(). */
 tr_status attempt_run(const struct cli_launcher *launcher, struct cli_job_orders *orders,
                       struct cli_job_end *end);
+/* The same from the time 1000 on, for a launcher that succeeds; expects that no memory and no child is left.
+ */
+struct cli_job_end attempt_whole(const struct cli_launcher *launcher, struct cli_job_orders orders);
 /* What the attempt under way, or else the last one, has written; static storage. */
 const char *attempt_said(void);
 /* Fails the test unless it was just this. */

@@ -59,18 +59,12 @@ static inline struct cli_job_end stand_in_run(struct cli_job_orders orders, cons
 {
     static char *const words[] = {"/the/program", "train", "a b", NULL};
     struct cli_launcher launcher = cli_launcher_mpi;
-    struct cli_job_end end;
-    const int64_t live = tr_alloc_live();
     stand_in_write(script);
     orders.words = words;
     if (orders.processes == 0) orders.processes = 2;
     stand_in_listener = hear;
     launcher.hear = stand_in_hear;
-    attempt_clock = 1000;
-    assert_int_equal(attempt_run(&launcher, &orders, &end), TR_OK);
-    assert_int_equal(tr_alloc_live(), live);
-    attempt_expect_no_child();
-    return end;
+    return attempt_whole(&launcher, orders);
 }
 
 #endif

@@ -29,15 +29,9 @@ typedef void (*listener)(struct cli_job *job, const struct cli_note *note);
 static struct cli_job_end run_words(struct cli_job_orders orders, char *const *words, listener hear)
 {
     struct cli_launcher launcher = cli_launcher_local;
-    struct cli_job_end end;
-    const int64_t live = tr_alloc_live();
     orders.words = words;
     launcher.hear = hear;
-    attempt_clock = 1000;
-    assert_int_equal(attempt_run(&launcher, &orders, &end), TR_OK);
-    assert_int_equal(tr_alloc_live(), live);
-    attempt_expect_no_child();
-    return end;
+    return attempt_whole(&launcher, orders);
 }
 
 static struct cli_job_end run(struct cli_job_orders orders, const char *script, listener hear)

@@ -22,6 +22,7 @@
 #include "cli/launch/lines.h"
 #include "cli/launch/lost_file.h"
 #include "cli/program/exit_codes.h"
+#include "cli/program/apart.h"
 #include "cli/program/signals.h"
 #include "cli/terminal/output.h"
 #include "scratch.h"
@@ -47,8 +48,7 @@ static void open_terminal(int ends[2])
    returns its code, or minus the signal that ended it. What it writes is in `said`. */
 static int run(int (*function)(void), const char *terminal)
 {
-    int ends[2], status;
-    size_t length = 0;
+    int ends[2];
     if (terminal)
         open_terminal(ends);
     else
@@ -63,13 +63,7 @@ static int run(int (*function)(void), const char *terminal)
         cli_output_name("work");
         _exit(function());
     }
-    close(ends[1]);
-    for (ssize_t count; (count = read(ends[0], said + length, sizeof said - 1 - length)) > 0;)
-        length += (size_t)count;
-    said[length] = '\0';
-    close(ends[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    return apart_end(child, ends, said, sizeof said);
 }
 
 /* ---- a lost file ---- */

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "cli/launch/launched.h"
+#include "cli/program/apart.h"
 #include "cli/program/signals.h"
 #include "cli/terminal/output.h"
 
@@ -27,8 +28,7 @@ static char said[8192];
    writes to stderr is in `said`. */
 static int run(int (*function)(int number), int number)
 {
-    int ends[2], status;
-    size_t length = 0;
+    int ends[2];
     assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -39,13 +39,7 @@ static int run(int (*function)(int number), int number)
         close(ends[1]);
         _exit(function(number));
     }
-    close(ends[1]);
-    for (ssize_t count; (count = read(ends[0], said + length, sizeof said - 1 - length)) > 0;)
-        length += (size_t)count;
-    said[length] = '\0';
-    close(ends[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    return apart_end(child, ends, said, sizeof said);
 }
 
 static bool has_default(int number)

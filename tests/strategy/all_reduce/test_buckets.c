@@ -1,6 +1,7 @@
 /* How the parameters are cut into buckets and shards: buckets end with layers, are about as large as is asked
  * for, and larger where many hosts exchange them; shards are even, and begin on cache lines.
  */
+#include "strategy/numbers.h"
 #include "strategy/all_reduce/all_reduce.h"
 #include "support/comm_thread/thread.h"
 #include "support/ranks.h"
@@ -23,17 +24,9 @@
 static int make(void **state)
 {
     scratch_place_make(state);
-    char rows[24 * 12] = "";
-    for (int i = 0; i < 24; i++)
-        snprintf(rows + strlen(rows), sizeof rows - strlen(rows), "%d,%d,%d\n", i % 7, i % 5, i % 3);
-    scratch_write_text("numbers.csv", rows);
-    scratch_write_text(
-        "numbers.yaml",
-        "name: numbers\ndata: {train: {csv: {path: numbers.csv}}}\n"
-        "layers: [{dense: {units: 40, name: a}}, {dense: {units: 9, name: b}}, tanh, "
-        "{dense: {units: 70, name: c}}, {dense: {units: 33, name: d}}, "
-        "{dense: {units: 5, name: e}}, {dense: {units: 3, name: f}}]\n"
-        "optimizer: {rule: sgd, rate: 0.01}\ntrain: {batch: 24, microbatches: 12, steps: 1}\n");
+    numbers_write(24, "{dense: {units: 40, name: a}}, {dense: {units: 9, name: b}}, tanh, "
+                      "{dense: {units: 70, name: c}}, {dense: {units: 33, name: d}}, "
+                      "{dense: {units: 5, name: e}}, {dense: {units: 3, name: f}}");
     return 0;
 }
 

@@ -2,6 +2,7 @@
  * workers and whoever is lost, every contribution counts once, no gradient is staler than allowed, nobody
  * waits for ever. */
 #include "strategy/parameter_server/credits.h"
+#include "strategy/parameter_server/next.h"
 #include "strategy/parameter_server/schedule.h"
 
 #include "base/alloc.h"
@@ -205,15 +206,6 @@ static void a_worker_waits_for_a_slower_one(void **state)
     assert_int_equal(ps_schedule_take(schedule, 1).missed, 2);
     assert_true(ps_schedule_next(schedule, true, &work) && work.worker == 0 && work.number == 3);
     ps_schedule_destroy(&schedule);
-}
-
-static void expect_next(ps_schedule *schedule, int worker, int64_t number, int64_t version)
-{
-    struct ps_work work = {-1, -1, -1};
-    assert_true(ps_schedule_next(schedule, true, &work));
-    assert_int_equal(work.worker, worker);
-    assert_int_equal(work.number, number);
-    assert_int_equal(work.version, version);
 }
 
 /* Three workers of which one is a backup, by hand: nobody gives twice in an update while others can complete

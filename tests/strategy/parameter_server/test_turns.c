@@ -2,6 +2,7 @@
  * back. */
 #include "strategy/parameter_server/credits.h"
 #include "strategy/parameter_server/evaluation/assignment.h"
+#include "strategy/parameter_server/next.h"
 #include "strategy/parameter_server/schedule.h"
 
 #include <setjmp.h>
@@ -23,17 +24,6 @@ static ps_schedule *make(int workers, int64_t first, int64_t end, int parts, int
                                                   .drops = drops};
     assert_int_equal(ps_schedule_create(&settings, &schedule), 0);
     return schedule;
-}
-
-static void expect_next(ps_schedule *schedule, int worker, int64_t number, int64_t version)
-{
-    struct ps_work work = {-1, -1, -1};
-    assert_true(ps_schedule_next(schedule, true, &work));
-    assert_int_equal(work.worker, worker);
-    assert_int_equal(work.number, number);
-    assert_int_equal(work.version, version);
-    assert_true(ps_schedule_works(schedule, worker));
-    assert_false(ps_schedule_waits(schedule, worker));
 }
 
 static void expect_none(ps_schedule *schedule)

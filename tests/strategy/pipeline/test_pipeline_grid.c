@@ -1,6 +1,7 @@
 /* Who gets which layers, microbatches and parameters, and how many microbatches flow together: the division
  * with the shortest step, by costs that are the test's own instead of measured ones.
  */
+#include "strategy/numbers.h"
 #include "strategy/pipeline/measure.h"
 #include "strategy/pipeline/pipeline.h"
 #include "support/ranks.h"
@@ -22,17 +23,9 @@
 static int make(void **state)
 {
     scratch_place_make(state);
-    char rows[40 * 12] = "";
-    for (int i = 0; i < 40; i++)
-        snprintf(rows + strlen(rows), sizeof rows - strlen(rows), "%d,%d,%d\n", i % 7, i % 5, i % 3);
-    scratch_write_text("numbers.csv", rows);
-    scratch_write_text(
-        "numbers.yaml",
-        "name: numbers\ndata: {train: {csv: {path: numbers.csv}}}\n"
-        "layers: [{dense: {units: 40, name: a}}, {dense: {units: 9, name: b}}, "
-        "{dense: {units: 12, name: c}}, {dense: {units: 33, name: d}}, "
-        "{dense: {units: 5, name: e}}, {dense: {units: 3, name: f}}]\n"
-        "optimizer: {rule: sgd, rate: 0.01}\ntrain: {batch: 24, microbatches: 12, steps: 1}\n");
+    numbers_write(40, "{dense: {units: 40, name: a}}, {dense: {units: 9, name: b}}, "
+                      "{dense: {units: 12, name: c}}, {dense: {units: 33, name: d}}, "
+                      "{dense: {units: 5, name: e}}, {dense: {units: 3, name: f}}");
     return 0;
 }
 

@@ -86,6 +86,19 @@ static void expect_of(const struct tr_metrics *metrics, int class, const char *c
     fail_msg("there is no column %s", column);
 }
 
+/* The trainer, to which what the event shows belongs. */
+static tr_trainer *evaluate_known(struct job *job, struct tr_train_event *event)
+{
+    char path[SCRATCH_PATH];
+    *event = (struct tr_train_event)TR_TRAIN_EVENT_INIT;
+    job_begin(job, scratch_join(path, scratch_place, "known.yaml"));
+    tr_trainer *trainer = job_trainer(job);
+    must_train(tr_trainer_set_parameter(trainer, "known.weights", weights, CLASSES));
+    must_train(tr_trainer_set_parameter(trainer, "known.bias", biases, CLASSES));
+    must_train(tr_trainer_evaluate(trainer, "test", event));
+    return trainer;
+}
+
 static void pixels_are_counted(void **state)
 {
     (void)state;
@@ -104,13 +117,8 @@ static void pixels_are_counted(void **state)
         all++;
     }
     struct job job;
-    char path[SCRATCH_PATH];
-    struct tr_train_event event = TR_TRAIN_EVENT_INIT;
-    job_begin(&job, scratch_join(path, scratch_place, "known.yaml"));
-    tr_trainer *trainer = job_trainer(&job);
-    must_train(tr_trainer_set_parameter(trainer, "known.weights", weights, CLASSES));
-    must_train(tr_trainer_set_parameter(trainer, "known.bias", biases, CLASSES));
-    must_train(tr_trainer_evaluate(trainer, "test", &event));
+    struct tr_train_event event;
+    tr_trainer *trainer = evaluate_known(&job, &event);
     assert_non_null(event.metrics);
     for (int k = 0; k < CLASSES; k++) {
         expect_of(event.metrics, k, "iou", both[k] / either[k]);
@@ -157,13 +165,8 @@ static void images_without_labels_do_not_count(void **state)
     }
     assert_int_equal(images, COUNT - 1);
     struct job job;
-    char path[SCRATCH_PATH];
-    struct tr_train_event event = TR_TRAIN_EVENT_INIT;
-    job_begin(&job, scratch_join(path, scratch_place, "known.yaml"));
-    tr_trainer *trainer = job_trainer(&job);
-    must_train(tr_trainer_set_parameter(trainer, "known.weights", weights, CLASSES));
-    must_train(tr_trainer_set_parameter(trainer, "known.bias", biases, CLASSES));
-    must_train(tr_trainer_evaluate(trainer, "test", &event));
+    struct tr_train_event event;
+    tr_trainer *trainer = evaluate_known(&job, &event);
     if (!(fabs(event.loss - loss / images) < 1e-5 * loss) ||
         !(fabs(event.accuracy - accuracy / images) < 1e-6))
         fail_msg("loss %.9g, accuracy %.9g instead of %.9g and %.9g", event.loss, event.accuracy,

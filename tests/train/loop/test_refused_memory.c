@@ -198,14 +198,8 @@ static tr_status ask(tr_trainer *trainer, int what)
     case 8:
         return tr_trainer_info(trainer, &info);
     case 9:
-        status = tr_trainer_receipt(trainer, &text);
-        if (status == TR_OK)
-            tr_text_free(text);
-        else
-            assert_null(text);
-        return status;
     case 10:
-        status = tr_trainer_save(trainer, &text);
+        status = what == 9 ? tr_trainer_receipt(trainer, &text) : tr_trainer_save(trainer, &text);
         if (status == TR_OK)
             tr_text_free(text);
         else
