@@ -2,8 +2,9 @@
  * tests have, and how fast its products are. A program of its own, so that it is there where tests are not;
  * gpu_check.py runs it and reads its lines:
  *
- *   check-device equality DEVICE CACHE SECONDS
+ *   check-device equality DEVICE CACHE SECONDS [NUMBER COUNT]
  *       equal OPERATION RUNS | differs OPERATION WHERE | lacks OPERATION | left OPERATION (no time was left)
+ *       Of COUNT processes that divide the operations among them it is that of this number, from 0 on.
  *   check-device speed DEVICE CACHE
  *       facts NAME | units COUNT | driver TEXT
  *       speed OPERATION SHAPE GFLOPS
@@ -78,10 +79,10 @@ static int compare(int number, tr_device *reference, tr_device *device)
     return runs;
 }
 
-static void check_equality(tr_device *reference, tr_device *device, double seconds)
+static void check_equality(tr_device *reference, tr_device *device, double seconds, int number, int count)
 {
     double end = tr_clock_seconds() + seconds;
-    for (volatile int i = 0; i < CASE_LISTS; i++) {
+    for (volatile int i = number; i < CASE_LISTS; i += count) {
         const char *name = case_lists[i].operation;
         if (!has(device, i)) {
             printf("lacks %s\n", name);
@@ -233,10 +234,11 @@ static void check_speed(tr_device *device)
 
 int main(int count, char **arguments)
 {
-    bool equality = count == 5 && strcmp(arguments[1], "equality") == 0;
-    if (!equality && !(count == 4 && strcmp(arguments[1], "speed") == 0)) {
-        fprintf(stderr,
-                "usage: check-device equality DEVICE CACHE SECONDS | check-device speed DEVICE CACHE\n");
+    bool equality = (count == 5 || count == 7) && strcmp(arguments[1], "equality") == 0;
+    int number = count == 7 ? atoi(arguments[5]) : 0, processes = count == 7 ? atoi(arguments[6]) : 1;
+    if ((!equality && !(count == 4 && strcmp(arguments[1], "speed") == 0)) || number < 0 || processes < 1) {
+        fprintf(stderr, "usage: check-device equality DEVICE CACHE SECONDS [NUMBER COUNT] | check-device "
+                        "speed DEVICE CACHE\n");
         return EXIT_FAILURE;
     }
     const struct tr_device_choice choice = {.name = arguments[2],
@@ -245,7 +247,7 @@ int main(int count, char **arguments)
     must(tr_device_open(&choice, &device));
     must(tr_device_create("ref", 1, NULL, &reference));
     if (equality)
-        check_equality(reference, device, strtod(arguments[4], NULL));
+        check_equality(reference, device, strtod(arguments[4], NULL), number, processes);
     else
         check_speed(device);
     tr_device_destroy(&reference);
