@@ -8,12 +8,15 @@
  *   check-device speed DEVICE CACHE
  *       facts NAME | units COUNT | driver TEXT
  *       speed OPERATION SHAPE GFLOPS
+ *   check-device tiles DEVICE CACHE         products in each tile of a GPU, to choose tiles by
+ *       tile ROWSxCOLUMNSxDEPTH, then speed as above
  *
  * CACHE is a folder for programs, as `trireme` has it, or "-". Exit code 0: it was carried out, whatever came
  * of it; 1: not, the last line on stderr says why.
  */
 #include "device/cases/cases.h"
 #include "device/gpu/internal.h"
+#include "device/gpu/product.h"
 #include "device/operation.h"
 
 #include "base/threads/clock.h"
@@ -230,15 +233,30 @@ static void check_speed(tr_device *device)
     measure_convolution(device, small ? 4 : 256, 28, 64, 64);
 }
 
+static void check_tiles(tr_device *device)
+{
+    struct gpu *gpu = gpu_of(device);
+    const struct gpu_tile *tile;
+    for (int i = 0; (tile = gpu_product_tile(&gpu->info, i)); i++) {
+        printf("tile %dx%dx%d\n", tile->m, tile->n, tile->k);
+        gpu->tile = tile;
+        measure_dense(device, 4096, 1024, 2048);                                  /* many groups of each */
+        measure_dense(device, tile->m, 2048, tile->n * (int64_t)gpu->info.units); /* one for each unit */
+        gpu->tile = NULL;
+    }
+}
+
 /* ---- */
 
 int main(int count, char **arguments)
 {
     bool equality = (count == 5 || count == 7) && strcmp(arguments[1], "equality") == 0;
     int number = count == 7 ? atoi(arguments[5]) : 0, processes = count == 7 ? atoi(arguments[6]) : 1;
-    if ((!equality && !(count == 4 && strcmp(arguments[1], "speed") == 0)) || number < 0 || processes < 1) {
+    bool speed = count == 4 && strcmp(arguments[1], "speed") == 0;
+    bool tiles = count == 4 && strcmp(arguments[1], "tiles") == 0;
+    if ((!equality && !speed && !tiles) || number < 0 || processes < 1) {
         fprintf(stderr, "usage: check-device equality DEVICE CACHE SECONDS [NUMBER COUNT] | check-device "
-                        "speed DEVICE CACHE\n");
+                        "speed|tiles DEVICE CACHE\n");
         return EXIT_FAILURE;
     }
     const struct tr_device_choice choice = {.name = arguments[2],
@@ -248,8 +266,10 @@ int main(int count, char **arguments)
     must(tr_device_create("ref", 1, NULL, &reference));
     if (equality)
         check_equality(reference, device, strtod(arguments[4], NULL), number, processes);
-    else
+    else if (speed)
         check_speed(device);
+    else if (strncmp(device->name, "cuda", 4) == 0 || strncmp(device->name, "opencl", 6) == 0)
+        check_tiles(device);
     tr_device_destroy(&reference);
     tr_device_destroy(&device);
     return EXIT_SUCCESS;

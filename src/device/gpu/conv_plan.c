@@ -5,6 +5,12 @@
 
 #include <string.h>
 
+static tr_status too_large(void)
+{
+    return tr_fail(TR_EUNSUPPORTED,
+                   "a convolution is too large for a gpu: images may have 2^26 numbers, its weights 2^31");
+}
+
 /* Room for a table of so many numbers, whose positions have 32 bits. */
 static tr_status make_room(int64_t numbers, struct gpu_conv_plan *out)
 {
@@ -185,7 +191,8 @@ out:
 
 /* ---- sets of taps ---- */
 
-#define TAPS 4
+#define TAPS          4
+#define MOST_OF_IMAGE ((1 << 26) - 1)
 
 /* The outputs that meet a tap inside the image; they are consecutive. */
 static void outputs_inside(const struct axis *axis, int32_t kernel, int32_t *first, int32_t *count)
@@ -245,8 +252,9 @@ static int32_t *write_set(const struct gpu_conv_shape *shape, const struct axis 
 
 static tr_status make_taps(const struct gpu_conv_shape *shape, struct gpu_conv_plan *out)
 {
+    const struct tr_sliding_window *w = &shape->window;
     struct axis y, x;
-    split_window(&shape->window, &y, &x);
+    split_window(w, &y, &x);
     int32_t taps = y.kernel * x.kernel;
     struct tap_set *sets = tr_alloc((size_t)taps, sizeof *sets);
     int32_t *belongs = tr_alloc((size_t)taps, sizeof *belongs);
@@ -258,10 +266,17 @@ static tr_status make_taps(const struct gpu_conv_shape *shape, struct gpu_conv_p
         belongs[tap] = find_set(sets, &out->sets, &wanted);
         sets[belongs[tap]].taps++;
     }
-    int64_t numbers = 0;
+    int64_t numbers = 0, in = (int64_t)w->in_h * w->in_w * shape->in_c;
+    int64_t outputs = (int64_t)w->out_h * w->out_w * shape->out_c, image = in > outputs ? in : outputs;
     for (int32_t s = 0; s < out->sets; s++) {
+        /* places reach into so many images after the first one */
+        int64_t pixels = (int64_t)sets[s].height * sets[s].width;
+        if (pixels > 0 && ((pixels + GPU_CONV_WRAP - 1) / pixels + 1) * image > INT32_MAX) {
+            status = too_large();
+            goto out;
+        }
         int64_t rows = (int64_t)sets[s].taps * shape->in_c;
-        numbers += TAPS + 2 * rows + 2 * ((int64_t)sets[s].height * sets[s].width + GPU_CONV_WRAP);
+        numbers += TAPS + 2 * rows + 2 * (pixels + GPU_CONV_WRAP);
         out->most = rows > out->most ? rows : out->most;
     }
     status = make_room(numbers, out);
@@ -286,10 +301,6 @@ tr_status gpu_conv_plan_make(const struct gpu_conv_shape *shape, struct gpu_conv
             outputs = (int64_t)w->out_h * w->out_w * shape->out_c;
     int64_t weights = (int64_t)w->kernel_h * w->kernel_w * shape->in_c * shape->out_c;
     *out = (struct gpu_conv_plan){0};
-    const int64_t most = INT32_MAX / (2 * GPU_CONV_WRAP);
-    if (in > most || outputs > most || weights > INT32_MAX)
-        return tr_fail(
-            TR_EUNSUPPORTED,
-            "a convolution is too large for a gpu: images may have 2^26 numbers, its weights 2^31");
+    if (in > MOST_OF_IMAGE || outputs > MOST_OF_IMAGE || weights > INT32_MAX) return too_large();
     return shape->kind == GPU_CONV_WEIGHTS ? make_taps(shape, out) : make_pixels(shape, out);
 }

@@ -19,7 +19,7 @@
 
 #include <stddef.h>
 
-#define GPU_CONV_WRAP 16 /* depth of the deepest slice of a product */
+#define GPU_CONV_WRAP 64 /* depth of the deepest slice of a product */
 
 enum gpu_conv { GPU_CONV_FORWARD, GPU_CONV_DATA, GPU_CONV_WEIGHTS };
 
@@ -36,8 +36,8 @@ struct gpu_conv_plan {
     int64_t most; /* rows m of the largest set: pixels of an image, or channels of taps */
 };
 
-/* TR_ENOMEM, or TR_EUNSUPPORTED where an image has more than 2^26 numbers, or weights or table more than
- * 2^31. */
+/* TR_ENOMEM, or TR_EUNSUPPORTED where an image has 2^26 numbers or more (33 million where a tap meets one
+ * output), or weights or table more than 2^31. */
 tr_status gpu_conv_plan_make(const struct gpu_conv_shape *shape, struct gpu_conv_plan *out);
 
 #endif

@@ -82,6 +82,7 @@ struct gpu {
     uint64_t recorded, reached;
 
     const struct gpu_tile *tile; /* used by all products during the self-test; NULL: each product chooses */
+    bool far;                    /* products take 64-bit distances, whatever their sizes; for tests */
 
     struct gpu_timed *timed; /* in the order of enqueuing */
     int timed_count;

@@ -8,10 +8,20 @@
 #include <assert.h>
 #include <stdio.h>
 
-static const struct gpu_tile large = {128, 128, 16, 8, 8}; /* 256 threads, 33 KiB of shared memory */
-static const struct gpu_tile middle = {64, 64, 16, 4, 4};  /* 256 threads, 17 KiB */
-static const struct gpu_tile small = {32, 32, 8, 4, 4};    /* 64 threads, 4.5 KiB */
-static const struct gpu_tile low = {4, 32, 8, 1, 4}; /* 32 threads: few rows, as of images with one channel */
+/* Depths of slices are such that a slice takes longer than its numbers take to come from the device's memory:
+ * where groups are few, and none computes while another waits, that is deep. Rates are those of an H100. */
+static const struct gpu_tile tiles_of_gpus[] = {
+    {128, 128, 8, 8, 8, 0.63, 1.0}, /* 256 threads, 17 KiB of shared memory */
+    {128, 64, 8, 8, 4, 0.44, 0.82}, /* 256 threads: few columns, as of convolutions with few channels */
+    {64, 128, 8, 4, 8, 0.42, 0.79}, /* 256 threads: few rows, as of their weights' gradients */
+    {64, 64, 16, 4, 4, 0.37, 0.68}, /* 256 threads, 17 KiB */
+    {128, 32, 8, 4, 4, 0.28, 0.53}, /* 256 threads */
+    {32, 32, 32, 2, 4, 0.21, 0.44}, /* 128 threads, 18 KiB */
+    {4, 32, 64, 1, 1, 0.06, 0.1},   /* 128 threads, 22 KiB: very few rows, as of images with one channel */
+};
+/* For processors, whose groups take turns on a core, and for devices with little shared memory. */
+static const struct gpu_tile small = {32, 32, 8, 4, 4, 0.1, 0.4}; /* 64 threads, 4.5 KiB */
+static const struct gpu_tile low = {4, 32, 8, 1, 4, 0.016, 0.1};  /* 32 threads */
 
 static uint32_t threads_of(const struct gpu_tile *tile)
 {
@@ -31,33 +41,60 @@ static bool has_room(const struct gpu_info *info, const struct gpu_tile *tile)
 
 const struct gpu_tile *gpu_product_tile(const struct gpu_info *info, int index)
 {
-    const struct gpu_tile *const tiles[] = {&large, &middle, &small, &low};
-    for (int i = 0; i < 4; i++) {
-        if (i < 2 && (info->processor || !has_room(info, tiles[i]))) continue;
-        if (index-- == 0) return tiles[i];
-    }
-    return NULL;
+    for (size_t i = 0; i < sizeof tiles_of_gpus / sizeof tiles_of_gpus[0]; i++)
+        if (!info->processor && has_room(info, &tiles_of_gpus[i]) && index-- == 0) return &tiles_of_gpus[i];
+    return index == 0 ? &small : index == 1 ? &low : NULL;
 }
 
-/* The largest tile that keeps the whole device busy. Bits do not depend on it. */
+/* Whether a thread's numbers of a slice lie farther from each other than 32 bits tell. */
+static bool is_far(const struct gpu *gpu, const struct gpu_tile *tile, const struct gpu_product *p)
+{
+    int64_t a = p->a_k ? tile->m * p->a_m : tile->k * p->a_k_step;
+    int64_t b = p->b_k ? tile->n * p->b_n : tile->k * p->b_k_step;
+    if (p->addressing == GPU_TAPS) return false; /* one pointer for each operand */
+    if (p->addressing == GPU_PIXELS) {           /* beside positions of the table, which have 31 bits */
+        a = (tile->m + 1) * p->a_image + INT32_MAX;
+        b = p->n * p->b_n + INT32_MAX;
+    }
+    return gpu->far || a > UINT32_MAX || b > UINT32_MAX;
+}
+
+/* The tile with which the busiest unit is done first, by what it computes, beyond the edges too. Bits do not
+ * depend on it. */
 static const struct gpu_tile *choose(const struct gpu *gpu, const struct gpu_product *p)
 {
-    const struct gpu_tile *tile;
+    const struct gpu_tile *tile, *best = NULL;
+    double least = 0;
     if (gpu->tile) return gpu->tile;
-    if (p->m <= low.m) return &low;
-    for (int i = 0; (tile = gpu_product_tile(&gpu->info, i)) != &small; i++)
-        if (groups_of(tile, p) >= gpu->info.units) break;
-    return tile;
+    for (int i = 0; (tile = gpu_product_tile(&gpu->info, i)); i++) {
+        double rounds = (double)gpu_groups(groups_of(tile, p), gpu->info.units), area = tile->m * tile->n;
+        double cost = rounds > 1 ? rounds * area / tile->shared : 0;
+        if (cost < area / tile->alone) cost = area / tile->alone;
+        if (!best || cost < least) {
+            best = tile;
+            least = cost;
+        }
+    }
+    return best;
 }
 
 tr_status gpu_product_run(tr_device *device, const struct gpu_product *p)
 {
-    const struct gpu_tile *tile = choose(gpu_of(device), p);
-    char options[160];
+    const struct gpu *gpu = gpu_of(device);
+    const struct gpu_tile *tile = choose(gpu, p);
+    /* Kernels that know the activation are compiled ten times as fast: it is computed for each number of a
+     * thread. */
+    const char *activation = !p->activation                 ? "ACT_NONE"
+                             : p->activation == TR_ACT_RELU ? "ACT_RELU"
+                                                            : "activation";
+    char options[240];
     assert(p->n <= INT32_MAX && p->leaves * p->batches <= INT32_MAX);
     assert(p->batches == 1 || p->addressing == GPU_STRIDES);
-    snprintf(options, sizeof options, "-DPLACES=%d -DA_K=%d -DB_K=%d -DBM=%d -DBN=%d -DBK=%d -DPM=%d -DPN=%d",
-             (int)p->addressing, p->a_k, p->b_k, tile->m, tile->n, tile->k, tile->thread_m, tile->thread_n);
+    snprintf(
+        options, sizeof options,
+        "-DPLACES=%d -DA_K=%d -DB_K=%d -DBM=%d -DBN=%d -DBK=%d -DPM=%d -DPN=%d -DACTIVATION=%s -DDISTANCE=%s",
+        (int)p->addressing, p->a_k, p->b_k, tile->m, tile->n, tile->k, tile->thread_m, tile->thread_n,
+        activation, is_far(gpu, tile, p) ? "int64_t" : "uint32_t");
     int64_t tiles = gpu_groups(p->m, tile->m), y = tiles, z = p->leaves;
     struct gpu_call call;
     gpu_begin(&call, device, "product", options, "product");

@@ -30,12 +30,14 @@ struct gpu_product {
     const int32_t *table;              /* pixels, taps */
 };
 
-/* The numbers of C that a group computes, the k of a slice, and the numbers of a thread. */
+/* The numbers of C that a group computes, the k of a slice, the numbers of a thread, and the rates of a unit
+ * with one group alone and with several that share it, where that of the largest tile is 1. */
 struct gpu_tile {
     int m, n, k, thread_m, thread_n;
+    double alone, shared;
 };
 
-/* The tiles for products that the device's limits allow, the largest first; NULL: there are fewer. */
+/* The tiles for products that the device's limits allow; NULL: there are fewer. */
 const struct gpu_tile *gpu_product_tile(const struct gpu_info *info, int index);
 
 /* Enqueues it. */

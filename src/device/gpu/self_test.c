@@ -309,8 +309,7 @@ static tr_status try_product(struct gpu *gpu, struct trial *trial)
                                      .x = trial->in,
                                      .w = trial->in + X,
                                      .b = trial->in + X + W,
-                                     .y = trial->expected,
-                                     .activation = TR_ACT_TANH};
+                                     .y = trial->expected};
     TR_TRY(ref_dense_forward(&gpu->base, &op));
     TR_TRY(trial_upload(gpu, trial));
     op.x = trial->in_there;

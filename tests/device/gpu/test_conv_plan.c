@@ -211,7 +211,10 @@ static void what_is_too_large_is_refused(void **state)
         {{GPU_CONV_WEIGHTS, 1, 1, {8190, 8190, 8190, 8190, 5, 5, 1, 1, 1, 1, 2, 2}}, table},
         {{GPU_CONV_FORWARD, 1, 1, {1, (1 << 26) - 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0}}, NULL},
         {{GPU_CONV_FORWARD, 1, 1, {1, 1 << 26, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0}}, sizes},
-        {{GPU_CONV_WEIGHTS, 1, 1, {1, 1, 1, (1 << 26) - 1, 1, 1, 1, 1, 1, 1, 0, 0}}, NULL},
+        {{GPU_CONV_FORWARD, 1, 1, {1, 1, 1, (1 << 26) - 1, 1, 1, 1, 1, 1, 1, 0, 0}}, NULL},
+        /* a tap that meets one output: its places go on through 64 more images */
+        {{GPU_CONV_WEIGHTS, 1, 1, {1, 1, 1, INT32_MAX / 65, 1, 1, 1, 1, 1, 1, 0, 0}}, NULL},
+        {{GPU_CONV_WEIGHTS, 1, 1, {1, 1, 1, INT32_MAX / 65 + 1, 1, 1, 1, 1, 1, 1, 0, 0}}, sizes},
         {{GPU_CONV_WEIGHTS, 1, 1, {1, 1, 1, 1 << 26, 1, 1, 1, 1, 1, 1, 0, 0}}, sizes},
         {{GPU_CONV_WEIGHTS, 46340, 46340, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0}}, NULL},
         {{GPU_CONV_WEIGHTS, 46341, 46341, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0}}, sizes},

@@ -106,11 +106,22 @@ static int destroy_devices(void **state)
     return 0;
 }
 
+/* One operation for each way to find the numbers of a product. */
+static bool is_product(const char *operation)
+{
+    return strcmp(operation, "dense_forward") == 0 || strcmp(operation, "dense_backward_weights") == 0 ||
+           strcmp(operation, "conv_forward") == 0 || strcmp(operation, "conv_backward_weights") == 0;
+}
+
 static void test_operation(void **state)
 {
     const struct case_list *list = *state;
     case_needs_operation(list, devices[0]);
     equal_to_reference(list, reference, devices, device_count);
+    if (!with_tiles || !is_product(list->operation)) return;
+    gpu_of(devices[0])->far = true;
+    equal_to_reference(list, reference, devices, device_count);
+    gpu_of(devices[0])->far = false;
 }
 
 int main(int count, char **arguments)

@@ -1,8 +1,9 @@
 /* The dialect: kernels written once, as OpenCL C 1.2 and as CUDA C.
  *
  *   D_KERNEL(threads) void name(...)   a kernel whose groups have so many threads, along one axis
- *   D_KERNEL_WIDE(threads)             the same, whose threads get all registers they need: other compilers
- *                                      may choose more groups at once, and keep numbers of a main loop in memory
+ *   D_KERNEL_GROUPS(threads, groups)   the same, with so many registers for a thread that this many groups share a
+ *                                      unit; with 1 all that it asks for: otherwise compilers may choose fewer, and
+ *                                      keep numbers of a main loop in memory
  *   D_IN(type, x_), D_OUT(type, x_)    a parameter in the device's memory; D_USE(type, x, x_) makes the pointer x of
  *                                      it (NULL if the caller gave none); D_OUT may also be read
  *   D_GLOBAL                           in front of pointers into the device's memory
@@ -25,7 +26,8 @@
  *   D_INFINITY, D_NAN, D_IS_FINITE(x)  of floats
  *   D_USE_SCALARS(type, s, s_)         as D_USE, of struct d_scalars
  *   D_KEEP_POINTER(p)                  a statement: keeps p in a register, so that it is not computed again each time
- *   D_UNROLL, D_UNROLL_SOME, D_ROLLED  before a loop: unroll it wholly where that pays; by four; never
+ *   D_UNROLL, D_UNROLL_SOME, D_UNROLL_MANY, D_ROLLED  before a loop: unroll it wholly where that pays; by four; by
+ *                                      sixteen, so that as many loads are under way; never
  */
 #if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
 #pragma OPENCL FP_CONTRACT OFF
@@ -35,7 +37,7 @@ typedef long int64_t;
 typedef ulong uint64_t;
 typedef uchar uint8_t;
 #define D_KERNEL(threads) __kernel __attribute__((reqd_work_group_size(threads, 1, 1)))
-#define D_KERNEL_WIDE(threads) D_KERNEL(threads)
+#define D_KERNEL_GROUPS(threads, groups) D_KERNEL(threads)
 #define D_GLOBAL          __global
 #define D_SHARED          __local
 #define D_SHARED_POINTER  __local
@@ -66,9 +68,11 @@ typedef uchar uint8_t;
 #ifdef D_KEEP_ROLLED /* compilers for processors take minutes for unrolled loops */
 #define D_UNROLL
 #define D_UNROLL_SOME
+#define D_UNROLL_MANY
 #else
 #define D_UNROLL      _Pragma("unroll")
 #define D_UNROLL_SOME _Pragma("unroll 4")
+#define D_UNROLL_MANY _Pragma("unroll 16")
 #endif
 #define D_ROLLED _Pragma("unroll 1")
 #elif defined(__CUDACC__)
@@ -78,7 +82,7 @@ typedef long long int64_t;
 typedef unsigned long long uint64_t;
 typedef unsigned char uint8_t;
 #define D_KERNEL(threads) extern "C" __global__ __launch_bounds__(threads)
-#define D_KERNEL_WIDE(threads) extern "C" __global__ __launch_bounds__(threads, 1)
+#define D_KERNEL_GROUPS(threads, groups) extern "C" __global__ __launch_bounds__(threads, groups)
 #define D_GLOBAL
 #define D_SHARED          __shared__
 #define D_SHARED_POINTER
@@ -109,6 +113,7 @@ __constant__ unsigned int d_first_group[3]; /* of struct gpu_launch: the host wr
     }
 #define D_UNROLL          _Pragma("unroll")
 #define D_UNROLL_SOME     _Pragma("unroll 4")
+#define D_UNROLL_MANY     _Pragma("unroll 16")
 #define D_ROLLED          _Pragma("unroll 1")
 #else
 #error "neither OpenCL C nor CUDA"

@@ -86,14 +86,14 @@ static inline float chain_of(D_GLOBAL const float *x, int64_t begin, int64_t end
         if (D_THREAD() >= COLUMNS && (exists)) {                                                             \
             int64_t stop = D_LEAST(tile + 2 * (DEEP), end);                                                  \
             int place = (int)(turn ^ 1) * (DEEP)*COLUMNS + D_THREAD() - COLUMNS;                             \
-            for (int64_t at = tile + (DEEP) + (D_THREAD() - COLUMNS) / COLUMNS; at < stop;                   \
-                 at += FETCHERS / COLUMNS, place += FETCHERS) {                                              \
+            D_UNROLL_MANY for (int64_t at = tile + (DEEP) + (D_THREAD() - COLUMNS) / COLUMNS; at < stop;     \
+                               at += FETCHERS / COLUMNS, place += FETCHERS) {                                \
                 p[place] = (P);                                                                              \
                 if (p != q) q[place] = (Q);                                                                  \
             }                                                                                                \
         } else if (D_THREAD() < COLUMNS && tile >= (begin)) {                                                \
             int deep = (int)D_LEAST(end - tile, (int64_t)(DEEP)), place = (int)turn * (DEEP)*COLUMNS + lane; \
-            for (int i = 0; i < deep; i++, place += COLUMNS) {                                               \
+            D_UNROLL_MANY for (int i = 0; i < deep; i++, place += COLUMNS) {                                 \
                 sum = sum + p[place];                                                                        \
                 products = D_FMA(p[place], q[place], products);                                              \
             }                                                                                                \
@@ -110,10 +110,11 @@ static inline float chain_of(D_GLOBAL const float *x, int64_t begin, int64_t end
    their number is set. `waiting` has TREE_LEVELS places; loops over it are unrolled, so that it lies in registers. */
 #define TREE_LEVELS 20
 
-static inline void tree_push(float *waiting, int leaf, float value)
+/* The sum of 2^first leaves from number `leaf` on, a multiple of their number. */
+static inline void tree_push(float *waiting, int first, int leaf, float value)
 {
     int carrying = 1;
-    D_UNROLL for (int level = 0; level < TREE_LEVELS; level++)
+    D_UNROLL for (int level = first; level < TREE_LEVELS; level++)
     {
         if (carrying) { /* not a break, which would prevent unrolling */
             if (leaf >> level & 1) {
