@@ -111,6 +111,17 @@ static void finds_its_place(void **state)
     }
 }
 
+static void a_verification_keeps_data_where_it_is_told(void **state)
+{
+    (void)state;
+    int count;
+    expect_exit(0, "train", "tiny.yaml", "--receipt", "--out", "out", "--overwrite", "--no-data-cache");
+    expect_exit(0, "verify", "out", "--data-cache-dir", "verified");
+    assert_true(tr_file_exists("verified/lock"));
+    entry(&count);
+    assert_int_equal(count, 0);
+}
+
 static void goes_on_without_a_cache_that_cannot_be(void **state)
 {
     (void)state;
@@ -286,6 +297,7 @@ int main(void)
         cmocka_unit_test_setup(trains_the_same_with_cache_and_without, clear),
         cmocka_unit_test_setup(leaves_no_trace_where_it_is_off, clear),
         cmocka_unit_test_setup(finds_its_place, clear),
+        cmocka_unit_test_setup(a_verification_keeps_data_where_it_is_told, clear),
         cmocka_unit_test_setup(goes_on_without_a_cache_that_cannot_be, clear),
         cmocka_unit_test_setup(lists_and_clears, clear),
         cmocka_unit_test_setup(first_runs_at_once, clear),

@@ -170,12 +170,35 @@ static void the_first_difference_counts(void **state)
     all_segments_are_checked_once(state);
 }
 
+/* Of 4 TiB for the weights of one layer, in 4 GiB of addresses. */
+static void room_is_looked_for_unless_it_is_refused(void **state)
+{
+    static const char *const ways[] = {"--memory-check", "--no-memory-check"};
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* takes more addresses itself */
+#endif
+    for (int i = 0; i < 2; i++) {
+        struct session session;
+        const char *const arguments[] = {
+            "-c",
+            "ulimit -v 4194304; exec \"$0\" verify run \"$1\" --set layers.0.units=1000000 "
+            "--set layers.2.dense=1000000",
+            TRIREME_PROGRAM, ways[i], NULL};
+        session_start(&session, &(struct setup){.program = "/bin/sh", .arguments = arguments});
+        expect_error(1, i == 0 ? "or give `--no-memory-check`" : "out of memory: ", &session,
+                     session_end(&session));
+        session_release(&session);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_segments_are_checked_once),
         cmocka_unit_test(parts_and_times_are_checked),
         cmocka_unit_test(options_reach_every_process),
+        cmocka_unit_test(room_is_looked_for_unless_it_is_refused),
         cmocka_unit_test(the_first_difference_counts),
     };
     return cmocka_run_group_tests(tests, make_run, place_remove);

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static int entries_of(const char *path)
@@ -70,6 +71,14 @@ static void a_lack_of_room_is_told(void **unused)
     assert_int_equal(entries_of("/proc/self/fd"), descriptors);
 }
 
+/* The system may write less than it is given: here of a text that is unpacked. */
+static size_t at_most; /* bytes; 0: as the system does */
+
+ssize_t write(int descriptor, const void *bytes, size_t size)
+{
+    return syscall(SYS_write, descriptor, bytes, at_most > 0 && size > at_most ? at_most : size);
+}
+
 static void texts_are_as_they_were(void **unused)
 {
     static const char text[] = "a,b\n1,2\n";
@@ -88,7 +97,9 @@ static void texts_are_as_they_were(void **unused)
             const int descriptors = entries_of("/proc/self/fd");
             struct tr_spilled_text spilled;
             refuse_begin(at);
+            at_most = 3;
             const tr_status status = tr_spill_lines(test_path(names[i]), test_directory(), &spilled);
+            at_most = 0;
             done = refuse_end();
             assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
             if (done) {

@@ -434,6 +434,68 @@ static tr_status call_batch_norm_activation_backward(void)
     return ref_batch_norm_activation_backward(NULL, &op);
 }
 
+static const struct tr_attention looking = {.examples = 2,
+                                            .heads = 1,
+                                            .size = 2,
+                                            .kv_heads = 1,
+                                            .scale = 1,
+                                            .offset = two_examples,
+                                            .key_offset = two_examples,
+                                            .q = given,
+                                            .k = given,
+                                            .v = given,
+                                            .q_step = 2,
+                                            .kv_step = 2,
+                                            .shift = more,
+                                            .inv = more + 8};
+
+static tr_status call_attention_forward(void)
+{
+    struct tr_op_attention_forward op = {.at = looking, .y = made};
+    return ref_attention_forward(NULL, &op);
+}
+
+static tr_status call_attention_backward(void)
+{
+    struct tr_op_attention_backward op = {.at = looking,
+                                          .y = given,
+                                          .dy = given,
+                                          .dq = made,
+                                          .dk = made + 16,
+                                          .dv = made + 32,
+                                          .gradient_step = 2};
+    return ref_attention_backward(NULL, &op);
+}
+
+static tr_status call_gru_forward(void)
+{
+    struct tr_op_gru_forward op = {.examples = 2,
+                                   .hidden = 2,
+                                   .offset = two_examples,
+                                   .w = given,
+                                   .b = given,
+                                   .b_hidden = given,
+                                   .gates = made,
+                                   .inner = more,
+                                   .h = more + 16};
+    return ref_gru_forward(NULL, &op);
+}
+
+static tr_status call_gru_backward(void)
+{
+    struct tr_op_gru_backward op = {.examples = 2,
+                                    .hidden = 2,
+                                    .offset = two_examples,
+                                    .w = given,
+                                    .gates = given,
+                                    .inner = given,
+                                    .h = given,
+                                    .dy = given,
+                                    .dgates = made,
+                                    .dhidden = more};
+    return ref_gru_backward(NULL, &op);
+}
+
 static tr_status call_create(void)
 {
     tr_device *device;
@@ -450,6 +512,10 @@ static void test_failing_allocations(void **state)
     check_allocations(call_conv_backward_data, 3);    /* and transposed weights */
     check_allocations(call_conv_backward_weights, 4); /* and the stacks of two trees */
     check_allocations(call_lstm_backward, 2);
+    check_allocations(call_attention_forward, 1);
+    check_allocations(call_attention_backward, 1);
+    check_allocations(call_gru_forward, 1);
+    check_allocations(call_gru_backward, 2);
     check_allocations(call_batch_norm_forward, 3);
     check_allocations(call_batch_norm_backward, 3);
     check_allocations(call_batch_norm_activation_backward, 4);

@@ -25,7 +25,8 @@
  *   D_LEAST(a, b), D_MOST(a, b)        the smaller, the larger one; the second where one is NaN
  *   D_INFINITY, D_NAN, D_IS_FINITE(x)  of floats
  *   D_USE_SCALARS(type, s, s_)         as D_USE, of struct d_scalars
- *   D_KEEP_POINTER(p)                  a statement: keeps p in a register, so that it is not computed again each time
+ *   D_KEEP_POINTER(p), D_KEEP(x)       a statement: keeps a pointer, an integer in a register, so that it is not
+ *                                      computed again each time
  *   D_UNROLL, D_UNROLL_SOME, D_UNROLL_MANY, D_ROLLED  before a loop: unroll it wholly where that pays; by four; by
  *                                      sixteen, so that as many loads are under way; never
  */
@@ -65,6 +66,7 @@ typedef uchar uint8_t;
 #define D_OR(address, v)  atomic_or((volatile __global int *)(address), v)
 #define D_INCREMENT(address) atomic_inc((volatile __global int *)(address))
 #define D_KEEP_POINTER(p) {}
+#define D_KEEP(x)         {}
 #ifdef D_KEEP_ROLLED /* compilers for processors take minutes for unrolled loops */
 #define D_UNROLL
 #define D_UNROLL_SOME
@@ -111,6 +113,15 @@ __constant__ unsigned int d_first_group[3]; /* of struct gpu_launch: the host wr
         asm volatile("" : "+l"(p));                                                                          \
         __builtin_assume(__isGlobal(p));                                                                     \
     }
+static inline void d_keep(uint32_t &x)
+{
+    asm volatile("" : "+r"(x));
+}
+static inline void d_keep(int64_t &x)
+{
+    asm volatile("" : "+l"(x));
+}
+#define D_KEEP(x)         d_keep(x);
 #define D_UNROLL          _Pragma("unroll")
 #define D_UNROLL_SOME     _Pragma("unroll 4")
 #define D_UNROLL_MANY     _Pragma("unroll 16")
