@@ -554,17 +554,41 @@ static void test_arena(void **state)
     tr_model_destroy(&model);
 }
 
-/* What a parameter's initializer works with. */
+/* What an initializer works with: the numbers that one output sees, and the outputs that one number reaches.
+ */
 static void test_fans(void **state)
 {
+    static const struct {
+        const char *layers, *input;
+        int vocabulary, parameter;
+        int64_t in, out;
+    } cases[] = {
+        {"[conv: {filters: 7, kernel: [3, 2]}]", "6x5x2", 0, 0, 3 * 2 * 2, 3 * 2 * 7},
+        {"[conv: {filters: 12, kernel: 3, groups: 4}]", "9x10x8", 0, 0, 9 * 2, 9 * 3},
+        {"[conv_transpose: {filters: 6, kernel: 2, stride: 2, groups: 3}]", "4x5x9", 0, 0, 4 * 3, 4 * 2},
+        {"[conv1d: {filters: 4, kernel: 3, groups: 2}, last]", "tokens x 6", 0, 0, 3 * 3, 3 * 2},
+        {"[dense: 11]", "4x4x7", 0, 0, 4 * 4 * 7, 11},
+        {"[lstm: 8, last]", "tokens x 3", 0, 0, 3, 8},
+        {"[lstm: 8, last]", "tokens x 3", 0, 1, 8, 8},
+        {"[gru: 5, last]", "tokens x 3", 0, 0, 3, 5},
+        {"[embedding: 4, last]", "tokens", 7, 0, 7, 4},
+        {"[position: 9, last]", "tokens x 3", 0, 0, 9, 3},
+        {"[attention: {heads: 4, kv_heads: 2, width: 8}, last]", "tokens x 6", 0, 0, 6, 8},
+        {"[attention: {heads: 4, kv_heads: 2, width: 8}, last]", "tokens x 6", 0, 1, 8, 6},
+    };
     (void)state;
-    struct tr_model *model = build("layers: [conv: {filters: 7, kernel: [3, 2]}, dense: 11]", "6x5x2", 0);
-    const struct tr_parameter *conv = &model->parameters[0], *dense = &model->parameters[2];
-    assert_int_equal(conv->fan_in, 3 * 2 * 2);
-    assert_int_equal(conv->fan_out, 3 * 2 * 7);
-    assert_int_equal(dense->fan_in, 4 * 4 * 7);
-    assert_int_equal(dense->fan_out, 11);
-    assert_int_equal(conv->kind, TR_PARAMETER_WEIGHT);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[160];
+        snprintf(text, sizeof text, "layers: %s", cases[i].layers);
+        struct tr_model *model = build(text, cases[i].input, cases[i].vocabulary);
+        const struct tr_parameter *parameter = &model->parameters[cases[i].parameter];
+        if (parameter->fan_in != cases[i].in || parameter->fan_out != cases[i].out)
+            fail_msg("%s: %lld in, %lld out", cases[i].layers, (long long)parameter->fan_in,
+                     (long long)parameter->fan_out);
+        assert_int_equal(parameter->kind, TR_PARAMETER_WEIGHT);
+        tr_model_destroy(&model);
+    }
+    struct tr_model *model = build("layers: [dense: 11]", "5", 0);
     assert_int_equal(model->parameters[1].kind, TR_PARAMETER_BIAS);
     tr_model_destroy(&model);
 }
