@@ -153,7 +153,7 @@ static tr_status save(const struct tr_import_settings *settings, tr_trainer *tra
     return tr_trainer_save(trainer, path);
 }
 
-/* A trainer of the network with the numbers of the file, which has not written anything. */
+/* A trainer of the network with the numbers of the file, which has not written anything; *out is NULL. */
 static tr_status take(const struct tr_import_settings *settings, tr_trainer **out)
 {
     struct tr_matching import = {.settings = settings, .name = settings->file ? settings->file : "(memory)"};
@@ -167,7 +167,6 @@ static tr_status take(const struct tr_import_settings *settings, tr_trainer **ou
     train.directory = settings->directory;
     train.data = settings->data;
     train.data_count = settings->data_count;
-    *out = NULL;
     TR_TRY(settings->file ? tr_safetensors_open(settings->file, &import.file)
                           : tr_safetensors_open_memory(import.name, settings->bytes, settings->bytes_size,
                                                        &import.file));

@@ -135,7 +135,7 @@ static tr_status open_reader(const struct tr_model *model, tr_device *device, st
 static struct reader *find_reader(const struct tr_base_numbers *numbers, const tr_device *device)
 {
     for (size_t i = 0; i < numbers->readers; i++)
-        if (numbers->reader[i].uses > 0 && numbers->reader[i].device == device) return &numbers->reader[i];
+        if (numbers->reader[i].device == device) return &numbers->reader[i];
     return NULL;
 }
 

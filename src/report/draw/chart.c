@@ -86,7 +86,6 @@ static void add_grid(struct tr_text *html, const struct tr_chart_frame *frame, c
     for (int i = 0; frame->x.low + i * frame->x.step <= frame->x.high + frame->x.step * 1e-6; i++) {
         double value = frame->x.low + i * frame->x.step;
         double x = tr_chart_x(frame, frame->x.logarithmic ? pow(frame->x.base, value) : value);
-        if (x < CHART_LEFT - 0.5 || x > CHART_WIDTH - CHART_RIGHT + 0.5) continue;
         tick_text(value, &frame->x, false, text);
         tr_text_addf(html, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">%s</text>", x,
                      CHART_HEIGHT - CHART_BOTTOM + 16, x > CHART_WIDTH - 30 ? "end" : "middle", text);

@@ -2,6 +2,7 @@
  * sums, and lists of launches whose memory is freed.
  */
 #include "device/gpu/on_host.h"
+#include "device/gpu/product.h"
 
 #include "base/fail.h"
 
@@ -266,9 +267,82 @@ static void images_of_a_convolution_by_groups_must_fit(void **state)
     tr_device_free(device, memory);
 }
 
+/* Of a device with 132 units: large tiles where there is work for all, small ones where there is not, and
+ * none that computes much beyond the edges. Distances take 64 bits where 32 are too few. */
+static void products_take_the_tile_that_is_done_first(void **state)
+{
+    static const struct {
+        int64_t m, n, leaves;
+        int tile_m, tile_n, threads;
+    } cases[] = {
+        {4096, 4096, 1, 128, 128, 256}, {1024, 2048, 1, 128, 64, 256}, {88200, 64, 1, 128, 64, 256},
+        {64, 135168, 1, 64, 128, 256},  {16384, 32, 9, 128, 32, 256},  {50, 1024, 1, 32, 32, 128},
+        {768, 128, 1, 32, 32, 128},     {50, 10, 1, 4, 32, 128},       {1, 4096, 1, 4, 32, 128},
+    };
+    float *memory;
+    (void)state;
+    assert_int_equal(tr_device_alloc(device, 64, (void **)&memory), TR_OK);
+    gpu_of(device)->info.units = 132;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct gpu_product product = {.addressing = GPU_STRIDES,
+                                      .m = cases[i].m,
+                                      .sets = 1,
+                                      .n = cases[i].n,
+                                      .k = 100,
+                                      .leaves = cases[i].leaves,
+                                      .batches = 1,
+                                      .a = memory,
+                                      .b = memory,
+                                      .c = memory};
+        assert_int_equal(gpu_product_run(device, &product), TR_OK);
+        assert_int_equal(host.last.groups[0], gpu_groups(cases[i].n, cases[i].tile_n));
+        assert_int_equal(host.last.groups[1], gpu_groups(cases[i].m, cases[i].tile_m));
+        assert_int_equal(host.last.groups[2], cases[i].leaves);
+        assert_int_equal(host.last.threads, cases[i].threads);
+    }
+    static const struct {
+        bool a_k, b_k;
+        int64_t a_m, a_step, b_step, b_n;
+        bool is_far;
+    } steps[] = {
+        {true, true, 1 << 25, 1, 1, 1, true},
+        {true, true, (1 << 25) - 1, 1, 1, 1 << 20, false},
+        {true, true, 1, 1, 1, 1 << 25, true},
+        {true, true, 1 << 20, 1, 1, (1 << 25) - 1, false},
+        {false, false, 1, 1 << 29, 1, 1, true},
+        {false, false, 1, (1 << 29) - 1, 1, 1, false},
+        {false, false, 1, 1, 1 << 29, 1, true},
+        {false, false, 1, 1, (1 << 29) - 1, 1, false},
+        {true, false, 1 << 20, 1 << 30, 100, 1 << 30, false},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        struct gpu_product product = {.addressing = GPU_STRIDES,
+                                      .a_k = steps[i].a_k,
+                                      .b_k = steps[i].b_k,
+                                      .m = 4096,
+                                      .sets = 1,
+                                      .n = 4096,
+                                      .k = 100,
+                                      .leaves = 1,
+                                      .batches = 1,
+                                      .a = memory,
+                                      .b = memory,
+                                      .c = memory,
+                                      .a_m = steps[i].a_m,
+                                      .a_k_step = steps[i].a_step,
+                                      .b_k_step = steps[i].b_step,
+                                      .b_n = steps[i].b_n};
+        gpu_programs_release(gpu_of(device));
+        assert_int_equal(gpu_product_run(device, &product), TR_OK);
+        assert_non_null(strstr(host.options, steps[i].is_far ? "-DDISTANCE=int64_t" : "-DDISTANCE=uint32_t"));
+    }
+    tr_device_free(device, memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        ON_HOST(products_take_the_tile_that_is_done_first),
         ON_HOST(launches_have_no_more_groups_than_may_be),
         ON_HOST(sizes_must_fit),
         ON_HOST(leaves_become_nodes),
