@@ -100,6 +100,26 @@ static void devices_are_listed_and_tested(void **state)
     session_release(&session);
 }
 
+/* A driver may end the process that it is in. */
+static void a_driver_that_aborts_ends_no_list(void **state)
+{
+    static const char *const ways[] = {"--no-json", "--json"};
+    static const char *const listed[] = {"cuda:0    stand-in for a GPU, 0.5 GiB (CUDA)",
+                                         "\"is\": \"cuda:1\""};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct session session;
+        int code = run_with(&session, setup_with(NULL, "TRIREME_STAND_IN=abort"), "devices", ways[i],
+                            "--data-cache-dir", "untested", NULL);
+        assert_int_equal(code, 0);
+        expect_in(&session, 0, listed[i]);
+        expect_in(&session, 0, "tested when it is opened");
+        expect_in(&session, 1, "the driver aborts");
+        expect_in(&session, 1, "warning: a driver ended the test of the devices (Aborted)");
+        session_release(&session);
+    }
+}
+
 static void processes_share_a_hash(void **state)
 {
     static const char *const jobs[][8] = {
@@ -157,10 +177,10 @@ static int place_and_here(void **state)
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_missing_driver_is_said),      cmocka_unit_test(a_missing_device_is_said),
-        cmocka_unit_test(a_missing_compiler_is_said),    cmocka_unit_test(devices_are_listed_and_tested),
-        cmocka_unit_test(processes_share_a_hash),        cmocka_unit_test(a_lost_device_ends_the_run),
-        cmocka_unit_test(a_device_without_room_is_said),
+        cmocka_unit_test(a_missing_driver_is_said),          cmocka_unit_test(a_missing_device_is_said),
+        cmocka_unit_test(a_missing_compiler_is_said),        cmocka_unit_test(devices_are_listed_and_tested),
+        cmocka_unit_test(a_driver_that_aborts_ends_no_list), cmocka_unit_test(processes_share_a_hash),
+        cmocka_unit_test(a_lost_device_ends_the_run),        cmocka_unit_test(a_device_without_room_is_said),
     };
     if (!opencl_is_here()) return 0;
     if (count > 1) cmocka_set_test_filter(arguments[1]);

@@ -582,6 +582,7 @@ EXPORT cu_result cuModuleLoadDataEx(cu_module *out, const void *image, unsigned 
     DO(cuModuleLoadDataEx, true);
     if (count != 2 || names[0] != CU_JIT_ERROR_LOG_BUFFER || names[1] != CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
         misuse("cuModuleLoadDataEx: options");
+    if (machine.aborts) misuse("the driver aborts");
     char options[1024];
     const char *text = image;
     cu_result result = look_at_image(&text, options);

@@ -93,6 +93,8 @@ void machine_begin(void)
             machine.pools = false;
         else if (strcmp(word, "paper") == 0)
             machine.paper = true;
+        else if (strcmp(word, "abort") == 0)
+            machine.aborts = true;
         else
             misuse("TRIREME_STAND_IN: \"%s\" is not known", word);
     }

@@ -95,7 +95,7 @@ struct cu_function_s {
 
 extern struct machine {
     int devices, arch, version;
-    bool pools, lost, paper;
+    bool pools, lost, paper, aborts;
     size_t memory;
     char trigger[512], mark[512];
     int64_t live, done, graph_launches, changes, moved;

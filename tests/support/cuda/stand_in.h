@@ -20,6 +20,7 @@
  *   arch=N         of the devices, 80 otherwise; the compiler knows 52, 80 and 90
  *   version=N      of CUDA, 12040 otherwise
  *   nopools        devices have no pools of memory
+ *   abort          the driver ends the process when it is to load a program
  *   paper          programs of the real compiler are taken, too; what they launch does nothing
  *   full=BYTES     so much memory, 512 MiB otherwise
  *   lost=FILE:MARK once FILE is there, the devices of the one process that can make MARK are lost
