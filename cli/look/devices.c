@@ -28,7 +28,7 @@ static const struct tr_option table[] = {
 
 /* ---- the test, in a process of its own: drivers have been seen to end the one that they are in ---- */
 
-static bool send(int descriptor, const void *bytes, size_t size)
+static bool send_all(int descriptor, const void *bytes, size_t size)
 {
     for (const char *at = bytes; size > 0;) {
         ssize_t sent = write(descriptor, at, size);
@@ -46,12 +46,12 @@ static bool test(int descriptor, const char *programs, bool json)
     char *text = NULL;
     tr_status status = tr_devices_tested(programs, json, &text);
     const char *said = status == TR_OK ? text : tr_error_message();
-    bool sent = send(descriptor, &status, sizeof status) && send(descriptor, said, strlen(said));
+    bool sent = send_all(descriptor, &status, sizeof status) && send_all(descriptor, said, strlen(said));
     tr_free(text);
     return sent;
 }
 
-static bool receive(int descriptor, struct tr_text *out)
+static bool receive_all(int descriptor, struct tr_text *out)
 {
     for (;;) {
         char bytes[4096];
@@ -87,7 +87,7 @@ static tr_status list(const char *programs, bool json, char **text)
     pid_t child = fork();
     if (child == 0) _exit(!test(end[1], programs, json));
     close(end[1]);
-    bool well = child > 0 && receive(end[0], &answer);
+    bool well = child > 0 && receive_all(end[0], &answer);
     close(end[0]);
     while (child > 0 && waitpid(child, &how, 0) < 0 && errno == EINTR) continue;
     if (well && how == 0 && answer.length > sizeof(tr_status)) {
@@ -97,8 +97,8 @@ static tr_status list(const char *programs, bool json, char **text)
     tr_text_release(&answer);
     if (child < 0) return tr_devices_tested(programs, json, text);
     cli_message(
-        "warning: a driver ended the test of the devices (%s), so they are listed as they are, untested; "
-        "what is above this line may name the driver",
+        "warning: a driver ended the test of the devices (%s): they are listed untested; its own message, "
+        "above, may name it",
         WIFSIGNALED(how) ? strsignal(WTERMSIG(how)) : "by an exit");
     return json ? tr_devices_json(text) : tr_devices(text);
 }
