@@ -19,8 +19,9 @@ static const struct gpu_tile tiles_of_gpus[] = {
     {32, 32, 32, 2, 4, 0.21, 0.44}, /* 128 threads, 18 KiB */
     {4, 32, 64, 1, 1, 0.06, 0.1},   /* 128 threads, 22 KiB: very few rows, as of images with one channel */
 };
-/* For processors, whose groups take turns on a core, and for devices with little shared memory. Their rates are lower
- * than those measured in large products (0.6 and 0.19), since convolutions look up twice as many places for them. */
+/* For processors, whose groups take turns on a core, and for devices with little shared memory. Their rates
+ * are lower than those measured in large products (0.6 and 0.19), since convolutions look up twice as many
+ * places for them. */
 static const struct gpu_tile small = {32, 32, 8, 4, 4, 0.1, 0.4}; /* 64 threads, 4.5 KiB */
 static const struct gpu_tile low = {4, 32, 8, 1, 4, 0.016, 0.1};  /* 32 threads */
 
