@@ -112,6 +112,38 @@ static void expect_states(const char *directory, const char *mnist, const char *
     session_release(&session);
 }
 
+/* Files come from a mirror, here of this machine. Those that are good stay. */
+static void files_are_fetched(void **state)
+{
+    static const char mirror[] = "--mirror=file://" SHIPPED "/mnist";
+    struct session session;
+    (void)state;
+    int code = run(&session, "data", "fetch", "mnist", mirror, "--dir", "fetched", NULL);
+    if (code != 0 && strstr(session.text[1], "install libcurl")) skip();
+    expect_output("fetched/mnist/train-images-idx3-ubyte.gz  fetched, good\n"
+                  "fetched/mnist/train-labels-idx1-ubyte.gz  fetched, good\n"
+                  "fetched/mnist/t10k-images-idx3-ubyte.gz  fetched, good\n"
+                  "fetched/mnist/t10k-labels-idx1-ubyte.gz  fetched, good\n",
+                  &session, code);
+    write_text("fetched/mnist/t10k-labels-idx1-ubyte.gz", "rubbish");
+    assert_int_equal(unlink("fetched/mnist/train-images-idx3-ubyte.gz"), 0);
+    /* On a terminal, what came so far, and of how much once that is known. */
+    code = run_with(&session, (struct setup){.columns = 100}, "data", "fetch", "mnist", mirror, "--dir",
+                    "fetched", NULL);
+    if (code != 0) session_show(&session);
+    assert_int_equal(code, 0);
+    assert_non_null(strstr(session.text[0], "train-images-idx3-ubyte.gz  0 bytes"));
+    assert_null(strstr(session.text[0], "of 0 bytes"));
+    assert_non_null(strstr(session.text[0], "fetched/mnist/train-images-idx3-ubyte.gz  fetched, good"));
+    assert_non_null(strstr(session.text[0], "fetched/mnist/train-labels-idx1-ubyte.gz  good, was here"));
+    assert_non_null(strstr(session.text[0], "fetched/mnist/t10k-labels-idx1-ubyte.gz  fetched, good"));
+    session_release(&session);
+    expect_states("fetched", "complete", "missing");
+    code = run(&session, "data", "fetch", "sst2", "--dir", "fetched", NULL);
+    assert_int_not_equal(code, 0);
+    session_release(&session);
+}
+
 static void sets_have_states(void **state)
 {
     (void)state;
@@ -267,7 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(facts_of_every_kind),  cmocka_unit_test(sets_have_states),
         cmocka_unit_test(every_set_has_a_line), cmocka_unit_test(texts_are_numbers),
-        cmocka_unit_test(tokenizers_learn),
+        cmocka_unit_test(tokenizers_learn),     cmocka_unit_test(files_are_fetched),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
 }

@@ -270,6 +270,51 @@ static void the_oldest_go_first(void **unused)
     }
 }
 
+/* Where memory is lacking nothing goes: which entries are old is not known. */
+static void none_goes_without_memory(void **unused)
+{
+    (void)unused;
+    tr_file_remove(NULL, test_path("full"));
+    mkdir(test_path("full"), 0700);
+    for (int i = 0; i < 3; i++) {
+        char name[100];
+        snprintf(name, sizeof name, "full/%c%s.data", "2f0"[i], &KEY[1]);
+        write_text(name, "ten bytes.");
+    }
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        tr_cache_trim(NULL, test_path("full"), 0, KEY);
+        done = refuse_end();
+        assert_int_equal(tr_alloc_live(), live);
+        for (int i = 0; i < 3; i++) {
+            char name[100];
+            snprintf(name, sizeof name, "full/%c%s.data", "2f0"[i], &KEY[1]);
+            assert_int_equal(exists(name), !done || strncmp(name + strlen("full/"), KEY, 10) == 0);
+        }
+    }
+}
+
+/* What was not written whole is not there. */
+static void a_failure_leaves_no_entry(void **unused)
+{
+    (void)unused;
+    char path[500];
+    mkdir(test_path("partly"), 0700);
+    snprintf(path, sizeof path, "%s", test_path("partly/" KEY ".data"));
+    for (int failed = 0; failed < 2; failed++) {
+        struct tr_cache_writing writing;
+        assert_int_equal(tr_cache_begin(NULL, path, 0, &writing), TR_OK);
+        assert_int_equal(tr_file_write(&writing.writer, "some", 4), TR_OK);
+        assert_int_equal(tr_cache_finish(&writing, failed ? TR_ECORRUPT : TR_OK),
+                         failed ? TR_ECORRUPT : TR_OK);
+        assert_int_equal(exists("partly/" KEY ".data"), !failed);
+        tr_file_discard(NULL, path);
+        assert_int_equal(rmdir(test_path("partly")), 0);
+        mkdir(test_path("partly"), 0700);
+    }
+}
+
 /* ---- the store ---- */
 
 static tr_status open_table(tr_store *store, tr_source **out)
@@ -324,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_lack_of_memory_is_told), cmocka_unit_test(directories_are_the_users_alone),
         cmocka_unit_test(only_our_files_are_seen),  cmocka_unit_test(what_is_old_is_swept_up),
         cmocka_unit_test(the_oldest_go_first),      cmocka_unit_test(stores_have_limits),
+        cmocka_unit_test(none_goes_without_memory), cmocka_unit_test(a_failure_leaves_no_entry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

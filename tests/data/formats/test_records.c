@@ -96,6 +96,15 @@ static void plain_files_have_no_more(void **unused)
     assert_memory_equal(got.data, wanted, sizeof wanted);
     assert_memory_equal(got.data, "\3\0\0\0\0\0\0\0", 8);
     free(got.data);
+    /* An empty record ends the file. */
+    struct tr_record_file file;
+    enum tr_record_fault fault;
+    const uint8_t *at = NULL;
+    size_t size = 1;
+    assert_int_equal(open_records("records", TR_PACKING_NONE, &file), TR_OK);
+    assert_int_equal(tr_record_at(&file, 19, true, &at, &size, &fault), TR_OK);
+    assert_int_equal(size, 0);
+    tr_record_file_close(&file);
 }
 
 static void an_abandoned_file_is_not_there(void **unused)
