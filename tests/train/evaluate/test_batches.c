@@ -1,5 +1,6 @@
 /* Predictions for what can be trained, from memory: tokens with lengths, several inputs by name, outputs by
  * name. */
+#include "refuse.h"
 #include "support/training.h"
 
 #include <setjmp.h>
@@ -237,6 +238,15 @@ static void test_inputs_and_outputs(void **state)
     must_train(tr_predictor_source(predictor, view, 0, COUNT, answer[1]));
     tr_source_close(&view);
     assert_memory_equal(answer[0], answer[1], sizeof answer[0]);
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = tr_predictor_view_inputs(predictor, data, 2, &view);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        tr_source_close(&view);
+        assert_int_equal(tr_alloc_live(), live);
+    }
     assert_int_equal(tr_predictor_view_inputs(predictor, data, 1, &view), TR_ENOTFOUND);
     assert_said("\"right\"");
     assert_null(view);
