@@ -43,8 +43,11 @@ static bool has_room(const struct gpu_info *info, const struct gpu_tile *tile)
 
 const struct gpu_tile *gpu_product_tile(const struct gpu_info *info, int index)
 {
-    for (size_t i = 0; i < sizeof tiles_of_gpus / sizeof tiles_of_gpus[0]; i++)
+    enum { COUNT = sizeof tiles_of_gpus / sizeof tiles_of_gpus[0] };
+    for (int i = 0; i < COUNT; i++)
         if (!info->processor && has_room(info, &tiles_of_gpus[i]) && index-- == 0) return &tiles_of_gpus[i];
+    /* The last one needs the most room of those for few groups. */
+    if (!info->processor && has_room(info, &tiles_of_gpus[COUNT - 1])) return NULL;
     return index == 0 ? &small : index == 1 ? &low : NULL;
 }
 

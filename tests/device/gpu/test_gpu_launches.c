@@ -267,6 +267,29 @@ static void images_of_a_convolution_by_groups_must_fit(void **state)
     tr_device_free(device, memory);
 }
 
+/* Tiles of a GPU, of one with too little memory for some of them, and of a processor. */
+static void tiles_are_those_that_have_room(void **state)
+{
+    static const struct {
+        bool processor;
+        uint64_t shared;
+        int count, last_k; /* the depth of the last one */
+    } cases[] = {{false, 48 << 10, 7, 64},
+                 {false, 22528, 7, 64},
+                 {false, 22527, 8, 8},
+                 {false, 4096, 2, 8},
+                 {true, 48 << 10, 2, 8}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct gpu_info info = {
+            .processor = cases[i].processor, .shared = cases[i].shared, .group = 256};
+        int count = 0;
+        while (gpu_product_tile(&info, count)) count++;
+        assert_int_equal(count, cases[i].count);
+        assert_int_equal(gpu_product_tile(&info, count - 1)->k, cases[i].last_k);
+    }
+}
+
 /* Of a device with 132 units: large tiles where there is work for all, small ones where there is not, and
  * none that computes much beyond the edges. Distances take 64 bits where 32 are too few. */
 static void products_take_the_tile_that_is_done_first(void **state)
@@ -342,6 +365,7 @@ static void products_take_the_tile_that_is_done_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiles_are_those_that_have_room),
         ON_HOST(products_take_the_tile_that_is_done_first),
         ON_HOST(launches_have_no_more_groups_than_may_be),
         ON_HOST(sizes_must_fit),
