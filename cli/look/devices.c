@@ -1,16 +1,17 @@
 /* trireme devices */
 #include "cli/program/commands.h"
 #include "cli/data/cache.h"
+#include "cli/program/exit_codes.h"
 #include "cli/terminal/output.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/text/text.h"
 #include "trireme/trireme.h"
 
-#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,80 +27,34 @@ static const struct tr_option table[] = {
     CLI_OPTION_HELP(struct options),
 };
 
-/* ---- the test, in a process of its own: drivers have been seen to end the one that they are in ---- */
-
-static bool send_all(int descriptor, const void *bytes, size_t size)
+/* A driver may end the process that it is in. So a child goes on in place of this process, which ends as the
+ * child does. Returns in the child, with 0; in this process only if a signal ended the child, with its
+ * number. */
+static int go_on_apart(void)
 {
-    for (const char *at = bytes; size > 0;) {
-        ssize_t sent = write(descriptor, at, size);
-        if (sent < 0 && errno != EINTR) return false;
-        if (sent < 0) continue;
-        at += sent;
-        size -= (size_t)sent;
+    const pid_t parent = getpid();
+    int how;
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child < 0) return 0;
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(CLI_EXIT_FAILED);
+        return 0;
     }
-    return true;
-}
-
-/* Sends a status, and the list or the message. */
-static bool test(int descriptor, const char *programs, bool json)
-{
-    char *text = NULL;
-    tr_status status = tr_devices_tested(programs, json, &text);
-    const char *said = status == TR_OK ? text : tr_error_message();
-    bool sent = send_all(descriptor, &status, sizeof status) && send_all(descriptor, said, strlen(said));
-    tr_free(text);
-    return sent;
-}
-
-static bool receive_all(int descriptor, struct tr_text *out)
-{
-    for (;;) {
-        char bytes[4096];
-        ssize_t got = read(descriptor, bytes, sizeof bytes);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return got == 0;
-        tr_text_add_bytes(out, bytes, (size_t)got);
-    }
-}
-
-/* What was received. */
-static tr_status conclude(char *received, char **text)
-{
-    tr_status status;
-    memcpy(&status, received, sizeof status);
-    memmove(received, received + sizeof status, strlen(received + sizeof status) + 1);
-    if (status == TR_OK) {
-        *text = received;
-        return TR_OK;
-    }
-    status = tr_fail(status, "%s", received);
-    tr_free(received);
-    return status;
+    while (waitpid(child, &how, 0) < 0) continue;
+    if (WIFEXITED(how)) _exit(WEXITSTATUS(how));
+    return WTERMSIG(how);
 }
 
 static tr_status list(const char *programs, bool json, char **text)
 {
-    struct tr_text answer = TR_TEXT_INIT;
-    char *received = NULL;
-    int end[2], how = 0;
-    if (pipe(end) != 0) return tr_fail(TR_EIO, "a pipe cannot be made: %s", strerror(errno));
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) _exit(!test(end[1], programs, json));
-    close(end[1]);
-    bool well = child > 0 && receive_all(end[0], &answer);
-    close(end[0]);
-    while (child > 0 && waitpid(child, &how, 0) < 0 && errno == EINTR) continue;
-    if (well && how == 0 && answer.length > sizeof(tr_status)) {
-        tr_status status = tr_text_finish(&answer, &received);
-        return status == TR_OK ? conclude(received, text) : status;
-    }
-    tr_text_release(&answer);
-    if (child < 0) return tr_devices_tested(programs, json, text);
+    const int ended_by = go_on_apart();
+    if (ended_by == 0) return tr_devices_tested(programs, json, text);
     cli_message(
         "warning: a driver ended the test of the devices (%s): they are listed untested; its own message, "
         "above, may name it",
-        WIFSIGNALED(how) ? strsignal(WTERMSIG(how)) : "by an exit");
+        strsignal(ended_by));
     return json ? tr_devices_json(text) : tr_devices(text);
 }
 

@@ -19,6 +19,7 @@
 #include "device/gpu/product.h"
 #include "device/operation.h"
 
+#include "base/fail.h"
 #include "base/threads/clock.h"
 #include "trireme/status.h"
 
@@ -218,11 +219,16 @@ static void measure_convolution(tr_device *device, int64_t images, int32_t size,
     tr_device_free(device, y);
 }
 
+static bool is_gpu_device(const tr_device *device)
+{
+    return strncmp(device->name, "cuda", 4) == 0 || strncmp(device->name, "opencl", 6) == 0;
+}
+
 /* Sizes are typical for a GPU; a processor gets smaller ones. */
 static void check_speed(tr_device *device)
 {
     bool small = true;
-    if (strncmp(device->name, "cuda", 4) == 0 || strncmp(device->name, "opencl", 6) == 0) {
+    if (is_gpu_device(device)) {
         const struct gpu_info *info = gpu_info_of(device);
         small = info->processor || info->units < 8;
         printf("facts %s\nunits %u\ndriver %s\n", info->name, info->units, info->driver);
@@ -268,8 +274,10 @@ int main(int count, char **arguments)
         check_equality(reference, device, strtod(arguments[4], NULL), number, processes);
     else if (speed)
         check_speed(device);
-    else if (strncmp(device->name, "cuda", 4) == 0 || strncmp(device->name, "opencl", 6) == 0)
+    else if (is_gpu_device(device))
         check_tiles(device);
+    else
+        must(tr_fail(TR_EINVAL, "%s has no tiles; name a device of CUDA or OpenCL", device->name));
     tr_device_destroy(&reference);
     tr_device_destroy(&device);
     return EXIT_SUCCESS;

@@ -250,11 +250,19 @@ static int32_t *write_set(const struct gpu_conv_shape *shape, const struct axis 
     return to;
 }
 
-static tr_status make_taps(const struct gpu_conv_shape *shape, struct gpu_conv_plan *out)
+/* Of an image of inputs or outputs, whichever is larger. */
+static int64_t numbers_of_image(const struct gpu_conv_shape *shape)
 {
     const struct tr_sliding_window *w = &shape->window;
+    const int64_t in = (int64_t)w->in_h * w->in_w * shape->in_c;
+    const int64_t outputs = (int64_t)w->out_h * w->out_w * shape->out_c;
+    return in > outputs ? in : outputs;
+}
+
+static tr_status make_taps(const struct gpu_conv_shape *shape, struct gpu_conv_plan *out)
+{
     struct axis y, x;
-    split_window(w, &y, &x);
+    split_window(&shape->window, &y, &x);
     int32_t taps = y.kernel * x.kernel;
     struct tap_set *sets = tr_alloc((size_t)taps, sizeof *sets);
     int32_t *belongs = tr_alloc((size_t)taps, sizeof *belongs);
@@ -266,8 +274,8 @@ static tr_status make_taps(const struct gpu_conv_shape *shape, struct gpu_conv_p
         belongs[tap] = find_set(sets, &out->sets, &wanted);
         sets[belongs[tap]].taps++;
     }
-    int64_t numbers = 0, in = (int64_t)w->in_h * w->in_w * shape->in_c;
-    int64_t outputs = (int64_t)w->out_h * w->out_w * shape->out_c, image = in > outputs ? in : outputs;
+    int64_t numbers = 0;
+    const int64_t image = numbers_of_image(shape);
     for (int32_t s = 0; s < out->sets; s++) {
         /* places reach into so many images after the first one */
         int64_t pixels = (int64_t)sets[s].height * sets[s].width;
@@ -297,10 +305,8 @@ out:
 tr_status gpu_conv_plan_make(const struct gpu_conv_shape *shape, struct gpu_conv_plan *out)
 {
     const struct tr_sliding_window *w = &shape->window;
-    int64_t in = (int64_t)w->in_h * w->in_w * shape->in_c,
-            outputs = (int64_t)w->out_h * w->out_w * shape->out_c;
     int64_t weights = (int64_t)w->kernel_h * w->kernel_w * shape->in_c * shape->out_c;
     *out = (struct gpu_conv_plan){0};
-    if (in > MOST_OF_IMAGE || outputs > MOST_OF_IMAGE || weights > INT32_MAX) return too_large();
+    if (numbers_of_image(shape) > MOST_OF_IMAGE || weights > INT32_MAX) return too_large();
     return shape->kind == GPU_CONV_WEIGHTS ? make_taps(shape, out) : make_pixels(shape, out);
 }

@@ -290,6 +290,20 @@ static void tiles_are_those_that_have_room(void **state)
     }
 }
 
+static struct gpu_product product_of(int64_t m, int64_t n, float *memory)
+{
+    return (struct gpu_product){.addressing = GPU_STRIDES,
+                                .m = m,
+                                .sets = 1,
+                                .n = n,
+                                .k = 100,
+                                .leaves = 1,
+                                .batches = 1,
+                                .a = memory,
+                                .b = memory,
+                                .c = memory};
+}
+
 /* Of a device with 132 units: large tiles where there is work for all, small ones where there is not, and
  * none that computes much beyond the edges. Distances take 64 bits where 32 are too few. */
 static void products_take_the_tile_that_is_done_first(void **state)
@@ -307,16 +321,8 @@ static void products_take_the_tile_that_is_done_first(void **state)
     assert_int_equal(tr_device_alloc(device, 64, (void **)&memory), TR_OK);
     gpu_of(device)->info.units = 132;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct gpu_product product = {.addressing = GPU_STRIDES,
-                                      .m = cases[i].m,
-                                      .sets = 1,
-                                      .n = cases[i].n,
-                                      .k = 100,
-                                      .leaves = cases[i].leaves,
-                                      .batches = 1,
-                                      .a = memory,
-                                      .b = memory,
-                                      .c = memory};
+        struct gpu_product product = product_of(cases[i].m, cases[i].n, memory);
+        product.leaves = cases[i].leaves;
         assert_int_equal(gpu_product_run(device, &product), TR_OK);
         assert_int_equal(host.last.groups[0], gpu_groups(cases[i].n, cases[i].tile_n));
         assert_int_equal(host.last.groups[1], gpu_groups(cases[i].m, cases[i].tile_m));
@@ -339,22 +345,13 @@ static void products_take_the_tile_that_is_done_first(void **state)
         {true, false, 1 << 20, 1 << 30, 100, 1 << 30, false},
     };
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        struct gpu_product product = {.addressing = GPU_STRIDES,
-                                      .a_k = steps[i].a_k,
-                                      .b_k = steps[i].b_k,
-                                      .m = 4096,
-                                      .sets = 1,
-                                      .n = 4096,
-                                      .k = 100,
-                                      .leaves = 1,
-                                      .batches = 1,
-                                      .a = memory,
-                                      .b = memory,
-                                      .c = memory,
-                                      .a_m = steps[i].a_m,
-                                      .a_k_step = steps[i].a_step,
-                                      .b_k_step = steps[i].b_step,
-                                      .b_n = steps[i].b_n};
+        struct gpu_product product = product_of(4096, 4096, memory);
+        product.a_k = steps[i].a_k;
+        product.b_k = steps[i].b_k;
+        product.a_m = steps[i].a_m;
+        product.a_k_step = steps[i].a_step;
+        product.b_k_step = steps[i].b_step;
+        product.b_n = steps[i].b_n;
         gpu_programs_release(gpu_of(device));
         assert_int_equal(gpu_product_run(device, &product), TR_OK);
         assert_non_null(strstr(host.options, steps[i].is_far ? "-DDISTANCE=int64_t" : "-DDISTANCE=uint32_t"));
