@@ -43,14 +43,28 @@ static void give_back(struct subgroup *group, struct tr_transfer *transfer)
     carrier->next = group->spare;
     group->spare = carrier;
     transfer->request = NULL;
-    transfer->done = true;
+}
+
+/* Starts the carrier. *unused: it did not start, and the transport has no part of it under way. */
+static tr_status start_in_whole(tr_comm *whole, struct tr_transfer *carrier, bool *unused)
+{
+    pthread_mutex_lock(&whole->lock);
+    tr_status status = tr_comm_check(whole);
+    *unused = status != TR_OK;
+    if (status == TR_OK) {
+        status = whole->class->start(whole, carrier);
+        carrier->broken = status == TR_EPEER;
+        *unused = carrier->broken ? tr_transfer_withdraw(whole, carrier) : status != TR_OK;
+    }
+    pthread_mutex_unlock(&whole->lock);
+    return status;
 }
 
 static tr_status group_start(tr_comm *comm, struct tr_transfer *transfer)
 {
     struct subgroup *group = group_of(comm);
-    tr_comm *whole = comm->whole;
     struct tr_transfer *carrier = take_transfer(group);
+    bool unused;
     if (!carrier) return TR_ENOMEM;
     *carrier = (struct tr_transfer){
         .data = transfer->data,
@@ -61,11 +75,10 @@ static tr_status group_start(tr_comm *comm, struct tr_transfer *transfer)
         .numbers = transfer->numbers,
     };
     transfer->request = carrier;
-    pthread_mutex_lock(&whole->lock);
-    tr_status status = tr_comm_check(whole);
-    if (status == TR_OK) status = whole->class->start(whole, carrier);
-    pthread_mutex_unlock(&whole->lock);
-    if (status != TR_OK || carrier->done) give_back(group, transfer);
+    tr_status status = start_in_whole(comm->whole, carrier, &unused);
+    /* One that could not start is not done: its data are not there. */
+    transfer->done = status == TR_OK && carrier->done;
+    if (unused || transfer->done) give_back(group, transfer);
     return status;
 }
 
@@ -76,6 +89,7 @@ static tr_status part_test(tr_comm *comm, struct tr_transfer *transfer)
     pthread_mutex_lock(&whole->lock);
     tr_status status = whole->class->test(whole, carrier);
     pthread_mutex_unlock(&whole->lock);
+    transfer->done = carrier->done;
     if (carrier->done) give_back(group_of(comm), transfer);
     return status;
 }
@@ -83,10 +97,14 @@ static tr_status part_test(tr_comm *comm, struct tr_transfer *transfer)
 static bool part_withdraw(tr_comm *comm, struct tr_transfer *transfer)
 {
     tr_comm *whole = comm->whole;
-    pthread_mutex_lock(&whole->lock);
-    bool free_again = whole->class->withdraw(whole, transfer->request);
-    pthread_mutex_unlock(&whole->lock);
-    if (free_again) give_back(group_of(comm), transfer);
+    bool free_again = true; /* without a carrier it never started */
+    if (transfer->request) {
+        pthread_mutex_lock(&whole->lock);
+        free_again = whole->class->withdraw(whole, transfer->request);
+        pthread_mutex_unlock(&whole->lock);
+        if (free_again) give_back(group_of(comm), transfer);
+    }
+    transfer->done = free_again;
     return free_again;
 }
 

@@ -12,8 +12,8 @@
 #define TR_MPI_VERSION 1
 #define TR_MPI_SYMBOL  "tr_mpi_module"
 
-/* Tags are below this. */
-#define TR_MPI_TAGS (1 << 22)
+/* Tags are below this, those of subgroups included. */
+#define TR_MPI_TAGS (36 << 20)
 
 enum tr_mpi_result {
     TR_MPI_OK,

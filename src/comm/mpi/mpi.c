@@ -31,6 +31,9 @@
 #include <string.h>
 #include <time.h>
 
+static_assert(TR_COMM_TAG_SUBGROUPS + TR_COMM_SUBGROUPS * TR_COMM_TAG_TRANSPORT <= TR_MPI_TAGS,
+              "MPI has a tag for every message of every subgroup");
+
 #define MESSAGE_SIZE 512
 /* Pieces of large messages: below INT_MAX, and round. */
 #define CHUNK ((size_t)1 << 30)
