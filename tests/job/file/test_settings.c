@@ -17,6 +17,7 @@
 static char place[SCRATCH_PATH], path[SCRATCH_PATH];
 
 static const char rows[] = "1,2,0.5\n2,3,1.5\n3,1,2.5\n4,7,3.5\n5,2,0.25\n6,1,4\n7,7,1\n8,3,2\n";
+static const char labelled[] = "1,2,0\n2,3,1\n3,1,0\n4,7,1\n5,2,0\n6,1,1\n7,7,0\n8,3,1\n";
 static const char model[] =
     "name: settings\n"
     "data:\n"
@@ -32,6 +33,8 @@ static int set_up(void **state)
     (void)state;
     scratch_make(place);
     must_train(tr_file_write_atomic(NULL, scratch_join(data, place, "rows.csv"), rows, sizeof rows - 1));
+    must_train(
+        tr_file_write_atomic(NULL, scratch_join(data, place, "classes.csv"), labelled, sizeof labelled - 1));
     must_train(tr_file_write_atomic(NULL, scratch_join(path, place, "job.yaml"), model, sizeof model - 1));
     return 0;
 }
@@ -103,6 +106,112 @@ static void seeds_of_splits_are_told(void **state)
     tr_free(own);
     tr_free(zero);
     tr_free(one);
+}
+
+/* A network that scores classes, of a table in which both are there. */
+static const char classes[] =
+    "name: settings\n"
+    "data: {train: {csv: classes.csv}}\n"
+    "layers: [{dense: {units: 3, name: hidden}}, {dense: 2}]\n"
+    "optimizer: {rule: sgd, rate: 0.01, schedule: {kind: plateau, factor: 0.5, patience: 1}}\n"
+    "train: {batch: 4, microbatches: 2, steps: 3, evaluate_every: 1}\n";
+
+static char *settings_of_classes(const char *set)
+{
+    const struct tr_job_text text = {classes, sizeof classes - 1, "m.yaml", place};
+    const struct tr_job_settings settings = {.set = &set, .set_count = set ? 1 : 0};
+    struct tr_job *job;
+    char *told;
+    if (tr_job_open_text(&text, &settings, &job) != TR_OK) fail_msg("%s: %s", set, tr_error_message());
+    must_train(tr_settings_text(job, &told));
+    tr_job_destroy(&job);
+    return told;
+}
+
+/* Draws of examples, divisions of the data, and the figure that a plateau follows have lines, each where it
+   is there; without them the text is as long as it was before they were options. */
+static void rarer_settings_have_lines(void **state)
+{
+    static const char *const cases[][2] = {
+        {"train.sampling=balanced", "sampling: {balanced: []}\n"},
+        {"train={batch: 4, steps: 3, evaluate_every: 1, sampling: shares, sampling_shares: [1, 0.25]}",
+         "sampling: {shares: [1, 0.25]}\n"},
+        {"data={train: {csv: classes.csv}, folds: 2, fold: 2}", "folds: {folds: 2, fold: 2}\n"},
+        {"data={train: {csv: classes.csv}, validation_split: 0.25}", "data: {validation_split: 0.25}\n"},
+        {"data={train: {csv: classes.csv}, folds: 2, split: stratified}",
+         "folds: {folds: 2, fold: 1}\nsplit: stratified\n"},
+        {"train.monitor=macro_f1", "monitor: f1\n"},
+        {"train.monitor=accuracy", "monitor: accuracy\n"},
+    };
+    static const char *const words[] = {"sampling", "data:",    "fold",   "split",
+                                        "monitor",  "adapters", "distill"};
+    (void)state;
+    char *plain = settings_of_classes(NULL), *loss = settings_of_classes("train.monitor=loss");
+    assert_string_equal(plain, loss);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strstr(plain, words[i])) fail_msg("%s in %s", words[i], plain);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *told = settings_of_classes(cases[i][0]);
+        if (!strstr(told, cases[i][1])) fail_msg("no %s in %s", cases[i][1], told);
+        tr_free(told);
+    }
+    tr_free(plain);
+    tr_free(loss);
+    /* Another schedule does not follow it. */
+    char *own = settings_with(NULL), *other = settings_with("train={batch: 4, microbatches: 2, steps: 3, "
+                                                            "evaluate_every: 1, monitor: rmse}");
+    assert_string_equal(own, other);
+    tr_free(own);
+    tr_free(other);
+}
+
+/* A base and a teacher are told by their hashes, wherever they lie. */
+static void runs_that_are_used_are_told_by_hash(void **state)
+{
+    static char here[] = "/here", there[] = "/there", hash[] = "5ea5", other[] = "ea5e";
+    const struct tr_job_settings settings = {.set_count = 0};
+    struct tr_job *job;
+    char *text[5];
+    (void)state;
+    must_train(tr_job_open(path, &settings, &job));
+    for (int i = 0; i < 5; i++) {
+        job->adapters = (struct tr_adapters){
+            .rank = 4, .alpha = 8, .base = i == 1 ? there : here, .base_hash = i == 2 ? other : hash};
+        job->distill = (struct tr_distill_options){
+            .teacher = i == 3 ? there : here, .teacher_hash = i == 4 ? other : hash, .alpha = 0.25f};
+        must_train(tr_settings_text(job, &text[i]));
+    }
+    job->adapters = (struct tr_adapters){0};
+    job->distill = (struct tr_distill_options){0};
+    assert_non_null(strstr(text[0], "adapters: {"));
+    assert_non_null(strstr(text[0], "distill: {"));
+    assert_null(strstr(text[0], here));
+    assert_string_equal(text[0], text[1]);
+    assert_string_not_equal(text[0], text[2]);
+    assert_string_equal(text[0], text[3]);
+    assert_string_not_equal(text[0], text[4]);
+    for (int i = 0; i < 5; i++) tr_free(text[i]);
+    tr_job_destroy(&job);
+}
+
+/* Whichever allocation fails, there is no text, and nothing stays behind. */
+static void without_memory_there_is_no_text(void **state)
+{
+    const struct tr_job_settings settings = {.set_count = 0};
+    struct tr_job *job;
+    char *text;
+    (void)state;
+    must_train(tr_job_open(path, &settings, &job));
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = tr_settings_text(job, &text);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        if (done) tr_free(text);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    tr_job_destroy(&job);
 }
 
 static void what_they_do_not_depend_on_is_not(void **state)
@@ -197,6 +306,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_weights_depend_on_is_there),
+        cmocka_unit_test(rarer_settings_have_lines),
+        cmocka_unit_test(runs_that_are_used_are_told_by_hash),
+        cmocka_unit_test(without_memory_there_is_no_text),
         cmocka_unit_test(what_they_do_not_depend_on_is_not),
         cmocka_unit_test(seeds_of_splits_are_told),
         cmocka_unit_test(differences_are_named),
