@@ -131,6 +131,7 @@ static struct tr_plan_row several[] = {
      .figures = {.seconds = 0.03125,
                  .examples_per_second = 256,
                  .waiting = 0.25,
+                 .bottleneck = TR_BOTTLENECK_LINK,
                  .sum = {.bytes_sent = 3000, .bytes_shared = 2000}}},
     {.strategy = local,
      .workers = 2,
@@ -176,7 +177,15 @@ static void a_page_shows_all(void **state)
         ">2 workers</td>",
         ">4 workers</td>",
         ">1 worker</td>",
+        "data-head=\"processes\" class=\"number\">3<",
         ">31.2 ms<",
+        ">4.8 MiB<",
+        ">4.9 KiB<",
+        ">computing<",
+        ">a host&#39;s link<",
+        ": 256 at 2<",
+        ": 80.00 % at 2<",
+        ": 75.00 % at 4<",
         ">256<",
         ">1.60<",
         ">25 %<",
@@ -221,6 +230,10 @@ static void a_picture_shows_curves(void **state)
     char *text;
     assert_int_equal(tr_plan_picture(&of_several, "a job", &text), TR_OK);
     expect_parts(text, parts);
+    assert_non_null(strstr(text, " width=\"720\" "));
+    assert_true(number_behind(text, " height=\"") == 1.5 * number_behind(text, "viewBox=\"0 0 480 "));
+    assert_non_null(strstr(text, " aria-label=\"a job\">"));
+    assert_null(strstr(text, "class=\"band\"")); /* what a pointer would show */
     assert_null(strstr(text, "pipeline"));
     assert_null(strstr(text, ">one<"));
     assert_int_equal(count_of(text, "<circle class=\"dot"), 4);

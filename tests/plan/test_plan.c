@@ -134,11 +134,31 @@ static void what_is_not_known_is_not_compared(void **state)
     assert_int_equal(tr_plan_best(&some), -1);
 }
 
+/* Three or four digits, and seconds from one second on. */
+static void times_of_steps_are_short(void **state)
+{
+    static const struct {
+        double seconds;
+        const char *text;
+    } cases[] = {
+        {0, "0.000 ms"},      {1.25e-6, "0.001 ms"}, {0.5e-3, "0.500 ms"},  {1e-3, "1.00 ms"},
+        {1.5e-3, "1.50 ms"},  {9.75e-3, "9.75 ms"},  {10e-3, "10.0 ms"},    {31.25e-3, "31.2 ms"},
+        {99.5e-3, "99.5 ms"}, {0.1, "100 ms"},       {0.1015625, "102 ms"}, {0.96875, "969 ms"},
+    };
+    char text[TR_TEXT_NUMBER_SIZE], seconds[TR_TEXT_NUMBER_SIZE];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_string_equal(tr_plan_step_text(cases[i].seconds, text), cases[i].text);
+    assert_string_equal(tr_plan_step_text(1, text), tr_text_from_seconds(1, seconds));
+    assert_string_equal(tr_plan_step_text(90, text), tr_text_from_seconds(90, seconds));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_told),
         cmocka_unit_test(what_is_not_known_is_not_compared),
+        cmocka_unit_test(times_of_steps_are_short),
     };
     return cmocka_run_group_tests_name("plan.plan", tests, NULL, NULL);
 }
