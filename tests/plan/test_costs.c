@@ -1,6 +1,8 @@
 /* Costs: medians, straight lines between sizes, products between shapes; and the keys of operations. */
 #include "plan/costs.h"
 
+#include "refuse.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,6 +91,81 @@ static void near_sizes_become_one(void **state)
     tr_costs_destroy(&costs);
 }
 
+/* Two sizes are one where the larger is at most a quarter larger; and its time is the median of both rates.
+ */
+static void sizes_are_near_within_a_quarter(void **state)
+{
+    (void)state;
+    for (int far = 0; far < 2; far++) {
+        tr_costs *costs;
+        assert_int_equal(tr_costs_create(&costs), TR_OK);
+        note(costs, dense(100, 4, 3), 100);
+        note(costs, dense(125 + far, 4, 3), 3 * (125 + far));
+        tr_costs_settle(costs);
+        assert_int_equal(tr_costs_count(costs), 1 + far);
+        if (far == 0) near(of(costs, dense(113, 4, 3)), 2 * 113); /* 112.5, rounded */
+        tr_costs_destroy(&costs);
+    }
+}
+
+/* Sizes that take less time than smaller ones, or nothing at all by the line: in proportion to the nearer. */
+static void lines_do_not_fall(void **state)
+{
+    tr_costs *costs;
+    (void)state;
+    assert_int_equal(tr_costs_create(&costs), TR_OK);
+    note(costs, dense(10, 4, 3), 1);
+    note(costs, dense(20, 4, 3), 10);
+    note(costs, dense(40, 4, 3), 5);
+    tr_costs_settle(costs);
+    near(of(costs, dense(5, 4, 3)), 0.5); /* -3.5 by the line */
+    near(of(costs, dense(15, 4, 3)), 5.5);
+    near(of(costs, dense(30, 4, 3)), 3.75); /* three quarters of that of 40 */
+    near(of(costs, dense(80, 4, 3)), 10);
+    tr_costs_destroy(&costs);
+}
+
+/* The mean of the two in the middle; and of many steps the last 255. */
+static void medians_are_of_the_last_steps(void **state)
+{
+    tr_costs *costs;
+    (void)state;
+    assert_int_equal(tr_costs_create(&costs), TR_OK);
+    for (int i = 0; i < 4; i++) {
+        note(costs, dense(10, 4, 3), i == 0 ? 9 : i);
+        tr_costs_end_step(costs);
+    }
+    for (int i = 0; i < 255 + 128; i++) { /* 127 of the first ones are left */
+        note(costs, dense(10, 9, 9), i < 255 ? 1 : 3);
+        tr_costs_end_step(costs);
+        tr_costs_end_step(costs); /* nothing was called */
+    }
+    tr_costs_settle(costs);
+    near(of(costs, dense(10, 4, 3)), 2.5);
+    near(of(costs, dense(10, 9, 9)), 3);
+    tr_costs_destroy(&costs);
+}
+
+static void missing_memory_is_told(void **state)
+{
+    (void)state;
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        const struct tr_cost_key key = dense(10, 4, 3);
+        tr_costs *costs = NULL;
+        refuse_begin(at);
+        tr_status status = tr_costs_create(&costs);
+        for (int i = 0; i < 40 && status == TR_OK; i++) {
+            status = tr_costs_add(costs, &key, 1);
+            tr_costs_end_step(costs);
+        }
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        tr_costs_destroy(&costs);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+}
+
 /* Sequences have rows of their own, which count where they can be read. */
 static void sequences_count_by_rows(void **state)
 {
@@ -151,6 +228,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(costs_follow_lines),
         cmocka_unit_test(near_sizes_become_one),
+        cmocka_unit_test(sizes_are_near_within_a_quarter),
+        cmocka_unit_test(lines_do_not_fall),
+        cmocka_unit_test(medians_are_of_the_last_steps),
+        cmocka_unit_test(missing_memory_is_told),
         cmocka_unit_test(sequences_count_by_rows),
         cmocka_unit_test(keys_know_what_matters),
     };
