@@ -445,6 +445,47 @@ static void servers_hold_back(void **state)
     }
 }
 
+/* The time of all ranks is computing, work for messages, and waiting. Where only a message's fixed costs
+   count, each end has them for each of its messages. */
+static void time_is_divided(void **state)
+{
+    static const char *const names[] = {"allreduce,factors=never", "pipeline,stages=2",
+                                        "local-sgd,replicas=4,every=2"};
+    const double overhead = 1e-6;
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct tr_cluster cluster = tr_cluster_ordinary;
+        struct tr_job_variant variant;
+        struct tr_rehearsed figures;
+        const struct tr_job_variant_settings settings = {.strategy = names[i], .steps = 40, .blank = true};
+        cluster.hosts = WORLD;
+        cluster.naps = false;
+        cluster.memory = INFINITY;
+        cluster.remote = (struct tr_path){
+            .latency = 1e-3, .rate = 1e9, .overhead = overhead, .copying = INFINITY, .eager = INT64_MAX};
+        must_train(tr_job_variant_make(job, &settings, &variant));
+        const struct tr_rehearsal rehearsal = {
+            .job = &variant.job, .cluster = &cluster, .ranks = WORLD, .costs = costs, .calls = 4};
+        must_train(tr_rehearse(&rehearsal, &figures));
+        tr_job_variant_release(&variant);
+        const struct tr_rehearsed_rank *sum = &figures.sum, *most = &figures.most, *mean = &figures.mean;
+        const double all = sum->compute + sum->other + sum->waiting;
+        assert_true(sum->messages >= WORLD && sum->compute > 0 && sum->waiting > 0);
+        /* Messages of each rank are cut to whole ones. */
+        assert_true(fabs(sum->other - 2 * overhead * (double)sum->messages) <= 2.0 * WORLD * overhead);
+        assert_true(fabs(all - WORLD * figures.seconds) <= 0.05 * all);
+        assert_true(fabs(figures.waiting - sum->waiting / all) < 1e-9);
+        assert_true(labs((long)(sum->bytes_sent - sum->bytes_received)) <= WORLD);
+        assert_int_equal(figures.workers, WORLD);
+        assert_true(fabs(WORLD * mean->compute - sum->compute) <= 1e-9 * sum->compute);
+        assert_true(fabs(WORLD * mean->other - sum->other) <= 1e-9 * sum->other);
+        assert_true(fabs(WORLD * mean->waiting - sum->waiting) <= 1e-9 * sum->waiting);
+        assert_true(most->compute >= mean->compute && most->compute < sum->compute);
+        assert_true(most->messages * WORLD >= sum->messages && most->messages < sum->messages);
+        assert_true(figures.link > 0 && figures.link < 1 && figures.serving == 0);
+    }
+}
+
 /* Memory of a rank's strategy, and what its communicator keeps: the first does not grow with the ranks, up to
    some tables. */
 static void memory_does_not_grow(void **state)
@@ -504,6 +545,7 @@ int main(void)
         cmocka_unit_test(slow_links_hold_back),
         cmocka_unit_test(numbers_of_others_take_longer),
         cmocka_unit_test(servers_hold_back),
+        cmocka_unit_test(time_is_divided),
         cmocka_unit_test(memory_does_not_grow),
         cmocka_unit_test(too_many_ranks_are_refused),
     };
