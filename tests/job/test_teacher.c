@@ -16,6 +16,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "train_text.h"
+
 #define REST      "optimizer: {rule: sgd, rate: 0.01}\ntrain: {batch: 4, steps: 1}\n"
 #define DENSE     "layers: [dense: 2]\n"
 #define CSV(more) "data: {train: {csv: {path: points.csv" more "}}}\n"
@@ -27,20 +29,6 @@
     "data: {train: {join: {sources: {a: {npy: {features: flat.npy, labels: labels.npy}}, "                   \
     "b: {npy: {features: flat.npy, labels: labels.npy}}}, labels: a}}}\n"                                    \
     "layers: [{concat: {from: [a, b]}}, {dense: 2}]\n"
-
-static void train(const char *name, const char *text)
-{
-    struct job job;
-    struct outcome outcome;
-    char model[32], out[SCRATCH_PATH];
-    snprintf(model, sizeof model, "%s.yaml", name);
-    scratch_write_text(model, text);
-    job_begin(&job, scratch_in(model));
-    job.settings.journal = "";
-    job.settings.out = scratch_join(out, scratch_place, name);
-    job_outcome(&job, &outcome);
-    if (outcome.status != TR_OK) fail_msg("%s: %s", name, outcome.message);
-}
 
 static int set_up(void **state)
 {
@@ -55,15 +43,15 @@ static int set_up(void **state)
     npy_write(scratch_in("pairs.npy"), "<f4", "8, 2", pairs, sizeof pairs);
     npy_write(scratch_in("labels.npy"), "|u1", "8,", labels, sizeof labels);
     scratch_write_text("points.csv", "1,2,0\n2,5,1\n3,1,0\n4,7,1\n5,2,0\n6,1,1\n7,7,0\n8,3,1\n");
-    train("points", "name: t\n" CSV("") DENSE REST);
-    train("standard", "name: t\n" CSV(", standardize: true") DENSE REST);
-    train("images", "name: t\n" IMAGES DENSE REST);
-    train("bright", "name: t\n" IMAGES "input: {scale: 1/128}\n" DENSE REST);
-    train("numbers", "name: t\n" NUMBERS DENSE REST);
-    train("flat", "name: t\n" FLAT DENSE REST);
-    train("pairs", "name: t\n" PAIRS DENSE "loss: mean_squared_error\n" REST);
-    train("joined", "name: t\n" JOINED REST);
-    train("adapted", "name: t\n" FLAT DENSE "adapters: {rank: 1, base: flat}\n" REST);
+    train_text("points", "name: t\n" CSV("") DENSE REST);
+    train_text("standard", "name: t\n" CSV(", standardize: true") DENSE REST);
+    train_text("images", "name: t\n" IMAGES DENSE REST);
+    train_text("bright", "name: t\n" IMAGES "input: {scale: 1/128}\n" DENSE REST);
+    train_text("numbers", "name: t\n" NUMBERS DENSE REST);
+    train_text("flat", "name: t\n" FLAT DENSE REST);
+    train_text("pairs", "name: t\n" PAIRS DENSE "loss: mean_squared_error\n" REST);
+    train_text("joined", "name: t\n" JOINED REST);
+    train_text("adapted", "name: t\n" FLAT DENSE "adapters: {rank: 1, base: flat}\n" REST);
     return 0;
 }
 
