@@ -124,6 +124,83 @@ static void epochs_have_steps(void **state)
     }
 }
 
+/* The examples of a set of seven.csv, whose features are 1 to 7, as bits. */
+static unsigned examples_of(const tr_source *source)
+{
+    unsigned found = 0;
+    for (int64_t i = 0; i < source->info.count; i++) {
+        float feature;
+        int32_t label;
+        int64_t length;
+        assert_int_equal(source->class->read(source, i, &feature, &length, &label), TR_OK);
+        assert_true(feature >= 1 && feature <= 7 && !(found & 1u << (int)feature));
+        found |= 1u << (int)feature;
+    }
+    return found;
+}
+
+/* What a job of seven.csv divided so validates with; the rest trains. */
+static unsigned validated(const char *division)
+{
+    char text[512];
+    tr_source *alone;
+    snprintf(text, sizeof text, "name: n\ndata: {train: {csv: seven.csv}, %s\n" REST("dense: 2"), division);
+    struct tr_job *job = open_job(text);
+    assert_true(tr_job_has_set(job, TR_SET_VALIDATION));
+    assert_int_equal(tr_job_open_set(job, TR_SET_VALIDATION), TR_OK);
+    const unsigned train = examples_of(job->source[TR_SET_TRAIN]),
+                   validation = examples_of(job->source[TR_SET_VALIDATION]);
+    assert_int_equal(train & validation, 0);
+    assert_int_equal(train | validation, 0xfe);
+    /* The same without the training data. */
+    assert_int_equal(tr_job_open_source(job, TR_SET_VALIDATION, NULL, &alone), TR_OK);
+    assert_int_equal(examples_of(alone), validation);
+    tr_source_close(&alone);
+    tr_job_destroy(&job);
+    return validation;
+}
+
+/* Folds cover all examples. The seed of the job divides them, unless they have one of their own. */
+static void data_are_divided(void **state)
+{
+    unsigned all = 0, others = 0;
+    (void)state;
+    for (int fold = 1; fold <= 3; fold++) {
+        char division[64];
+        snprintf(division, sizeof division, "folds: 3, fold: %d}", fold);
+        const unsigned part = validated(division);
+        assert_int_equal(all & part, 0);
+        assert_in_range(__builtin_popcount(part), 2, 3);
+        all |= part;
+    }
+    assert_int_equal(all, 0xfe);
+    const unsigned own = validated("validation_split: 0.4}");
+    assert_int_equal(validated("validation_split: 0.4, split_seed: 1}"), own);
+    assert_int_equal(validated("validation_split: 0.4}\nseed: 2"),
+                     validated("validation_split: 0.4, split_seed: 2}"));
+    assert_int_equal(validated("validation_split: 0.4, split_seed: 1}\nseed: 2"), own);
+    for (int seed = 0; seed < 6; seed++) {
+        char division[64];
+        snprintf(division, sizeof division, "validation_split: 0.4, split_seed: %d}", seed);
+        others += validated(division) != own;
+    }
+    assert_true(others > 2);
+    assert_int_equal(validated("validation_split: 0.4, split_seed: 0}\nseed: 3"),
+                     validated("validation_split: 0.4, split_seed: 0}"));
+}
+
+/* Windows of running text have one length, and the loss is that of a token. */
+static void texts_have_tokens(void **state)
+{
+    (void)state;
+    struct tr_job *job = open_job(
+        "name: n\ndata: {train: {corpus: {path: words.txt, window: 4}}}\n" REST("embedding: 3, dense: 30"));
+    assert_true(tr_job_tokens_per_example(job) == 4);
+    assert_true(tr_job_perplexity(job, 0) == 1);
+    assert_true(fabs(tr_job_perplexity(job, 1.5) - exp(1.5)) < 1e-12);
+    tr_job_destroy(&job);
+}
+
 static int set_up(void **state)
 {
     const float numbers[24] = {1, 2, 3};
@@ -136,6 +213,7 @@ static int set_up(void **state)
     npy_write(scratch_in("pair.npy"), "<f4", "2, 2", numbers, 4 * sizeof *numbers);
     npy_write(scratch_in("one.npy"), "<f4", "2, 1", numbers, 2 * sizeof *numbers);
     npy_write(scratch_in("labels.npy"), "|u1", "2,", labels, sizeof labels);
+    scratch_write_text("words.txt", "a text of some words, which are read by their characters\n");
     scratch_write_text("named.csv", "1,dog\n2,cat\n");
     scratch_write_text("two.csv", "1,2,0\n3,4,1\n");
     scratch_write_text("three.csv", "1,2,0\n3,4,2\n");
@@ -150,6 +228,8 @@ int main(void)
         cmocka_unit_test(sets_fit_the_network),
         cmocka_unit_test(classes_have_the_names_of_the_data),
         cmocka_unit_test(epochs_have_steps),
+        cmocka_unit_test(data_are_divided),
+        cmocka_unit_test(texts_have_tokens),
     };
     return cmocka_run_group_tests_name("job.sets", tests, set_up, scratch_place_remove);
 }
