@@ -44,6 +44,17 @@ static void settings_are_read(void **state)
     optimizer = optimizer_of("{rule: rmsprop, rate: 1, beta2: 0.5, momentum: 0.9, epsilon: 1e-3}");
     assert_true(optimizer.beta2 == 0.5f && optimizer.epsilon == 1e-3f && optimizer.momentum == 0.9f);
     assert_true(optimizer_of("{rule: adagrad, rate: 1}").epsilon == 1e-10f);
+    optimizer = optimizer_of("{rule: muon, rate: 1}");
+    assert_true(optimizer.momentum == 0.95f && optimizer.nesterov && optimizer.beta2 == 0.95f &&
+                optimizer.epsilon == 1e-10f && optimizer.adam_rate == 3e-4);
+    optimizer =
+        optimizer_of("{rule: muon, rate: 1, momentum: 0.5, nesterov: false, beta2: 0.25, epsilon: 1e-3}");
+    assert_true(optimizer.momentum == 0.5f && !optimizer.nesterov && optimizer.beta2 == 0.25f &&
+                optimizer.epsilon == 1e-3f);
+    optimizer = optimizer_of("{rule: momentum, rate: 1}");
+    assert_true(optimizer.momentum == 0.9f && !optimizer.nesterov);
+    assert_true(optimizer_of("{rule: lamb, rate: 1}").epsilon == 1e-6f);
+    assert_true(optimizer_of("{rule: lion, rate: 1, beta2: 0.5}").beta2 == 0.5f);
     optimizer = optimizer_of("{rule: momentum, rate: 0.1, schedule: cosine}");
     assert_int_equal(optimizer.schedule.steps, 1000);
 }
