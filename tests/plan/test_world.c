@@ -1,13 +1,17 @@
 /* The time of a world: it passes as ranks say, in one order, whatever the machine does. */
 #include "plan/world/world.h"
 
+#include "base/fail.h"
 #include "base/threads/clock.h"
+#include "sanitized.h"
+#include "support/addresses.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/wait.h>
 #include <cmocka.h>
 
 #define RANKS 5
@@ -288,6 +292,39 @@ static void who_was_interrupted_goes_on(void **state)
     for (int i = 0; i < 4; i++) assert_int_equal(play.order[i], order[i]);
 }
 
+static int began;
+static void begin(void *user, int rank)
+{
+    (void)user, (void)rank;
+    began++;
+}
+
+/* Where the system has no threads for all ranks, none begins. */
+static void all_ranks_begin_or_none(void **state)
+{
+    enum { MANY = 1000 };
+    (void)state;
+    if (SANITIZED) skip(); /* their own memory counts, too */
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        int started = 0, of = 0;
+        tr_world *world;
+        if (tr_world_create(MANY, &world) != TR_OK) _exit(1);
+        if (!addresses_limit((size_t)20 << 20)) _exit(2);
+        if (tr_world_run(world, begin, NULL) != TR_ENOMEM) _exit(3);
+        if (sscanf(tr_error_message(), "the system gave threads for %d of %d ranks; simulate fewer", &started,
+                   &of) != 2)
+            _exit(4);
+        if (started < 1 || started >= MANY || of != MANY || began != 0) _exit(5);
+        tr_world_destroy(&world);
+        _exit(0);
+    }
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +338,7 @@ int main(void)
         cmocka_unit_test(turns_begin_with_their_rank),
         cmocka_unit_test(who_was_interrupted_goes_on),
         cmocka_unit_test(nobody_waits_while_one_is_free),
+        cmocka_unit_test(all_ranks_begin_or_none),
     };
     return cmocka_run_group_tests_name("plan.world", tests, NULL, NULL);
 }

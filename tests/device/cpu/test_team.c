@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/threads/team.h"
 #include "sanitized.h"
+#include "support/addresses.h"
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -17,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -219,17 +219,11 @@ static void test_threads_that_do_not_start(void **state)
     if (child == 0) {
         tr_team *team = (tr_team *)1;
         const int64_t live = tr_alloc_live();
-        struct rlimit limit;
-        FILE *file = fopen("/proc/self/statm", "r");
-        long pages = 0;
-        if (!file || fscanf(file, "%ld", &pages) != 1) _exit(1);
-        fclose(file);
         pthread_attr_t attributes;
         size_t stack = 0;
         pthread_attr_init(&attributes);
         pthread_attr_getstacksize(&attributes, &stack);
-        limit.rlim_cur = limit.rlim_max = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + 9 * stack / 2;
-        if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+        if (!addresses_limit(9 * stack / 2)) _exit(2);
         if (tr_team_create(TR_TEAM_MAX, &team) != TR_ENOMEM) _exit(3);
         if (team || tr_alloc_live() != live) _exit(4);
         if (!strstr(tr_error_message(), " of 256 could not start: ")) _exit(5);
