@@ -10,11 +10,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* A row of one number takes a line of the cache. */
+/* Rows of one number for all examples take a line of the cache. */
 enum { EXAMPLES = 16, ROW = EXAMPLES * 4, TENSORS = 16 };
 
-/* A tensor of so many numbers a row, in [first, last]. Layer i of n runs at i, the loss at n, and layer i
-   backward at 2n - i; the input is there from -1 on. `of`: which width it has; then times that. */
+/* A tensor with a row of this width for each example, which lives in [first, last]. Layer i of n runs at i,
+   the loss at n, and layer i backward at 2n - i; the input is there from -1 on. */
 enum width { ONE, INPUT, FIRST, SECOND };
 struct tensor {
     enum width of;
