@@ -1,6 +1,7 @@
 trireme_test(export exchange SOURCES support/training.c support/families.c)
 trireme_test(export peft SOURCES support/training.c)
 trireme_test(export peft_read)
+trireme_test(export peft_places SOURCES support/training.c)
 trireme_test(export refused SOURCES support/networks.c)
 trireme_test(export rename)
 trireme_test(export hub SOURCES data/support.c)
