@@ -270,6 +270,40 @@ static void a_network_of_letters_has_no_vocabulary(void **state)
     gguf_release(&file);
 }
 
+/* What a network with rotary positions was made for: what its attention says, else the texts of its data. */
+static void texts_are_as_long_as_those_of_the_data(void **state)
+{
+    static const char *const layers[] = {
+        "layers=[{embedding: {width: 8, name: words}}, rms_norm, {attention: {heads: 2, causal: true, "
+        "rotary: "
+        "100, rotary_factor: 1.5, use_bias: false}}, {add: words}, rms_norm, {dense: {units: 6, use_bias: "
+        "false}}, silu, {dense: {units: 6, use_bias: false, from: rms_norm2}}, {multiply: silu1}, {dense: "
+        "{units: 8, use_bias: false}}, {add: add1}, rms_norm, {unembedding: words}]",
+        "layers=[{embedding: {width: 8, name: words}}, rms_norm, {attention: {heads: 2, causal: true, "
+        "rotary: "
+        "100, rotary_factor: 1.5, use_bias: false, context: 9}}, {add: words}, rms_norm, {dense: {units: 6, "
+        "use_bias: false}}, silu, {dense: {units: 6, use_bias: false, from: rms_norm2}}, {multiply: silu1}, "
+        "{dense: {units: 8, use_bias: false}}, {add: add1}, rms_norm, {unembedding: words}]",
+    };
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct gguf_file file;
+        struct tr_file_content config;
+        must_train(export_by_hand(layers[i], "gguf", scratch_in("long.gguf")));
+        gguf_read(scratch_in("long.gguf"), &file);
+        assert_non_null(strstr(file.told.bytes, i ? "llama.context_length 9\n" : "llama.context_length 6\n"));
+        assert_non_null(strstr(file.told.bytes, "llama.rope.scaling.factor 1.5f\n"));
+        gguf_release(&file);
+        must_train(export_by_hand(layers[i], "hub", scratch_in("long")));
+        must_train(tr_file_read(scratch_in("long/config.json"), 1 << 16, &config));
+        assert_non_null(
+            strstr(config.data, i ? "\"max_position_embeddings\": 9," : "\"max_position_embeddings\": 6,"));
+        assert_non_null(strstr(config.data, "\"eos_token_id\": null"));
+        tr_file_content_free(&config);
+        assert_false(tr_file_exists(scratch_in("long/tokenizer.json")));
+    }
+}
+
 static void what_llama_cpp_computes_otherwise_is_refused(void **state)
 {
     static const char exact[] =
@@ -338,6 +372,7 @@ int main(void)
         cmocka_unit_test(tokens_are_those_of_the_tokenizer),
         cmocka_unit_test(a_tokenizer_that_ignores_merges_has_a_name),
         cmocka_unit_test(a_network_of_letters_has_no_vocabulary),
+        cmocka_unit_test(texts_are_as_long_as_those_of_the_data),
         cmocka_unit_test(what_llama_cpp_computes_otherwise_is_refused),
         cmocka_unit_test(a_failure_leaves_the_old_file),
     };

@@ -299,6 +299,7 @@ static const char *const known[] = {
     "\"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192}}",
     "{" LLAMA ", \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2.5}, \"head_dim\": 6, "
     "\"tie_word_embeddings\": true}",
+    "{" LLAMA ", \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 1.5}}",
     "{\"model_type\": \"qwen2\", \"hidden_size\": 8, \"intermediate_size\": 12, \"num_hidden_layers\": 2, "
     "\"num_attention_heads\": 4, \"vocab_size\": 30, \"rms_norm_eps\": 1e-5}",
     "{\"model_type\": \"mistral\", \"hidden_size\": 8, \"intermediate_size\": 12, \"num_hidden_layers\": 1, "
