@@ -1,8 +1,6 @@
 /* PyTorch modules: prepare() takes images as the job does, and its arguments are names that can stand there.
  */
-#include "base/files/file.h"
-#include "export/formats.h"
-#include "support/networks.h"
+#include "export/torch_module.h"
 #include "support/npy.h"
 #include "support/training.h"
 
@@ -62,11 +60,6 @@ static void module_of(const char *data, const char *input, const char *layers, s
     scratch_remove(run);
 }
 
-static void expect_text(const struct tr_file_content *module, const char *text)
-{
-    if (!strstr(module->data, text)) fail_msg("there is no\n%s\nin\n%s", text, module->data);
-}
-
 #define NUMBERS "{npy: {features: numbers.npy, labels: classes.npy}}"
 #define GREY    "{idx: {images: grey.idx, labels: labels.idx}}"
 #define TWO     "{idx: {images: two.idx, labels: labels.idx}}"
@@ -84,14 +77,22 @@ static void images_are_scaled_and_shifted(void **state)
         {TWO, "{scale: [0.5, 0.25], shift: [0, 1.5]}",
          "        x = x * torch.tensor([0.5, 0.25], device=x.device).view(-1, 1, 1) + "
          "torch.tensor([0, 1.5], device=x.device).view(-1, 1, 1)\n"},
+        /* The middle: left, right, top and bottom of an image of 3 rows and 5 columns. */
+        {GREY, "{crop: [2, 5], scale: 1}", "        x = F.pad(x, (0, 0, 0, -1))\n        x = x * 1\n"},
+        {GREY, "{crop: [3, 4], scale: 1}", "        x = F.pad(x, (0, -1, 0, 0))\n        x = x * 1\n"},
+        {GREY, "{crop: [1, 3], scale: 1}", "        x = F.pad(x, (-1, -1, -1, -1))\n        x = x * 1\n"},
+        {GREY, "{crop: [3, 5], scale: 1}",
+         "        x = images.permute(0, 3, 1, 2).to(torch.float32)\n        x = x * 1\n"},
+        {GREY, "{scale: 2}",
+         "What forward() wants, made of bytes [batch, 3, 5, 1] (height, width, channels).\"\"\"\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tr_file_content module;
         module_of(cases[i].data, cases[i].input, "flatten, {dense: 2}", &module);
         assert_int_equal(strncmp(module.data, "\"\"\"The network \"a \\\"net\\\"\" as a PyTorch module", 46),
                          0);
-        expect_text(&module, "    def prepare(images):\n");
-        expect_text(&module, cases[i].line);
+        torch_module_expect(&module, "    def prepare(images):\n");
+        torch_module_expect(&module, cases[i].line);
         tr_file_content_free(&module);
     }
 }
@@ -103,14 +104,17 @@ static void images_of_numbers_are_rows(void **state)
     struct tr_file_content module;
     char line[160];
     module_of(NUMBERS, "{scale: [0.5, 0.25], shift: 2, crop: [3, 2]}", "flatten, {dense: 2}", &module);
-    expect_text(&module, "    def prepare(values):\n");
+    torch_module_expect(&module, "    def prepare(values):\n");
     snprintf(line, sizeof line,
              "        x = values.to(torch.float32).reshape(-1, %d, %d, 2).permute(0, 3, 1, 2)\n        x = "
              "F.pad(x, ",
              HEIGHT, WIDTH);
-    expect_text(&module, line);
-    expect_text(&module, "        x = x * torch.tensor([0.5, 0.25], device=x.device).view(-1, 1, 1) + 2\n"
-                         "        x = x.permute(0, 2, 3, 1).flatten(1)\n");
+    torch_module_expect(&module, line);
+    torch_module_expect(&module, "F.pad(x, (-1, -2, 0, 0))\n");
+    torch_module_expect(&module, "What forward() wants, made of numbers [batch, 30] of the data.");
+    torch_module_expect(&module,
+                        "        x = x * torch.tensor([0.5, 0.25], device=x.device).view(-1, 1, 1) + 2\n"
+                        "        x = x.permute(0, 2, 3, 1).flatten(1)\n");
     tr_file_content_free(&module);
     module_of(NUMBERS, "{flip: true}", "flatten, {dense: 2}", &module);
     assert_null(strstr(module.data, "def prepare"));
@@ -183,21 +187,6 @@ static void expect_complete(const char *text, const char *network)
     }
 }
 
-/* The module of a network without data; release with tr_file_content_free(). */
-static tr_status write_module(const struct network *network, struct tr_file_content *out)
-{
-    struct tr_model *model;
-    must_train(network_build(network->text, network->input, network->vocabulary, &model));
-    const struct tr_job job = {.model = model};
-    const struct tr_checkpoint_facts facts = {.program = "a program"};
-    const struct tr_intake intake = {.count = 0};
-    const struct tr_export what = {.job = &job, .facts = &facts, .intake = &intake, .name = "net"};
-    tr_status status = tr_export_torch(&what, scratch_in("net.py"));
-    tr_model_destroy(&model);
-    if (status == TR_OK) must_train(tr_file_read(scratch_in("net.py"), 1 << 20, out));
-    return status;
-}
-
 /* Of every kind of layer, as far as PyTorch has it. */
 static void every_module_is_closed(void **state)
 {
@@ -205,7 +194,7 @@ static void every_module_is_closed(void **state)
     int written = 0;
     for (int i = 0; i < network_count; i++) {
         struct tr_file_content module;
-        tr_status status = write_module(&networks[i], &module);
+        tr_status status = torch_module_write(&networks[i], scratch_in("net.py"), &module);
         if (status == TR_EUNSUPPORTED) continue;
         must_train(status);
         expect_closed(module.data, networks[i].name);
@@ -244,8 +233,8 @@ static void layers_are_called_as_pytorch_has_them(void **state)
         "        return x\n",
     };
     struct tr_file_content module;
-    must_train(write_module(&network, &module));
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) expect_text(&module, lines[i]);
+    must_train(torch_module_write(&network, scratch_in("net.py"), &module));
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) torch_module_expect(&module, lines[i]);
     tr_file_content_free(&module);
 }
 
@@ -343,8 +332,8 @@ static void options_are_passed_to_pytorch(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tr_file_content module;
-        must_train(write_module(&cases[i].network, &module));
-        for (int k = 0; k < 2 && cases[i].lines[k]; k++) expect_text(&module, cases[i].lines[k]);
+        must_train(torch_module_write(&cases[i].network, scratch_in("net.py"), &module));
+        for (int k = 0; k < 2 && cases[i].lines[k]; k++) torch_module_expect(&module, cases[i].lines[k]);
         tr_file_content_free(&module);
     }
 }

@@ -21,4 +21,5 @@ trireme_test(export onnx SOURCES export/onnx/file.c export/onnx/rules.c export/o
 trireme_test(export onnx_values SOURCES export/onnx/file.c ${TR_ONNX_RUN} support/networks.c)
 trireme_test(export scaling TIMEOUT 900 SOURCES export/onnx/file.c export/onnx/rules.c export/onnx/types.c ${TR_ONNX_RUN} export/program.c support/training.c)
 trireme_test(export joined SOURCES export/onnx/rules.c export/onnx/types.c export/program.c support/training.c)
-trireme_test(export torch SOURCES support/networks.c support/training.c)
+trireme_test(export torch SOURCES export/torch_module.c support/networks.c support/training.c)
+trireme_test(export torch_text SOURCES export/torch_module.c support/networks.c)
