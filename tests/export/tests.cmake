@@ -23,3 +23,4 @@ trireme_test(export scaling TIMEOUT 900 SOURCES export/onnx/file.c export/onnx/r
 trireme_test(export joined SOURCES export/onnx/rules.c export/onnx/types.c export/program.c support/training.c)
 trireme_test(export torch SOURCES export/torch_module.c support/networks.c support/training.c)
 trireme_test(export torch_text SOURCES export/torch_module.c support/networks.c)
+trireme_test(export facts SOURCES export/onnx/file.c support/training.c)

@@ -149,6 +149,14 @@ static const struct network more[] = {
      "layers: [{relu: {name: a}}, global_average_pool, {dense: {units: 2, activation: sigmoid, name: f}}, "
      "{relu: {from: "
      "a, name: c}}, {multiply: {with: f}}, {dense: 2}]"},
+    {"dilated columns", "4x5x2", 0,
+     "layers: [{conv: {filters: 2, kernel: 2, dilation: [1, 3]}}, {conv: {filters: 2, kernel: [2, 1], "
+     "dilation: [2, 1]}}, {dense: 2}]"},
+    {"a row before an image", "2x3x2", 0,
+     "layers: [{conv: {filters: 2, kernel: 1}}, {flatten: {name: f}}, {dense: {units: 3, name: g}}, {concat: "
+     "{from: [g, f]}}, {dense: 2}]"},
+    {"classes of a pixel", "2x2x1", 0, "layers: [{conv: {filters: 3, kernel: 2}}]"},
+    {"a copy of the input", "4", 0, "layers: [{dropout: 0.5}]"},
 };
 
 static void graphs_compute_what_networks_compute(void **state)
