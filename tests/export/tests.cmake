@@ -12,6 +12,7 @@ trireme_test(export gguf SOURCES export/gguf_file.c export/hub_given.c support/t
 trireme_test(export hub_write SOURCES export/hub_given.c support/training.c)
 trireme_test(export export_memory SOURCES export/hub_given.c support/training.c)
 trireme_test(export layout SOURCES support/networks.c)
+trireme_test(export orders SOURCES support/networks.c)
 trireme_test(export c TIMEOUT 600 SOURCES export/program.c support/networks.c support/training.c support/families.c)
 trireme_test(export c_plan SOURCES support/networks.c)
 trireme_test(export c_texts TIMEOUT 600 SOURCES export/program.c support/training.c support/families.c)
