@@ -219,7 +219,6 @@ static tr_status hub_take(struct hub *hub, struct tr_import_settings *settings)
         tr_free(from);
         return TR_ENOMEM;
     }
-    for (size_t n = strlen(from); n > 1 && from[n - 1] == '/'; n--) from[n - 1] = 0;
     tr_status status =
         tr_hub_model(&config, tr_path_name(from), hub->text, from, settings->text ? 128 : 16, &hub->model);
     tr_free(from);

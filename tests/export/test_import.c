@@ -150,6 +150,8 @@ static float zeros[64];
 #define W2 "dense2.weight"
 #define B2 "dense2.bias"
 
+static const char *import_set; /* an override, or NULL */
+
 /* Imports tensors with such names and shapes, as far as they have names. */
 static tr_status import(const struct tr_stored_tensor *tensors, const char *prefix, const char *rename,
                         bool partial)
@@ -172,6 +174,8 @@ static tr_status import(const struct tr_stored_tensor *tensors, const char *pref
     settings.rename = &rename;
     settings.rename_count = rename != NULL;
     settings.partial = partial;
+    settings.set = &import_set;
+    settings.set_count = import_set != NULL;
     heard[0] = '\0';
     tr_log_set_sink(hear, NULL, TR_LOG_DEBUG);
     const tr_status status = tr_import_state(&settings, &bytes, &size);
@@ -256,12 +260,31 @@ static void near_names_are_told(void **state)
     assert_null(strstr(tr_error_message(), "give `prefix`"));
 }
 
+/* The longest name that a layer can have is one to rename, also where the layer has no tensors. */
+static void long_names_can_be_told(void **state)
+{
+    static const struct tr_stored_tensor all[] = {ALL(""), {0}};
+    char name[64], rename[80], set[128];
+    (void)state;
+    memset(name, 'n', sizeof name);
+    name[63] = '\0';
+    snprintf(rename, sizeof rename, "x=%s", name);
+    snprintf(set, sizeof set, "layers=[{dense: 3}, {relu: {name: %s}}, {dense: 2}]", name);
+    import_set = set;
+    must_train(import(all, NULL, rename, false));
+    name[62] = '\0';
+    snprintf(rename, sizeof rename, "x=%s", name);
+    assert_int_equal(import(all, NULL, rename, false), TR_EINVAL);
+    expect_message("there is no layer \"nnnn");
+    import_set = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_go_together), cmocka_unit_test(the_model_file_of_a_directory),
         cmocka_unit_test(parts_are_told),       cmocka_unit_test(prefixes_may_be_there),
-        cmocka_unit_test(near_names_are_told),
+        cmocka_unit_test(near_names_are_told),  cmocka_unit_test(long_names_can_be_told),
     };
     return cmocka_run_group_tests_name("export.import", tests, scratch_place_make, scratch_place_remove);
 }
