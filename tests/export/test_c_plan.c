@@ -115,6 +115,61 @@ static void texts_may_be_as_long_as_the_positions(void **state)
     }
 }
 
+/* What goes in and what comes out, for who calls the function. */
+static void comments_say_what_goes_in_and_out(void **state)
+{
+    static const struct {
+        struct network network;
+        const char *text[4];
+    } cases[] = {
+        {{"classes", "4", 0, "layers: [{dense: 3}]"},
+         {"#define NET_INPUTS    4\n#define NET_OUTPUTS   3\n",
+          "   `input` [NET_INPUTS]: numbers as in the data.\n   `output` [NET_OUTPUTS]: a score for each "
+          "class; "
+          "the greatest is the answer.\n",
+          "/* Turns scores [NET_OUTPUTS] into probabilities [NET_OUTPUTS]: the probabilities of 3 classes.\n "
+          "  "
+          "They may be the same memory. */\n"}},
+        {{"questions", "2x3x1", 0, "layers: [{dense: 3}]\nloss: binary_cross_entropy"},
+         {"an image, height 2, width 3, channels 1 (which lie together), pixels from 0 to 255.\n",
+          "[NET_OUTPUTS]: a score for each question; above 0 the answer is yes.\n",
+          ": the probability of yes for each of 3 questions.\n"}},
+        {{"values", "4", 0, "layers: [{dense: 3}]\nloss: mean_squared_error"}, {"[NET_OUTPUTS]: values.\n"}},
+        {{"both", "4", 0,
+          "layers: [{dense: 5}]\nloss: [{kind: binary_cross_entropy, outputs: 3}, {kind: huber, outputs: "
+          "2}]"},
+         {"[NET_OUTPUTS]: the outputs of all losses, in their order.\n",
+          ": the probability of yes for each of 3 questions,\n   then 2 values as they are.\n",
+          "    net_sigmoid_of(3, scores + 0, probabilities + 0);\n    net_copy(2, scores + 3, probabilities "
+          "+ "
+          "3);\n}\n"}},
+        {{"texts", "tokens", 7, "layers: [{embedding: 2}, last]"},
+         {"   `tokens` [length]: numbers of words, 0 to 6; 0 is the unknown word. `length` may be 0.\n",
+          "   `workspace` [NET_WORKSPACE]: overwritten. The three do not overlap.\n   Returns `length`. */\n",
+          "int32_t net_predict(const int32_t *tokens, int32_t length, float *output, float *workspace);\n"}},
+        {{"tokens", "tokens", 7,
+          "layers: [{embedding: {width: 4, name: words}}, {attention: {heads: 1, causal: true}}, "
+          "{unembedding: "
+          "words}]"},
+         {"   `output` [length * NET_OUTPUTS]: for each token, a score for each class;",
+          "\n   Returns how many tokens were read: `length`, or NET_TOKENS of a longer text. */\n",
+          "/* Predicts for token number `t` of a text (from 0, below NET_TOKENS), whose tokens before",
+          "#if NET_TOKENS < 1 || NET_WORKSPACE > 0x7fffffff\n#error \"NET_TOKENS is out of "
+          "range\"\n#endif\n"}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_file_content content;
+        write_network(&cases[i].network, &content);
+        for (int k = 0; k < 4 && cases[i].text[k]; k++)
+            if (!strstr(content.data, cases[i].text[k]))
+                fail_msg("%s: no\n%s\nin\n%.6000s", cases[i].network.name, cases[i].text[k], content.data);
+        if (strcmp(cases[i].network.name, "values") == 0)
+            assert_null(strstr(content.data, "net_probabilities"));
+        tr_file_content_free(&content);
+    }
+}
+
 /* ---- too large ---- */
 
 static tr_status plan(const char *layers, const char *input, int64_t vocabulary)
@@ -156,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workspaces_hold_what_is_needed_at_once),
         cmocka_unit_test(texts_may_be_as_long_as_the_positions),
+        cmocka_unit_test(comments_say_what_goes_in_and_out),
         cmocka_unit_test(indices_have_32_bits),
     };
     return cmocka_run_group_tests_name("export.c_plan", tests, scratch_place_make, scratch_place_remove);
