@@ -112,8 +112,9 @@ tr_status tr_strategy_keeping(const struct tr_job *job, enum tr_strategy_keeping
 {
     struct tr_strategy_choice choice;
     TR_TRY(tr_strategy_choose(job->file.strategy, &choice));
-    /* Parts are collected; servers hold what workers do not. */
-    *out = tr_strategy_class_spreads(choice.class) || choice.traits.servers > 0 ? TR_KEEP_PARTS : TR_KEEP_ALL;
+    /* Parts are collected; servers hold what workers do not. Replicas differ, and so has the hash its own. */
+    const bool parts = tr_strategy_class_spreads(choice.class) || choice.traits.servers > 0;
+    *out = parts ? TR_KEEP_PARTS : choice.class->own_hash ? TR_KEEP_OWN : TR_KEEP_ALL;
     tr_strategy_choice_release(&choice);
     return TR_OK;
 }

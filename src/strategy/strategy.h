@@ -127,6 +127,7 @@ tr_status tr_strategy_simulate(const struct tr_job *job, const struct tr_strateg
 /* How ranks keep parameters, moments and gradients. */
 enum tr_strategy_keeping {
     TR_KEEP_ALL,  /* each rank that computes has all; the ranks of a host share one copy of the parameters */
+    TR_KEEP_OWN,  /* each has all, with parameters of its own */
     TR_KEEP_PARTS /* each has a part, or not all of these */
 };
 /* Properties of the job's strategy, before it is made. TR_EINVAL with file and line. */

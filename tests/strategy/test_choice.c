@@ -52,7 +52,7 @@ static void choices_have_properties(void **state)
         {NULL, "allreduce", false, false, 0, TR_KEEP_ALL},
         {"allreduce", "allreduce", false, false, 0, TR_KEEP_ALL},
         {"pipeline", "pipeline", false, false, 0, TR_KEEP_PARTS},
-        {"local-sgd,replicas=2", "local-sgd", false, true, 0, TR_KEEP_ALL},
+        {"local-sgd,replicas=2", "local-sgd", false, true, 0, TR_KEEP_OWN},
         {"parameter-server", "parameter-server", false, false, 1, TR_KEEP_PARTS},
         {"parameter-server,mode=async,servers=3", "parameter-server", true, false, 3, TR_KEEP_PARTS},
         {"parameter-server,mode=bounded,servers=2", "parameter-server", true, false, 2, TR_KEEP_PARTS},

@@ -48,11 +48,9 @@ tr_status trainer_host_count(struct trainer_host *host, const struct tr_job *job
     int64_t taken, gradients, evaluation = 0, shared = 0;
     tr_strategy_memory_parts(variables->strategy, &taken, &gradients);
     TR_TRY(tr_strategy_keeping(job, &keeping));
-    if (keeping == TR_KEEP_ALL) {
-        TR_TRY(tr_train_evaluation_memory(variables->device, job, &evaluation));
+    if (keeping != TR_KEEP_PARTS) TR_TRY(tr_train_evaluation_memory(variables->device, job, &evaluation));
+    if (keeping == TR_KEEP_ALL && tr_device_memory(variables->holder) == 0)
         shared = job->model->arena_floats * (int64_t)sizeof(float);
-    }
-    if (tr_device_memory(variables->holder) > 0) shared = 0;
     if (shared > taken) shared = taken;
     demand.shared = shared + demand.data;
     tr_train_demand_add(&demand, variables->device, gradients + evaluation);
