@@ -34,6 +34,7 @@ trireme_test(train join SOURCES comm/ranks.c comm/scenarios/scenarios.c comm/sce
 trireme_test(train hash TIMEOUT 600 LABELS slow SOURCES support/training.c support/families.c)
 trireme_test(train memory SOURCES support/ranks.c support/training.c support/families.c support/shadow.c
              support/shadow_table.c)
+trireme_test(train clear SOURCES checkpoint/sample.c)
 trireme_test(train host SOURCES support/ranks.c support/training.c support/families.c support/shadow.c
              support/shadow_table.c)
 trireme_test(train admit SOURCES comm/ranks.c support/training.c)
