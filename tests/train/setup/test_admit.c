@@ -256,6 +256,23 @@ static void a_job_is_expected_to_take_its_parts(void **state)
     assert_true(expect("pipeline", 1, &arena).gradient > 0);
 }
 
+/* One arena for each moment and average that the optimizer keeps. */
+static void states_are_those_of_the_rule(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *optimizer;
+        int arenas;
+    } cases[] = {{"optimizer={rule: sgd, rate: 0.1}", 0},
+                 {"optimizer={rule: sgd, rate: 0.1, ema: 0.9}", 1},
+                 {"optimizer={rule: momentum, rate: 0.1}", 1},
+                 {"optimizer={rule: adam, rate: 0.1}", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t arena, states = expect_of(&cases[i].optimizer, 1, "allreduce", 2, &arena).states;
+        assert_int_equal(states, cases[i].arenas * arena);
+    }
+}
+
 /* One process applies gradients of large weights as it forms them, and needs room for a piece of 43 of 200
    inputs alone, and for their rows; or, where small ones are formed, too, for rows of all of these inputs. */
 static void pieces_are_expected_to_spare_memory(void **state)
@@ -295,6 +312,7 @@ int main(void)
         cmocka_unit_test(one_host_has_no_name),
         cmocka_unit_test(demands_are_noted_by_device),
         cmocka_unit_test(a_job_is_expected_to_take_its_parts),
+        cmocka_unit_test(states_are_those_of_the_rule),
         cmocka_unit_test(pieces_are_expected_to_spare_memory),
     };
     return cmocka_run_group_tests_name("train.admit", tests, NULL, NULL);
