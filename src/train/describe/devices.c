@@ -321,8 +321,9 @@ static tr_status list_as_json(const struct look *how, char **out)
             status = kind->describe ? write_others(&json, kind, how) : write_device(&json, &machine, *entry);
     }
     tr_json_close_array(&json);
-    tr_status finished = tr_json_finish(&json, out);
-    return status == TR_OK ? finished : status;
+    if (status == TR_OK) return tr_json_finish(&json, out);
+    tr_json_release(&json);
+    return status;
 }
 
 tr_status tr_devices(char **out)

@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "device/cpu/cpu.h"
+#include "refuse.h"
 #include "train/setup/device.h"
 #include "trireme/inspect.h"
 
@@ -136,6 +137,33 @@ static void tested_ones_have_been_opened(void **state)
     spoilt = false;
 }
 
+/* As text and as JSON, tested or not. */
+static tr_status list_by(int way, char **text)
+{
+    if (way >= 2) return tr_devices_tested("here", way == 3, text);
+    return way ? tr_devices_json(text) : tr_devices(text);
+}
+
+static void every_allocation_of_a_list_fails(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++)
+        for (int64_t at = 0, done = 0; !done; at++) {
+            char *text = NULL;
+            int64_t live = tr_alloc_live();
+            refuse_begin(at);
+            tr_status status = list_by(way, &text);
+            done = refuse_end();
+            if (status != (done ? TR_OK : TR_ENOMEM))
+                fail_msg("way %d, allocation %lld: %s", way, (long long)at, tr_status_name(status));
+            if (done)
+                tr_text_free(text);
+            else
+                assert_null(text);
+            assert_int_equal(tr_alloc_live(), live);
+        }
+}
+
 static void expect_device(const json_t *devices, size_t at, const char *facts, bool usable, const char *state)
 {
     const json_t *device = json_array_get(devices, at);
@@ -247,7 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_for_each_device), cmocka_unit_test(tested_ones_have_been_opened),
         cmocka_unit_test(objects_say_the_same),   cmocka_unit_test(ranks_share_the_devices_of_their_host),
-        cmocka_unit_test(names_have_a_limit),
+        cmocka_unit_test(names_have_a_limit),     cmocka_unit_test(every_allocation_of_a_list_fails),
     };
     return cmocka_run_group_tests_name("train.device_kinds", tests, NULL, NULL);
 }

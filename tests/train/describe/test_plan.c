@@ -3,7 +3,9 @@
  */
 #include "support/training.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
+#include "refuse.h"
 #include "train/describe/waited.h"
 
 #include <setjmp.h>
@@ -150,6 +152,37 @@ static void what_cannot_be_planned_is_refused(void **state)
     expect_refusal(&settings, TR_EINVAL, "batches");
 }
 
+static void expect_allocations_to_fail(const struct tr_train_settings *settings)
+{
+    for (int64_t at = 0, done = 0; !done; at++) {
+        struct tr_train_plan plan = TR_TRAIN_PLAN_INIT;
+        int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        tr_status status = tr_train_plan(settings, &plan);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        assert_int_equal(plan.strategy != NULL, done);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+}
+
+static void every_allocation_fails(void **state)
+{
+    (void)state;
+    struct tr_train_settings settings = TR_TRAIN_SETTINGS_INIT;
+    settings.replay = scratch_in("run/updates.log");
+    expect_allocations_to_fail(&settings);
+    settings.replay = NULL;
+    settings.resume = scratch_in("run");
+    expect_allocations_to_fail(&settings);
+    settings.resume = NULL;
+    settings.state = (struct tr_run_state){.bytes = bytes, .size = size};
+    expect_allocations_to_fail(&settings);
+    settings.model_text = MODEL "train: {batch: 2, steps: 3}\n";
+    settings.directory = scratch_place;
+    expect_allocations_to_fail(&settings);
+}
+
 /* ---- waiting ---- */
 
 /* What a rank computed and waited cannot be longer than the training: the rest was for the root's other work.
@@ -174,9 +207,8 @@ static void waiting_is_of_the_training(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strategies_are_known_beforehand),
-        cmocka_unit_test(a_run_keeps_its_strategy),
-        cmocka_unit_test(what_cannot_be_planned_is_refused),
+        cmocka_unit_test(strategies_are_known_beforehand),   cmocka_unit_test(a_run_keeps_its_strategy),
+        cmocka_unit_test(what_cannot_be_planned_is_refused), cmocka_unit_test(every_allocation_fails),
         cmocka_unit_test(waiting_is_of_the_training),
     };
     return cmocka_run_group_tests_name("train.plan", tests, make, clean);
