@@ -63,6 +63,7 @@ target_link_options(test_train_allocation PRIVATE LINKER:--wrap=malloc,--wrap=ca
 trireme_test(train refused_memory SOURCES train/loop/told_job.c support/training.c)
 trireme_test(train accuracy TIMEOUT 600 LABELS slow SOURCES support/training.c)
 trireme_test(train parts)
+trireme_test(train crew SOURCES comm/ranks.c)
 trireme_test(train keeper SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train policy SOURCES support/training.c support/families.c)
 trireme_test(train sizes SOURCES support/training.c)

@@ -145,6 +145,11 @@ static void what_cannot_be_planned_is_refused(void **state)
     settings.model = scratch_in("plain.yaml");
     settings.strategy = "carrier-pigeons";
     expect_refusal(&settings, TR_EINVAL, "carrier-pigeons");
+    settings.strategy = NULL;
+    scratch_write_text("wrong.yaml", "name: job\nlayers: [{dens: 1}]\n");
+    settings.model = scratch_in("wrong.yaml");
+    expect_refusal(&settings, TR_EINVAL, "wrong.yaml:1:1: \"optimizer\" is missing");
+    settings.model = scratch_in("plain.yaml");
     static const char *const set[] = {"train.batches=3"};
     settings.strategy = NULL;
     settings.set = set;

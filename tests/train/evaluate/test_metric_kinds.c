@@ -60,6 +60,26 @@ static void each_loss_has_a_figure(void **state)
     tr_metrics_destroy(&metrics);
 }
 
+/* Of equal numbers the first is the answer, and of equal probabilities the first is asked for. */
+static void the_first_of_equals_counts(void **state)
+{
+    (void)state;
+    static const float answers[] = {.2f, .4f, .4f, .5f, .5f, 1, .5f, .5f,
+                                    .2f, .4f, .4f, .9f, .1f, 2, .5f, .5f};
+    static const struct tr_evaluated_row rows[2] = {{0}};
+    struct tr_loss heads[2] = {{.outputs = 3}, {.outputs = 2}};
+    struct case_job made;
+    make_job(&made, "heads", 5, 5);
+    heads[0].kind = case_loss(CLASSES);
+    heads[1].kind = case_loss("soft_cross_entropy");
+    made.model.loss.head = heads;
+    made.model.loss.head_count = 2;
+    struct tr_metrics *metrics = measure(&made, 2, rows, answers, 1);
+    near(metric(metrics, "accuracy_0"), 0.5);
+    near(metric(metrics, "accuracy_1"), 1);
+    tr_metrics_destroy(&metrics);
+}
+
 /* A class that occurs as an answer alone counts, one that never occurs does not. */
 static void pixels_are_counted(void **state)
 {
@@ -272,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_loss_has_a_figure),
+        cmocka_unit_test(the_first_of_equals_counts),
         cmocka_unit_test(pixels_are_counted),
         cmocka_unit_test(texts_are_right_as_a_whole),
         cmocka_unit_test(vectors_have_none),

@@ -153,6 +153,53 @@ static void what_is_in_its_place_is_left_alone(void **state)
     assert_non_null(strstr(outcome.message, "a regular file is needed"));
 }
 
+static const char *parameters_in(const char *text)
+{
+    return strstr(text, "\"parameters\":{");
+}
+
+static const char *last_parameters(const char *text)
+{
+    const char *last = NULL;
+    for (const char *next; (next = parameters_in(text)); text = next + 1) last = next;
+    return last;
+}
+
+/* Even after its first step a run adds to what it has recorded. */
+static void a_run_that_goes_on_adds_to_them(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome outcome;
+    char out[SCRATCH_PATH];
+    scratch_join(out, family_place, "goes-on");
+    for (int64_t begun = 0; begun < 3; begun++) {
+        struct tr_file_content before = {0}, after;
+        if (begun > 0) before = digests_in(out);
+        family_job(&job, &families[0], family_place);
+        job.settings.steps = begun + 1;
+        job.settings.out = out;
+        job.settings.record_digests = 1;
+        if (begun > 0) job.settings.resume = out;
+        job.settings.resume_changed = true;
+        job_outcome(&job, &outcome);
+        if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
+        after = digests_in(out);
+        assert_true(after.size > before.size);
+        if (begun > 0) {
+            assert_memory_equal(after.data, before.data, before.size);
+            /* It begins with the parameters that it ended with. */
+            const char *ended = last_parameters(before.data),
+                       *begins = parameters_in(after.data + before.size);
+            assert_non_null(ended);
+            assert_non_null(begins);
+            assert_memory_equal(begins, ended, strcspn(ended, "}") + 1);
+            tr_file_content_free(&before);
+        }
+        tr_file_content_free(&after);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +208,7 @@ int main(void)
         cmocka_unit_test(digests_are_of_the_values),
         cmocka_unit_test(what_cannot_be_recorded_is_refused),
         cmocka_unit_test(what_is_in_its_place_is_left_alone),
+        cmocka_unit_test(a_run_that_goes_on_adds_to_them),
     };
     return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }

@@ -1,5 +1,7 @@
 /* Stops from outside: of the creation, of a run; and objects in a process that was forked from theirs. */
 #include "support/training.h"
+#include "base/alloc.h"
+#include "refuse.h"
 #include "trireme/launch.h"
 
 #include <fcntl.h>
@@ -51,6 +53,16 @@ static const char model[] =
     "data: {train: {memory: {name: train, standardize: true}}}\n"
     "layers: [{dense: 3}]\nloss: softmax_cross_entropy\noptimizer: {rule: sgd, rate: 0.1}\n"
     "train: {batch: 4, steps: 6, log_every: 1}\n";
+
+static void test_no_memory_for_a_stop(void **state)
+{
+    (void)state;
+    refuse_begin(0);
+    const tr_status status = tr_stop_create(&stop);
+    assert_false(refuse_end());
+    assert_int_equal(status, TR_ENOMEM);
+    assert_null(stop);
+}
 
 static void test_create_obeys(void **state)
 {
@@ -271,6 +283,7 @@ static void test_fork(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_memory_for_a_stop),
         cmocka_unit_test(test_create_obeys),
         cmocka_unit_test(test_create_obeys_on_its_way),
         cmocka_unit_test(test_create_obeys_while_others_join),
