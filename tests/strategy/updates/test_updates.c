@@ -13,11 +13,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-#define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define HASH  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define OTHER "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 
 static const char sample[] =
     "# two sessions\n"
-    "session, workers=3, servers=2, parts=2, mode=backup, steps=9, numerics=2, job=" HASH "\n"
+    "session, workers=3, servers=2, parts=2, mode=backup, steps=9, numerics=2, job=" HASH ", data=" OTHER "\n"
     "applied, 0, 0, 0\n"
     "told\n"
     "applied, 1, 1, 0\n"

@@ -16,6 +16,7 @@
 /* 00, 01, ... as the digest of the parameters at the beginning; f0, ... as that of a state. */
 #define BEGUN "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define STATE "f0f1f2f3f4f5f6f7f8f9fafbfcfdfefff0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"
+#define DATA  "4041424340414243404142434041424340414243404142434041424340414243"
 #define SOME  "8080808080808080808080808080808080808080808080808080808080808080"
 
 static void must(tr_status status)
@@ -38,6 +39,7 @@ static void make_bytes(struct bytes *bytes)
                  records[3] = {{.size = 0}}, state = {.size = 0};
     *bytes = (struct bytes){.size = 0};
     put_digest(&session, 48, 0x80, 0);
+    put_digest(&session, 80, 0x40, 3);
     put_digest(&session, 112, 0, 31);
     bytes_block(bytes, 1, &session, 1);
     bytes_record(&records[0], 0x1020304050607, 0, 2, TR_UPDATE_APPLIED);
@@ -66,6 +68,7 @@ static const struct tr_update_session first = {.mode = TR_UPDATE_BACKUP,
                                                .steps = 0x2000300040005,
                                                .numerics = 0x102,
                                                .job = SOME,
+                                               .data = DATA,
                                                .hash = BEGUN},
                                       second = {.workers = 2,
                                                 .servers = 1,

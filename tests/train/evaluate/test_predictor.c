@@ -207,6 +207,8 @@ static void test_facts_about_outputs(void **state)
     assert_int_equal(info.targets, 1);
     assert_string_equal(info.target_names[0], "y");
     assert_false(info.language_model);
+    assert_int_equal(info.pixel_height, 0);
+    assert_int_equal(info.pixel_width, 0);
     must_train(tr_predictor_head(predictor, 0, &head));
     assert_string_equal(head.loss, "mean_squared_error");
     assert_int_equal(head.outputs, 1);
