@@ -5,6 +5,7 @@
 #include "train/observe/digests.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -79,6 +80,25 @@ static void every_bit_and_place_counts(void **state)
 
 /* The digests of the last step are those of the parameters that the run ends with, and nothing is left out.
  */
+/* The digest of a loss is its bits: of the sum over the batch, where `sums`. */
+static void expect_loss(const tr_trainer *trainer, const char *line, double loss, bool sums)
+{
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
+    uint32_t bits;
+    float sum;
+    assert_int_equal(sscanf(line, "{\"step\":3,\"loss\":\"%16" SCNx32 "\"", &bits), 1);
+    memcpy(&sum, &bits, sizeof sum);
+    must_train(tr_trainer_info(trainer, &info));
+    assert_true(sum > 0);
+    if (sums) assert_true(fabs((double)sum / (double)info.batch - loss) < 1e-6);
+}
+
+static int keep_loss(void *user, const struct tr_train_event *event)
+{
+    if (event->kind == TR_EVENT_STEP && event->step == 3) *(double *)user = event->loss;
+    return 0;
+}
+
 static void digests_are_of_the_values(void **state)
 {
     (void)state;
@@ -86,16 +106,19 @@ static void digests_are_of_the_values(void **state)
     char out[SCRATCH_PATH];
     for (int f = 0; f < family_count; f++) {
         char name[32];
+        double loss = NAN;
         snprintf(name, sizeof name, "values%d", f);
         family_job(&job, &families[f], family_place);
         job.settings.steps = 3;
         job.settings.out = scratch_join(out, family_place, name);
         job.settings.record_digests = 1;
+        job_set(&job, "train.log_every=1");
         tr_trainer *trainer = job_trainer(&job);
-        must_train(tr_trainer_run(trainer, NULL, NULL));
+        must_train(tr_trainer_run(trainer, keep_loss, &loss));
         struct tr_file_content digests = digests_in(out);
-        const char *last = strstr(digests.data, "{\"step\":3,");
+        const char *last = strstr(digests.data, "{\"step\":3,\"loss\":\"");
         assert_non_null(last);
+        expect_loss(trainer, last, loss, f == 0);
         assert_null(strstr(last, "\"0000000000000000\""));
         const char *gradient = strstr(last, "\"gradient\":{"), *parameters = strstr(last, "\"parameters\":{");
         assert_true(gradient && parameters && parameters > gradient);
