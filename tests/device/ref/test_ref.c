@@ -500,6 +500,8 @@ static tr_status call_create(void)
 {
     tr_device *device;
     tr_status status = tr_device_create("ref", 0, NULL, &device);
+    if (status == TR_OK) assert_string_equal(device->description, "ref (plain loops, 1 thread)");
+    if (status == TR_OK) assert_int_equal(device->threads, 1);
     tr_device_destroy(&device);
     return status;
 }

@@ -26,6 +26,11 @@ static void tokens_have_none(void **state)
     struct tr_evaluation evaluation = tr_evaluation_of(rows, 2);
     near(evaluation.loss, 1);
     near(evaluation.accuracy, 0.5);
+    /* Of no labels both are 0. */
+    static const struct tr_evaluated_row bare[] = {{0, 0, -1, -1, -1, 0}};
+    evaluation = tr_evaluation_of(bare, 1);
+    near(evaluation.loss, 0);
+    near(evaluation.accuracy, 0);
 }
 
 /* Three classes, of which the third is expected once and never answered. */
