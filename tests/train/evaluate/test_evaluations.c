@@ -34,6 +34,33 @@ static double cross_entropy(tr_predictor *predictor, const tr_source *source)
     return sum / (double)count;
 }
 
+/* The fraction of examples whose label is among the two likeliest classes. */
+static double among_two(tr_predictor *predictor, const tr_source *source)
+{
+    struct tr_predict_info info = TR_PREDICT_INFO_INIT;
+    must_train(tr_predictor_info(predictor, &info));
+    float output[16];
+    int64_t among = 0, count = tr_source_info(source)->count;
+    for (int64_t i = 0; i < count; i++) {
+        int32_t label;
+        int before = 0;
+        must_train(tr_predictor_source(predictor, source, i, 1, output));
+        must_train(tr_source_read(source, i, NULL, 0, NULL, &label));
+        for (int k = 0; k < info.outputs; k++)
+            before += output[k] > output[label] || (output[k] == output[label] && k < label);
+        among += before < 2;
+    }
+    return (double)among / (double)count;
+}
+
+static double metric_of(const struct tr_metrics *metrics, const char *name)
+{
+    for (int i = 0; metrics && i < metrics->count; i++)
+        if (strcmp(metrics->metric[i].name, name) == 0) return metrics->metric[i].value;
+    fail_msg("there is no %s", name);
+    return 0;
+}
+
 /* The job's targets are smoothed in training, and in training alone. */
 static void evaluated_losses_are_not_smoothed(void **state)
 {
@@ -42,6 +69,7 @@ static void evaluated_losses_are_not_smoothed(void **state)
     struct job job;
     struct outcome outcome;
     family_job(&job, everything(), family_place);
+    job_set(&job, "train.top_k=2");
     job.settings.out = scratch_join(run, family_place, "smoothed");
     job_outcome(&job, &outcome);
     must_train(outcome.status);
@@ -55,6 +83,9 @@ static void evaluated_losses_are_not_smoothed(void **state)
     must_train(tr_predictor_open_data(predictor, "test", &source));
     must_train(tr_predictor_evaluate(predictor, source, &loss, &accuracy, NULL));
     double expected = cross_entropy(predictor, source);
+    const double two = metric_of(tr_predictor_metrics(predictor), "top_2");
+    assert_true(two < 1);
+    assert_true(fabs(two - among_two(predictor, source)) < 1e-9);
     tr_source_close(&source);
     tr_predictor_destroy(&predictor);
     if (fabs(loss - expected) > 1e-5 * expected) fail_msg("loss %.9g instead of %.9g", loss, expected);
