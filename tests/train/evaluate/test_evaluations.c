@@ -53,6 +53,30 @@ static double among_two(tr_predictor *predictor, const tr_source *source)
     return (double)among / (double)count;
 }
 
+/* For each class the fraction of its examples that are answered so. */
+static void expect_recall(tr_predictor *predictor, const tr_source *source)
+{
+    const struct tr_metrics *metrics = tr_predictor_metrics(predictor);
+    int64_t of[16] = {0}, right[16] = {0}, count = tr_source_info(source)->count;
+    float output[16];
+    int column = 0;
+    assert_true(metrics && metrics->outputs <= 16);
+    while (strcmp(metrics->column[column], "recall") != 0) assert_true(++column < metrics->columns);
+    for (int64_t i = 0; i < count; i++) {
+        int32_t label, answer = 0;
+        must_train(tr_predictor_source(predictor, source, i, 1, output));
+        must_train(tr_source_read(source, i, NULL, 0, NULL, &label));
+        for (int32_t k = 1; k < metrics->outputs; k++)
+            if (output[k] > output[answer]) answer = k;
+        of[label]++;
+        right[label] += answer == label;
+    }
+    for (int64_t k = 0; k < metrics->outputs; k++)
+        if (of[k] > 0)
+            assert_true(fabs(metrics->table[k * metrics->columns + column] -
+                             (double)right[k] / (double)of[k]) < 1e-9);
+}
+
 static double metric_of(const struct tr_metrics *metrics, const char *name)
 {
     for (int i = 0; metrics && i < metrics->count; i++)
@@ -85,6 +109,7 @@ static void evaluated_losses_are_not_smoothed(void **state)
     double expected = cross_entropy(predictor, source);
     const double two = metric_of(tr_predictor_metrics(predictor), "top_2");
     assert_true(two < 1);
+    expect_recall(predictor, source);
     assert_true(fabs(two - among_two(predictor, source)) < 1e-9);
     tr_source_close(&source);
     tr_predictor_destroy(&predictor);
@@ -177,12 +202,67 @@ static void validation_data_are_evaluated(void **state)
     }
 }
 
+/* The loss and the accuracy that were told last, of a step and of an evaluation. */
+struct told {
+    double step[2], evaluation[2];
+};
+
+static int keep_told(void *user, const struct tr_train_event *event)
+{
+    struct told *told = user;
+    double *to = event->kind == TR_EVENT_STEP         ? told->step
+                 : event->kind == TR_EVENT_EVALUATION ? told->evaluation
+                                                      : NULL;
+    if (!to) return 0;
+    to[0] = event->loss;
+    to[1] = event->accuracy;
+    return 0;
+}
+
+/* A step over all examples that hardly moves the parameters has the figures of an evaluation of them, be they
+ * evaluated all at once or few at a time. */
+static void tokens_count_once(void **state)
+{
+    (void)state;
+    static const char model[] =
+        "name: tokens\ndata:\n  train: {corpus: {path: all.txt, window: 7}}\n"
+        "  test: {corpus: {path: all.txt, window: 7}}\n"
+        "layers: [{embedding: {width: 5, name: words}}, {lstm: 5}, {unembedding: words}]\n"
+        "optimizer: {rule: sgd, rate: 1e-12}\n"
+        "train: {batch: 4, microbatches: 1, steps: 1, log_every: 1}\n";
+    static const char *const batches[] = {"train.evaluate_batch=1", "train.evaluate_batch=3",
+                                          "train.evaluate_batch=100"};
+    char path[SCRATCH_PATH];
+    static const char text[] = "she sells sea shells by the sea";
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, family_place, "all.txt"), text, strlen(text)));
+    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
+        struct told told = {{0}, {0}};
+        struct tr_train_settings settings = TR_TRAIN_SETTINGS_INIT;
+        settings.model_text = model;
+        settings.directory = family_place;
+        settings.threads = 1;
+        settings.set = &batches[i];
+        settings.set_count = 1;
+        tr_trainer *trainer;
+        struct tr_train_info info = TR_TRAIN_INFO_INIT;
+        must_train(tr_trainer_create(&settings, &trainer));
+        must_train(tr_trainer_info(trainer, &info));
+        assert_int_equal(info.train_examples, info.batch);
+        must_train(tr_trainer_run(trainer, keep_told, &told));
+        tr_trainer_destroy(&trainer);
+        if (fabs(told.step[0] - told.evaluation[0]) > 1e-5 || fabs(told.step[1] - told.evaluation[1]) > 1e-6)
+            fail_msg("%s: loss %g, accuracy %g; of the step they are %g, %g", batches[i], told.evaluation[0],
+                     told.evaluation[1], told.step[0], told.step[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(evaluated_losses_are_not_smoothed),
         cmocka_unit_test(the_end_is_evaluated_once),
         cmocka_unit_test(validation_data_are_evaluated),
+        cmocka_unit_test(tokens_count_once),
     };
     return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }
