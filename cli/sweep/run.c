@@ -139,7 +139,7 @@ static void conclude(struct sweep *sweep, struct slot *slot)
     struct cli_sweep_point *point = slot->point;
     const struct cli_child *child = &slot->child;
     slot->point = NULL;
-    if (child->code == CLI_EXIT_DONE && point->hash[0]) {
+    if (child->code == CLI_EXIT_DONE && point->hash[0] && !child->starved) {
         point->state = CLI_SWEEP_DONE;
     } else if (child->stopped && (child->code == CLI_EXIT_INTERRUPTED || child->code < 0)) {
         forget(point);

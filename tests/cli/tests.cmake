@@ -148,6 +148,8 @@ foreach(name arguments candidates child columns compare_run compare_said conclus
 endforeach()
 trireme_test(cli sweep_order)
 target_link_libraries(test_cli_sweep_order PRIVATE trireme_commands)
+trireme_test(cli sweep_run SOURCES cli/play.c)
+target_link_libraries(test_cli_sweep_run PRIVATE trireme_commands)
 trireme_test(cli roff)
 target_link_libraries(test_cli_roff PRIVATE trireme_commands)
 trireme_test(cli progress)
