@@ -241,7 +241,7 @@ tr_status cli_sweep_run(const struct cli_sweep_orders *orders, struct cli_sweep_
     sweep.slots = tr_alloc_zero((size_t)orders->workers, sizeof *sweep.slots);
     if (!sweep.slots) return TR_ENOMEM;
     record(&sweep); /* the list of points, before the first run */
-    if (sweep.status == TR_OK) run_all(&sweep);
+    run_all(&sweep);
     tr_free(sweep.slots);
     return sweep.status == TR_OK ? TR_OK : tr_failure_restore(&sweep.failure);
 }

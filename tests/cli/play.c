@@ -23,7 +23,10 @@ int play(char **argv)
 {
     const bool evaluates = strcmp(argv[1], "eval") == 0;
     const char *code = getenv("PLAY_CODE"), *error = getenv("PLAY_ERROR"),
-               *text = getenv(evaluates ? "PLAY_EVAL" : "PLAY_TEXT");
+               *text = getenv(evaluates ? "PLAY_EVAL" : "PLAY_TEXT"), *other = NULL;
+    if (access(getenv("PLAY_FILE"), F_OK) == 0) other = getenv("PLAY_LATER");
+    if (strcmp(argv[1], "launch") == 0) other = getenv("PLAY_LAUNCH");
+    if (other && !evaluates) text = other;
     FILE *file = fopen(getenv("PLAY_FILE"), "a");
     for (int i = 1; file && argv[i]; i++) fprintf(file, "%s\n", argv[i]);
     if (file) fclose(file);
