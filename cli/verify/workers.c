@@ -57,6 +57,7 @@ static void make_words(const struct cli_verify_options *options, int number, str
     if (!options->memory_check) cli_arguments_add(words, "--no-memory-check");
     if (!options->cache.use) cli_arguments_add(words, "--no-data-cache");
     if (options->cache.directory) cli_arguments_add(words, "--data-cache-dir=%s", options->cache.directory);
+    cli_arguments_add(words, "--data-cache-size=%" PRId64, options->cache.megabytes);
     for (int32_t i = 0; i < options->set.count; i++)
         cli_arguments_add(words, "--set=%s", options->set.item[i]);
 }

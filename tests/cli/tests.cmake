@@ -45,6 +45,13 @@ trireme_cli_test(models)
 file(RELATIVE_PATH shipped ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/trireme)
 target_compile_definitions(test_cli_models PRIVATE TRIREME_SHIPPED="${TRIREME_DATA_PLACE}" TRIREME_SHIPPED_BELOW="${shipped}")
 trireme_cli_test(outputs)
+# What reaches the library is written down by functions in the place of its own.
+trireme_cli_test(passed_on)
+target_sources(test_cli_passed_on PRIVATE cli/play.c cli/program/noted.c)
+foreach(name trainer_create predictor_create predictor_info predictor_destroy predictor_generate exporter_create import
+             verify burn_in party_create tokenizer_train report inspect inspect_json)
+  target_link_options(test_cli_passed_on PRIVATE LINKER:--wrap=tr_${name})
+endforeach()
 trireme_cli_test(placement)
 trireme_cli_test(plan)
 trireme_cli_test(plan_rows)
