@@ -109,6 +109,7 @@ static tr_status list_text(const char *directory)
         tr_table_cell(&table, "%s", set->name);
         tr_table_cell(&table, "%s", state_of(&tally, set));
         tr_table_cell(&table, "%s", parts.bytes ? parts.bytes : "");
+        if (status == TR_OK && parts.failed) status = TR_ENOMEM;
         tr_table_cell(&table, "%s", set->title);
         tr_text_release(&parts);
     }

@@ -66,8 +66,7 @@ static tr_status run(const void *options_)
     char *script;
     if (options->words.count > 0) return answer(options);
     TR_TRY(cli_text(scripts[options->shell], &script));
-    cli_printf("%s", script);
-    tr_free(script);
+    cli_print(script);
     return TR_OK;
 }
 

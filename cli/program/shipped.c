@@ -116,14 +116,13 @@ tr_status cli_shipped_find_data(const char *directory, const char *set, char **o
     char *here = tr_path_join(directory, set), *shipped = NULL, *there = NULL;
     tr_status status = here ? TR_OK : TR_ENOMEM;
     *out = NULL;
-    bool looks = status == TR_OK && strcmp(directory, CLI_DATA_DIRECTORY) == 0 && !tr_file_exists(here);
-    if (looks && cli_shipped_directory(&shipped) == TR_OK) {
-        there = tr_format("%s/data/%s", shipped, set);
-        if (there && tr_file_is_directory(there)) *out = tr_path_parent(there);
-    }
-    if (!*out) *out = tr_strdup(directory);
+    if (here && strcmp(directory, CLI_DATA_DIRECTORY) == 0 && !tr_file_exists(here))
+        status = cli_shipped_directory(&shipped);
+    if (shipped && !(there = tr_format("%s/data/%s", shipped, set))) status = TR_ENOMEM;
+    if (status != TR_ENOMEM)
+        *out = there && tr_file_is_directory(there) ? tr_path_parent(there) : tr_strdup(directory);
     tr_free(there);
     tr_free(shipped);
     tr_free(here);
-    return *out ? status : TR_ENOMEM;
+    return *out ? TR_OK : TR_ENOMEM;
 }

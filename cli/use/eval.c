@@ -57,7 +57,7 @@ struct result {
     const struct tr_metrics *metrics;
 };
 
-static void print_confusion(const struct result *result)
+static tr_status print_confusion(const struct result *result)
 {
     int32_t classes = result->info.outputs;
     char columns[CLASSES_MOST + 2] = "l", name[16];
@@ -79,9 +79,10 @@ static void print_confusion(const struct result *result)
     }
     tr_table_finish(&cells, &text);
     char *all;
-    if (tr_text_finish(&text, &all) != TR_OK) return;
+    TR_TRY(tr_text_finish(&text, &all));
     cli_printf("\n");
     cli_print_lines(all);
+    return TR_OK;
 }
 
 /* A figure of an output; counts are whole numbers. */
@@ -97,7 +98,7 @@ static void add_figure(struct tr_table *cells, const char *column, double value)
 }
 
 /* A line for each output. */
-static void print_outputs(const struct result *result)
+static tr_status print_outputs(const struct result *result)
 {
     const struct tr_metrics *metrics = result->metrics;
     char columns[16] = "l", name[16], *all;
@@ -113,28 +114,29 @@ static void print_outputs(const struct result *result)
             add_figure(&cells, metrics->column[c], metrics->table[(int64_t)k * metrics->columns + c]);
     }
     tr_table_finish(&cells, &text);
-    if (tr_text_finish(&text, &all) != TR_OK) return;
+    TR_TRY(tr_text_finish(&text, &all));
     cli_printf("\n");
     cli_print_lines(all);
+    return TR_OK;
 }
 
-static void print_metrics(const struct result *result)
+static tr_status print_metrics(const struct result *result)
 {
     const struct tr_metrics *metrics = result->metrics;
     char figure[CLI_FIGURE_SIZE];
     const char *before = "            ";
-    if (!metrics) return;
+    if (!metrics) return TR_OK;
     for (int i = 0; i < metrics->count; i++) {
         if (isnan(metrics->metric[i].value)) continue;
         cli_printf("%s%s %s", before, metrics->metric[i].name, cli_figure(metrics->metric[i].value, figure));
         before = ", ";
     }
     cli_printf("\n");
-    if (metrics->columns > 0 && metrics->outputs > 1 && metrics->outputs <= CLASSES_MOST)
-        print_outputs(result);
+    const bool lists = metrics->columns > 0 && metrics->outputs > 1 && metrics->outputs <= CLASSES_MOST;
+    return lists ? print_outputs(result) : TR_OK;
 }
 
-static void print_text(const struct result *result)
+static tr_status print_text(const struct result *result)
 {
     char a[TR_COUNTED_SIZE], b[TR_TEXT_NUMBER_SIZE], figure[CLI_FIGURE_SIZE];
     cli_printf("checkpoint  %s (step %s)\n", result->info.checkpoint,
@@ -146,8 +148,8 @@ static void print_text(const struct result *result)
     cli_printf("loss %s (%s, %s examples/s)\n", cli_figure(result->loss, figure),
                tr_counted_long(result->examples, "example", a),
                tr_text_from_count((int64_t)(speed + 0.5), b));
-    print_metrics(result);
-    if (result->confusion) print_confusion(result);
+    TR_TRY(print_metrics(result));
+    return result->confusion ? print_confusion(result) : TR_OK;
 }
 
 static tr_status print_json(const struct result *result)
@@ -211,10 +213,7 @@ static tr_status run(const void *options_)
                 out);
     result.seconds = tr_clock_seconds() - start;
     result.metrics = tr_predictor_metrics(predictor);
-    if (options->json)
-        status = print_json(&result);
-    else
-        print_text(&result);
+    status = (options->json ? print_json : print_text)(&result);
 out:
     tr_free(result.confusion);
     tr_predictor_destroy(&predictor);

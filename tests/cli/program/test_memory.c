@@ -1,0 +1,186 @@
+/* Commands in this process whose memory is refused at every place in turn: each says so or does all, and
+ * nothing stays.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fail.h"
+#include "base/files/file.h"
+#include "cli/data/data.h"
+#include "cli/program/arguments.h"
+#include "cli/program/commands.h"
+#include "cli/session.h"
+#include "cli/terminal/output.h"
+#include "refuse.h"
+
+/* Standard output goes to a file from here to to_terminal(). */
+static int before;
+static void to_file(void)
+{
+    FILE *file = fopen("printed", "w");
+    assert_non_null(file);
+    fflush(stdout);
+    before = dup(STDOUT_FILENO);
+    assert_true(before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0);
+    fclose(file);
+}
+
+static struct tr_file_content to_terminal(void)
+{
+    struct tr_file_content content;
+    fflush(stdout);
+    assert_true(dup2(before, STDOUT_FILENO) >= 0);
+    close(before);
+    assert_int_equal(tr_file_read("printed", 1 << 24, &content), TR_OK);
+    return content;
+}
+
+static void *options_of(const struct cli_command *command, const char *const *words)
+{
+    static const char *const environment[] = {NULL};
+    void *options;
+    int count = 0;
+    while (words[count]) count++;
+    if (cli_command_read(command, count, words, environment, &options) != TR_OK)
+        fail_msg("%s", tr_error_message());
+    return options;
+}
+
+static int lines_of(const char *text)
+{
+    int lines = 0;
+    for (; (text = strchr(text, '\n')); text++) lines++;
+    return lines;
+}
+
+struct work {
+    const struct cli_command *command;
+    const char *words[8];
+    int64_t last; /* only so many of the last allocations are refused: the others are those of the library, 0:
+                     all */
+    bool timed;   /* what it prints has a time in it */
+};
+
+static void expect_whole(const struct work *work, const void *options)
+{
+    to_file();
+    refuse_begin(INT64_MAX);
+    const tr_status usual = work->command->run(options);
+    const int64_t count = INT64_MAX - refuse_left;
+    refuse_end();
+    struct tr_file_content whole = to_terminal();
+    if (usual != TR_OK) fail_msg("%s: %s", work->command->name, tr_error_message());
+    int64_t at = work->last > 0 && count > work->last ? count - work->last : 0;
+    for (bool done = false; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        to_file();
+        refuse_begin(at);
+        const tr_status status = work->command->run(options);
+        done = refuse_end();
+        struct tr_file_content got = to_terminal();
+        if (status != TR_ENOMEM && (status != TR_OK || lines_of(got.data) != lines_of(whole.data) ||
+                                    (!work->timed && strcmp(got.data, whole.data) != 0)))
+            fail_msg("%s, allocation %d: %d, %s", work->command->name, (int)at, (int)status,
+                     (char *)got.data);
+        tr_file_content_free(&got);
+        if (tr_alloc_live() != live)
+            fail_msg("%s, allocation %d: %d stay", work->command->name, (int)at,
+                     (int)(tr_alloc_live() - live));
+        if (done) assert_int_equal(status, TR_OK);
+    }
+    tr_file_content_free(&whole);
+}
+
+static void expect_all(const struct work *works, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        void *options = options_of(works[i].command, works[i].words);
+        expect_whole(&works[i], options);
+        cli_command_release(works[i].command, &options);
+    }
+}
+
+static void commands_without_networks(void **state)
+{
+    static const struct work works[] = {
+        {&cli_data_tokens, {"tokenizer.json", "words.txt"}},
+        {&cli_data_tokens, {"-d", "tokenizer.json", "numbers"}},
+        {&cli_data_show, {"{idx: {images: images.idx, labels: labels.idx}}"}},
+        {&cli_data_convert, {"{idx: {images: images.idx, labels: labels.idx}}", "x"}},
+        {&cli_data_list, {"--dir", "nowhere"}},
+        {&cli_data_list, {"--dir", "nowhere", "--json"}},
+        {&cli_models, {NULL}},
+        {&cli_models, {"--json"}},
+        {&cli_completion, {"bash"}},
+        {&cli_inspect, {"tiny.yaml"}, 60},
+    };
+    (void)state;
+    write_text("words.txt", "ab ab ab ab\n");
+    write_text("numbers", "64 65 66\n");
+    expect_exit(0, "data", "tokenizer", "words.txt", "--tokens", "257");
+    expect_all(works, sizeof works / sizeof works[0]);
+}
+
+static void commands_with_runs(void **state)
+{
+    static const struct work works[] = {
+        {&cli_data_cache, {"--data-cache-dir=cache"}},
+        {&cli_data_cache, {"--data-cache-dir=cache", "--json"}},
+        {&cli_receipt, {"runs/tiny"}, 40},
+        {&cli_receipt, {"runs/tiny", "-o", "there"}, 40},
+        {&cli_diff, {"runs/tiny", "runs/tiny"}},
+        {&cli_export, {"runs/tiny", "--onnx=there", "--c=here"}, 40},
+        {&cli_report_runs, {"runs/tiny", "--no-examples"}},
+        {&cli_log, {"runs/served"}},
+        {&cli_eval, {"runs/tiny", "--confusion", "-t1", "--no-data-cache", "--json"}, 30, true},
+        {&cli_eval, {"runs/tiny", "--confusion", "-t1", "--no-data-cache"}, 30, true},
+        {&cli_predict, {"runs/tiny", "--set-name=test", "-n1,2", "-t1", "--no-data-cache", "--show"}, 30},
+        {&cli_predict, {"runs/tiny", "--set-name=test", "-n1,2", "-t1", "--no-data-cache", "--json"}, 30},
+        {&cli_predict,
+         {"runs/tiny", "--idx=images.idx", "-n1", "-t1", "--no-data-cache", "-ox.csv"},
+         40,
+         true},
+        {&cli_predict, {"runs/line", "--values=1,2", "--values=3,4", "-t1", "--no-data-cache"}, 30},
+        {&cli_predict, {"runs/tags", "--text=the dog", "--text=cat", "-t1", "--no-data-cache"}, 40},
+        {&cli_predict, {"runs/tags", "--set-name=train", "-n0", "-t1", "--no-data-cache"}, 40},
+        {&cli_generate, {"runs/letters", "-n3", "-pthe", "-t1", "--no-data-cache"}, 20},
+    };
+    (void)state;
+    write_text("line.csv", "1,2,3\n2,3,5\n3,1,4\n4,4,8\n");
+    write_text("line.yaml",
+               "name: line\ndata: {train: {csv: {path: line.csv, label: value}}}\nlayers: [{dense: 1}]\n"
+               "loss: mean_squared_error\noptimizer: {rule: sgd, rate: 0.01}\ntrain: {batch: 4, steps: 2}\n");
+    write_text("tags.tsv", "the dog runs\t0 1 2\na cat sleeps now\t0 1 2 -\n");
+    write_text("tags.yaml", "name: tags\ndata: {train: {text: {path: tags.tsv, tags: true, max_tokens: 4}}}\n"
+                            "input: {classes: [det, noun, verb]}\nlayers: [{embedding: 8}, {dense: 3}]\n"
+                            "optimizer: {rule: adam, rate: 0.1}\ntrain: {batch: 2, steps: 2}\n");
+    write_text("letters.txt", "the dog runs and the cat sleeps\n");
+    write_text("letters.yaml", "name: letters\n"
+                               "data: {train: {corpus: {path: letters.txt, unit: characters, window: 4}}}\n"
+                               "layers: [{embedding: 4}, {dense: 99}]\n"
+                               "optimizer: {rule: adam, rate: 0.1}\ntrain: {batch: 3, steps: 2}\n");
+    expect_exit(0, "train", "tiny.yaml", "--steps", "3", "--quiet", "--data-cache-dir=cache", "--receipt");
+    expect_exit(0, "train", "tiny.yaml", "--steps", "3", "--quiet", "-o", "runs/served",
+                "--simulate-delays=1", "--strategy=parameter-server,mode=async");
+    expect_exit(0, "train", "line.yaml", "--quiet");
+    expect_exit(0, "train", "tags.yaml", "--quiet");
+    expect_exit(0, "train", "letters.yaml", "--quiet");
+    expect_all(works, sizeof works / sizeof works[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(commands_without_networks),
+        cmocka_unit_test(commands_with_runs),
+    };
+    return cmocka_run_group_tests_name("cli.memory", tests, place_make, place_remove);
+}
