@@ -153,9 +153,10 @@ trireme_test(cli settings)
 trireme_test(cli shipped)
 trireme_test(cli signals)
 trireme_test(cli speaker)
+trireme_test(cli verdicts)
 foreach(name arguments candidates child columns compare_run compare_said conclusion facts input_lines lines lost_file
              output pages pieces plan_hosts prediction_files predictions profile ranges screen settings shipped signals speaker
-             train_lines)
+             train_lines verdicts)
   target_link_libraries(test_cli_${name} PRIVATE trireme_commands)
 endforeach()
 trireme_test(cli sweep_order)
