@@ -185,3 +185,11 @@ tr_status __wrap_tr_inspect_json(const char *path, const char *const *set, int c
     note("json ");
     return __wrap_tr_inspect(path, set, count, text);
 }
+
+tr_status __wrap_tr_receipt_form(const char *path, const char *format, char **text);
+tr_status __wrap_tr_receipt_form(const char *path, const char *format, char **text)
+{
+    (void)text;
+    note("%s %s", path, format);
+    return enough();
+}

@@ -154,6 +154,9 @@ static void runs_that_are_judged(void **state)
 static void runs_that_are_looked_at(void **state)
 {
     (void)state;
+    expect(&cli_receipt, "run", "run json");
+    expect(&cli_receipt, "run --format=in-toto", "run in-toto");
+    expect(&cli_receipt, "run --format=cyclonedx", "run cyclonedx");
     expect(&cli_report_runs, "a b", "title=- trace=- examples=1 runs=a,b");
     expect(&cli_report_runs, "a --title=t --trace=f --no-examples", "title=t trace=f examples=0 runs=a");
     expect(&cli_inspect, "tiny.yaml -s x=1 -s y=2", "tiny.yaml set=x=1,y=2");
