@@ -168,7 +168,7 @@ tr_status cli_run_check_writable(const char *directory)
                          "nothing can be written to the output directory %s: %s is not a directory; choose "
                          "another with --out",
                          directory, there);
-    else if (tr_file_replace_check(trial) != TR_OK)
+    else if ((status = tr_file_replace_check(trial)) != TR_OK && status != TR_ENOMEM)
         status = tr_fail(TR_EINVAL, "nothing can be written to the output directory %s: %s", directory,
                          tr_error_message());
     tr_free(trial);

@@ -122,6 +122,12 @@ static void settings_and_strategies(void **state)
     tr_free(begun);
     tr_free(ended);
     expect_offered(WORDS("train", "--set", "seed="), "seed=1 "); /* what it is without */
+    /* Every part of a model file has its keys. */
+    expect_offered(WORDS("train", "--set", "data.validation_sp"), "data.validation_split= ");
+    expect_offered(WORDS("train", "--set", "input.sca"), "input.scale= ");
+    expect_offered(WORDS("train", "--set", "loss.label_sm"), "loss.label_smoothing= ");
+    expect_offered(WORDS("train", "--set", "adapters.ra"), "adapters.rank= ");
+    expect_offered(WORDS("train", "--set", "train.evaluate_e"), "train.evaluate_every= ");
 }
 
 static void paths_are_left_to_the_shell(void **state)

@@ -169,6 +169,21 @@ static void lists_and_clears(void **state)
     session_release(&session);
     entry(&count);
     assert_int_equal(count, 0);
+    expect_exit(0, "eval", "out");
+    assert_int_equal(run(&session, "data", "cache", NULL), 0);
+    assert_non_null(strstr(session.text[0], "\n1 entry, "));
+    session_release(&session);
+    assert_int_equal(run(&session, "data", "cache", "--clear", NULL), 0);
+    assert_memory_equal(session.text[0], "removed 1 entry, ", 17);
+    session_release(&session);
+    assert_int_equal(run(&session, "data", "cache", "--clear", "--json", NULL), 0);
+    assert_string_equal(session.text[0], "{\"removed\": 0, \"bytes\": 0}\n");
+    session_release(&session);
+    /* Who has no home has none, and can say where. */
+    static const char *const nowhere[] = {"TRIREME_DATA_CACHE_DIR=", "XDG_CACHE_HOME=", "HOME=", NULL};
+    int code = run_with(&session, (struct setup){.environment = nowhere}, "data", "cache", NULL);
+    expect_error(2, "there is no data cache without a home directory; give --data-cache-dir", &session, code);
+    session_release(&session);
 }
 
 /* Runs that begin at the same moment, on data that nobody has unpacked. */

@@ -22,6 +22,7 @@
 #include "cli/program/commands.h"
 #include "cli/program/noted.h"
 #include "cli/session.h"
+#include "refuse.h"
 
 /* Runs a command with these words, which blanks part, and compares what was noted. */
 static void expect(const struct cli_command *command, const char *words, const char *expected)
@@ -163,6 +164,45 @@ static void runs_that_are_looked_at(void **state)
     expect(&cli_inspect, "tiny.yaml --json", "json tiny.yaml set");
 }
 
+/* Before the library is asked for anything, memory that is refused is said, and nothing stays. */
+static void memory_is_refused(void **state)
+{
+    static const struct {
+        const struct cli_command *command;
+        const char *words[5];
+    } cases[] = {
+        {&cli_train, {"tiny.yaml", "--slow=1:5", "--slow=2:3", "--out=o", "--tensorboard"}},
+        {&cli_train, {"tiny.yaml", "--no-data-cache"}},
+        {&cli_train, {"--replay=there/run"}},
+        {&cli_eval, {"run"}},
+        {&cli_verify, {"run"}},
+        {&cli_dispute, {"a", "b"}},
+        {&cli_import, {"a/b"}},
+    };
+    static const char *const environment[] = {NULL};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        void *options;
+        int count = 0;
+        while (count < 5 && cases[i].words[count]) count++;
+        assert_int_equal(cli_command_read(cases[i].command, count, cases[i].words, environment, &options),
+                         TR_OK);
+        for (int64_t at = 0, done = 0; !done; at++) {
+            const int64_t live = tr_alloc_live();
+            noted[0] = '\0';
+            refuse_begin(at);
+            const tr_status status = cases[i].command->run(options);
+            done = refuse_end();
+            if (status != (done ? TR_EUNSUPPORTED : TR_ENOMEM))
+                fail_msg("%s, allocation %d: %d, %s", cases[i].command->name, (int)at, (int)status,
+                         tr_error_message());
+            if (!done) assert_string_equal(noted, "");
+            assert_int_equal(tr_alloc_live(), live);
+        }
+        cli_command_release(cases[i].command, &options);
+    }
+}
+
 /* The processors of the machine are divided among the processes, which get all else as it was given. */
 static void verifications_by_workers(void **state)
 {
@@ -223,6 +263,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(files_of_networks),
         cmocka_unit_test(runs_that_are_judged),
         cmocka_unit_test(runs_that_are_looked_at),
+        cmocka_unit_test(memory_is_refused),
         cmocka_unit_test(verifications_by_workers),
     };
     if (is_played(argc)) return play(argv);

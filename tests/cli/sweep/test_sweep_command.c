@@ -172,6 +172,31 @@ static void others_are_refused_before_the_runs(void **state)
     expect_failed(sweep(false, NULL, NULL, NULL, NULL), 1);
 }
 
+/* The table of a test of the rate that is made with this setting or option, in a file that is removed. */
+static char *rates_with(const char *word, const char *other)
+{
+    struct tr_file_content content;
+    if (sweep(true, "--rate-test", "--threads=1", word, other) != TR_OK) fail_msg("%s", tr_error_message());
+    assert_string_equal(started, ""); /* it is a run of this process */
+    assert_int_equal(tr_file_read("sweep/rate-test.csv", 1 << 20, &content), TR_OK);
+    assert_true(tr_file_exists("sweep/rate-test.html"));
+    return content.data;
+}
+
+static void rates_are_tested_with_seed_and_settings(void **state)
+{
+    char *usual = rates_with(NULL, NULL), *seed = rates_with("--seed=3", NULL),
+         *none = rates_with("--seed=0", NULL);
+    char *setting = rates_with("--set=seed=3", NULL), *both = rates_with("--set=seed=3", "--seed=0");
+    (void)state;
+    assert_string_equal(seed, setting);
+    assert_string_equal(none, both); /* the option has the last word */
+    assert_string_not_equal(seed, usual);
+    assert_string_not_equal(none, usual);
+    char *const all[] = {usual, seed, none, setting, both};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) tr_free(all[i]);
+}
+
 static void numbers_have_limits(void **state)
 {
     static const char *const good[] = {"--seeds=1000", "--seed=-1", "--random=10000", "--workers=256",
@@ -194,8 +219,11 @@ static void numbers_have_limits(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_reach_the_runs), cmocka_unit_test(without_options_there_are_defaults),
-        cmocka_unit_test(files_tell_of_failures), cmocka_unit_test(others_are_refused_before_the_runs),
+        cmocka_unit_test(options_reach_the_runs),
+        cmocka_unit_test(without_options_there_are_defaults),
+        cmocka_unit_test(files_tell_of_failures),
+        cmocka_unit_test(others_are_refused_before_the_runs),
+        cmocka_unit_test(rates_are_tested_with_seed_and_settings),
         cmocka_unit_test(numbers_have_limits),
     };
     if (is_played(argc)) return play(argv);
