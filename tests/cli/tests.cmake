@@ -54,7 +54,7 @@ trireme_cli_test(outputs)
 trireme_cli_test(passed_on)
 target_sources(test_cli_passed_on PRIVATE cli/play.c cli/program/noted.c)
 foreach(name trainer_create predictor_create predictor_info predictor_destroy predictor_generate exporter_create import
-             verify burn_in party_create tokenizer_train receipt_form report inspect inspect_json)
+             verify burn_in party_create tokenizer_train receipt_form report inspect inspect_json source_convert source_show data_set_fetch)
   target_link_options(test_cli_passed_on PRIVATE LINKER:--wrap=tr_${name})
 endforeach()
 trireme_cli_test(placement)
@@ -161,6 +161,7 @@ trireme_test(cli settings)
 trireme_test(cli shipped)
 trireme_test(cli signals)
 trireme_test(cli speaker)
+target_link_options(test_cli_speaker PRIVATE LINKER:--wrap=tr_party_answer)
 trireme_test(cli verdicts)
 foreach(name arguments candidates child columns compare_run compare_said conclusion facts input_lines lines lost_file
              output pages pieces plan_hosts prediction_files predictions profile ranges screen settings shipped signals speaker

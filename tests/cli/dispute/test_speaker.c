@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +17,9 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/dispute/speaker.h"
+#include "cli/printed.h"
 #include "cli/program/signals.h"
+#include "refuse.h"
 #include "support/descriptors.h"
 
 /* Asks once; what is answered, or NULL with `status`. Free with tr_free(). */
@@ -134,12 +137,98 @@ static void descriptors_are_not_lost(void **state)
     }
 }
 
+static void memory_is_refused(void **state)
+{
+    (void)state;
+    int refused = 0;
+    cli_signals_catch(NULL, NULL); /* forgets one */
+    cli_signals_release();
+    for (int64_t at = 0, done = 0; !done; at++) {
+        struct cli_speaker speaker;
+        char *answer = NULL;
+        const int64_t live = tr_alloc_live();
+        assert_int_equal(cli_speaker_start(&speaker, "read q; printf 'one\\ntwo\\n'; exec cat"), TR_OK);
+        refuse_begin(at);
+        const tr_status status = cli_speaker_ask(&speaker, "?", &answer);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        if (done) assert_string_equal(answer, "one");
+        refused += !done;
+        tr_free(answer);
+        cli_speaker_end(&speaker);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    assert_true(refused >= 2);
+}
+
+/* ---- this program as a party ---- */
+
+static int asked;
+tr_status __wrap_tr_party_answer(tr_party *party, const char *question, char **answer);
+tr_status __wrap_tr_party_answer(tr_party *party, const char *question, char **answer)
+{
+    (void)party;
+    asked++;
+    if (strcmp(question, "stop") == 0) raise(SIGTERM);
+    if (strcmp(question, "fail") == 0) return tr_fail(TR_EFORMAT, "no answer");
+    *answer = tr_format("%zu", strlen(question));
+    return TR_OK;
+}
+
+/* Answers the lines of a text; what is printed, and after how many questions. */
+static void expect_answers(const char *questions, tr_status status, int count, const char *expected)
+{
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    assert_true(fputs(questions, file) >= 0 && fflush(file) == 0);
+    const int before = dup(STDIN_FILENO);
+    assert_true(before >= 0 && dup2(fileno(file), STDIN_FILENO) >= 0);
+    __fpurge(stdin); /* of what was not asked before */
+    assert_int_equal(lseek(STDIN_FILENO, 0, SEEK_SET), 0);
+    const int64_t live = tr_alloc_live();
+    asked = 0;
+    cli_signals_catch(NULL, NULL);
+    printed_begin();
+    const tr_status got = cli_speaker_answer(NULL);
+    const char *printed = printed_end();
+    cli_signals_catch(NULL, NULL); /* forgets one */
+    cli_signals_release();
+    assert_int_equal(tr_alloc_live(), live);
+    assert_true(dup2(before, STDIN_FILENO) >= 0);
+    close(before);
+    fclose(file);
+    clearerr(stdin);
+    assert_int_equal(got, status);
+    assert_int_equal(asked, count);
+    assert_string_equal(printed, expected);
+}
+
+static void questions_are_answered(void **state)
+{
+    char line[600];
+    (void)state;
+    expect_answers("", TR_OK, 0, "");
+    expect_answers("one\n\nthree\n", TR_OK, 3, "3\n0\n5\n");
+    expect_answers("one\nfail\nthree\n", TR_EFORMAT, 2, "3\n");
+    expect_answers("stop\nthree\n", TR_EINTERRUPTED, 1, "4\n");
+    assert_string_equal(tr_error_message(), "the dispute was stopped");
+    /* The longest question, and a longer one; and one that does not end. */
+    memset(line, 'x', sizeof line);
+    memcpy(line + 510, "\na\n", 4);
+    expect_answers(line, TR_OK, 2, "510\n1\n");
+    memcpy(line + 510, "x\na\n", 5);
+    expect_answers(line, TR_EINVAL, 0, "");
+    assert_string_equal(tr_error_message(), "a question is a line of at most 510 bytes");
+    expect_answers("one\ntwo", TR_EINVAL, 1, "3\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_lines),        cmocka_unit_test(long_answers_are_whole),
         cmocka_unit_test(others_are_told_of),       cmocka_unit_test(a_stop_ends_it),
-        cmocka_unit_test(descriptors_are_not_lost),
+        cmocka_unit_test(descriptors_are_not_lost), cmocka_unit_test(memory_is_refused),
+        cmocka_unit_test(questions_are_answered),
     };
     return cmocka_run_group_tests_name("cli.speaker", tests, NULL, NULL);
 }

@@ -193,3 +193,32 @@ tr_status __wrap_tr_receipt_form(const char *path, const char *format, char **te
     note("%s %s", path, format);
     return enough();
 }
+
+tr_status __wrap_tr_source_convert(const tr_source *source, const char *format, const char *packing,
+                                   const char *path);
+tr_status __wrap_tr_source_convert(const tr_source *source, const char *format, const char *packing,
+                                   const char *path)
+{
+    note("%" PRId64 " as %s,%s to %s", tr_source_info(source)->count, format, packing, path);
+    return enough();
+}
+
+tr_status __wrap_tr_source_show(const tr_source *source, int64_t first, int64_t count, int width,
+                                char **text);
+tr_status __wrap_tr_source_show(const tr_source *source, int64_t first, int64_t count, int width, char **text)
+{
+    (void)text;
+    note("%" PRId64 " from %" PRId64 " of %" PRId64 ", %d", count, first, tr_source_info(source)->count,
+         width);
+    return enough();
+}
+
+tr_status __wrap_tr_data_set_fetch(const char *name, const char *mirror, const char *directory,
+                                   tr_data_progress progress, tr_data_report report, void *user);
+tr_status __wrap_tr_data_set_fetch(const char *name, const char *mirror, const char *directory,
+                                   tr_data_progress progress, tr_data_report report, void *user)
+{
+    (void)progress, (void)report, (void)user;
+    note("%s from %s to %s", name, word(mirror), directory);
+    return enough();
+}

@@ -164,6 +164,21 @@ static void runs_that_are_looked_at(void **state)
     expect(&cli_inspect, "tiny.yaml --json", "json tiny.yaml set");
 }
 
+#define SHIPPED "--dir=" TRIREME_SOURCE_DIR "/data"
+
+static void data_sets(void **state)
+{
+    (void)state;
+    expect(&cli_data_convert, "mnist x --part=test " SHIPPED, "10000 as tfrecord,none to x");
+    expect(&cli_data_convert, "mnist x -p test -f idx --packing=zlib " SHIPPED, "10000 as idx,zlib to x");
+    expect(&cli_data_convert, "mnist all " SHIPPED, "60000 as tfrecord,none to all/train.tfrecord");
+    expect(&cli_data_convert, "mnist all --format=idx " SHIPPED, "60000 as idx,none to all/train");
+    expect(&cli_data_show, "mnist " SHIPPED, "3 from 0 of 60000, 80");
+    expect(&cli_data_show, "mnist -p test --first=7 --count=2 " SHIPPED, "2 from 7 of 10000, 80");
+    expect(&cli_data_fetch, "mnist sst2", "mnist from - to data");
+    expect(&cli_data_fetch, "sst2 --mirror=file:///x --dir=y", "sst2 from file:///x to y");
+}
+
 /* Before the library is asked for anything, memory that is refused is said, and nothing stays. */
 static void memory_is_refused(void **state)
 {
@@ -263,6 +278,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(files_of_networks),
         cmocka_unit_test(runs_that_are_judged),
         cmocka_unit_test(runs_that_are_looked_at),
+        cmocka_unit_test(data_sets),
         cmocka_unit_test(memory_is_refused),
         cmocka_unit_test(verifications_by_workers),
     };

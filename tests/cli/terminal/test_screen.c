@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "cli/terminal/screen.h"
+#include "refuse.h"
 
 static char *written;
 static size_t size;
@@ -139,6 +140,26 @@ static void texts_are_lines(void **state)
     assert_int_equal(tr_alloc_live(), live);
 }
 
+/* A line is not lost for want of memory; then nothing stands below it. */
+static void lines_need_no_memory(void **state)
+{
+    (void)state;
+    int refused = 0;
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        struct cli_screen screen = begin(true);
+        cli_screen_status(&screen, "1 of 2");
+        refuse_begin(at);
+        cli_screen_line(&screen, "a line");
+        done = refuse_end();
+        refused += !done;
+        expect(&screen,
+               done ? "\r1 of 2\033[K" CLEAR "a line\n1 of 2" CLEAR : "\r1 of 2\033[K" CLEAR "a line\n");
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    assert_true(refused > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +170,7 @@ int main(void)
         cmocka_unit_test(statuses_replace_each_other),
         cmocka_unit_test(long_statuses_are_cut),
         cmocka_unit_test(texts_are_lines),
+        cmocka_unit_test(lines_need_no_memory),
     };
     return cmocka_run_group_tests_name("cli.screen", tests, NULL, NULL);
 }

@@ -195,6 +195,18 @@ static void test_images_by_the_line(void **state)
     int code = run_with(&session, files, "predict", "runs/tiny", NULL);
     assert_int_equal(strncmp(session.text[0], "a two.png: 2 ", 13), 0);
     expect_output(&session, code, "\none.png: 1 ");
+    /* Each is drawn above its answer. */
+    char drawn[4096] = "";
+    static const char *const images[] = {"a two.png", "one.png"};
+    for (int i = 0; i < 2; i++) {
+        code = run(&session, "predict", "runs/tiny", "--show", "--image", images[i], NULL);
+        assert_int_equal(code, 0);
+        assert_true(session.text[0][0] != images[i][0] && strlen(session.text[0]) < 2000);
+        strcat(drawn, session.text[0]);
+        session_release(&session);
+    }
+    code = run(&session, "predict", "runs/tiny", "--show", "--image", images[0], "--image", images[1], NULL);
+    expect_output(&session, code, drawn);
     files.input = "one.png\nlarge.png\n";
     code = run_with(&session, files, "predict", "runs/tiny", NULL);
     expect_error(2, "large.png: 12 x 12 pixels, and the network takes 6 x 6; add --fit scale, or --fit crop",
