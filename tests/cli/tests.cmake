@@ -168,6 +168,8 @@ foreach(name arguments candidates child columns compare_run compare_said conclus
              train_lines verdicts)
   target_link_libraries(test_cli_${name} PRIVATE trireme_commands)
 endforeach()
+trireme_test(cli sweep_choose)
+target_link_libraries(test_cli_sweep_choose PRIVATE trireme_commands)
 trireme_test(cli sweep_order)
 target_link_libraries(test_cli_sweep_order PRIVATE trireme_commands)
 trireme_test(cli sweep_run SOURCES cli/play.c)

@@ -242,6 +242,14 @@ static void readers_may_leave(void **state)
     const int code = session_end(&session);
     expect_error(1, "standard output: Broken pipe", &session, code);
     session_release(&session);
+    /* Nor are texts without end written of others. */
+    static const char *const endless[] = {
+        "-c", "yes abc | head -n 9000000 | \"$0\" predict runs/pairs --no-data-cache | head -n 1",
+        TRIREME_PROGRAM, NULL};
+    session_start(&session, &(struct setup){.program = "/bin/sh", .arguments = endless});
+    assert_int_equal(session_end(&session), 0);
+    assert_string_equal(strchr(session.text[0], '\n'), "\n");
+    session_release(&session);
 }
 
 int main(void)
