@@ -169,6 +169,30 @@ static void rounds_repeat_all(void **state)
     json_decref(root);
 }
 
+/* Of several rounds the fastest run counts, whichever it is. */
+static void the_fastest_of_rounds_counts(void **state)
+{
+    static const int speeds[] = {70, 90};
+    char later[256];
+    tr_status status;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        snprintf(
+            later, sizeof later,
+            "{\"event\":\"end\",\"step\":40,\"seconds\":10,\"examples_per_second\":%d,\"hash\":\"abc\"}\n",
+            speeds[i]);
+        setenv("PLAY_LATER", later, 1);
+        compare(WORDS("tiny.yaml", "--workers=1", "--strategies=allreduce", "--rounds=2", "--json=c.json"),
+                END("abc"), "0", &status);
+        unsetenv("PLAY_LATER");
+        assert_int_equal(status, TR_OK);
+        json_t *root = figures();
+        const json_t *one = json_array_get(json_object_get(root, "runs"), 0);
+        assert_true(json_number_value(json_object_get(one, "examples_per_second")) == (i == 0 ? 80 : 90));
+        json_decref(root);
+    }
+}
+
 static void other_weights_are_a_failure(void **state)
 {
     tr_status status;
@@ -247,9 +271,10 @@ static void runs_have_a_place(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_reach_the_runs),  cmocka_unit_test(without_options_there_are_defaults),
-        cmocka_unit_test(rounds_repeat_all),       cmocka_unit_test(other_weights_are_a_failure),
-        cmocka_unit_test(failed_runs_are_counted), cmocka_unit_test(runs_have_a_place),
+        cmocka_unit_test(options_reach_the_runs),      cmocka_unit_test(without_options_there_are_defaults),
+        cmocka_unit_test(rounds_repeat_all),           cmocka_unit_test(the_fastest_of_rounds_counts),
+        cmocka_unit_test(other_weights_are_a_failure), cmocka_unit_test(failed_runs_are_counted),
+        cmocka_unit_test(runs_have_a_place),
     };
     if (is_played(argc)) return play(argv);
     return cmocka_run_group_tests_name("cli.compare_command", tests, place_make, place_remove);

@@ -82,6 +82,7 @@ static void expect(const struct cli_command *command, const char *const *words, 
     if (status != TR_OK) fail_msg("%s", tr_error_message());
     assert_string_equal(text, printed);
     assert_int_equal(cli_output_leave(0), code);
+    assert_int_equal(cli_output_leave(5), 5); /* a failure of its own comes first */
     assert_int_equal(tr_alloc_live(), live);
     cli_output_leave_with(0);
     cli_command_release(command, &options);

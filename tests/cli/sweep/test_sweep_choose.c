@@ -52,7 +52,7 @@ static void the_figure_is_the_monitor(void **state)
         {"train: {monitor: macro_f1}\n", NULL, "loss", "loss"},
         {"train: {monitor: f1}\n", "train.monitor=recall", NULL, "recall"},
         {"train: {monitor: f1}\n", "train.monitors=recall", NULL, "f1"},
-        {"train: {monitor: f1}\n", "trains.monitor=recall", NULL, "f1"},
+        {"train: {monitor: f1}\n", "train-monitor=recall", NULL, "f1"},
         {"train: {monitor: f1}\n", "data.monitor=recall", NULL, "f1"},
         {"train: {monitor: [f1]}\n", NULL, NULL, "loss"}, /* which is refused later */
         {"train: [f1]\n", "train.monitor=rmse", NULL, "rmse"},

@@ -76,6 +76,18 @@ static void test_the_progress_line(void **state)
     session_release(&session);
 }
 
+/* Who wants no output sees no frames either. */
+static void test_quiet_runs_draw_nothing(void **state)
+{
+    (void)state;
+    struct session session;
+    int code = run_with(&session, (struct setup){.columns = 80}, "train", "tiny.yaml", "-o", "quiet",
+                        "--quiet", "--set", "train.log_every=1", NULL);
+    assert_int_equal(code, 0);
+    assert_string_equal(session.text[0], "");
+    session_release(&session);
+}
+
 static void test_every_width(void **state)
 {
     (void)state;
@@ -175,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_progress_line),
+        cmocka_unit_test(test_quiet_runs_draw_nothing),
         cmocka_unit_test(test_every_width),
         cmocka_unit_test(test_resizing),
         cmocka_unit_test(test_a_comparison_says_how_far_a_run_is),
