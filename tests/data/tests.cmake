@@ -1,6 +1,7 @@
 trireme_test(data order)
 trireme_test(data loader)
 trireme_test(data labels SOURCES data/support.c)
+trireme_test(data mixed SOURCES data/support.c)
 trireme_test(data idx SOURCES data/support.c)
 trireme_test(data npy SOURCES data/support.c)
 trireme_test(data tfrecord SOURCES data/support.c)
