@@ -64,6 +64,10 @@ int write_samples(void **unused)
     write_text("texts", "a good film\t1\nbad\t0\nnot good at all\t0\n");
     write_text("tags", "a good film\t0 1 -\nbad\t2\n");
     write_text("corpus", "the quick brown fox jumps over the lazy dog\n");
+    write_text("reviews", "title,body,stars\nA b,\"so, good\nvery\",1\nC,bad,0\n");
+    write_text("objects", "{\"title\": \"A b\", \"body\": \"so, good\", \"stars\": 1}\n"
+                          "{\"title\": \"C\", \"body\": \"bad\", \"stars\": 0}\n");
+    write_file("ids", (const uint8_t[]){1, 0, 4, 0, 0, 0, 4, 0}, 8);
     write_shard("other.tar", "02", "1");
     write_shard("archive.tar", "01", "1");
     tr_source *source = must_open("{idx: {images: images, labels: labels}}");

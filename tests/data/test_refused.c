@@ -48,6 +48,10 @@ static void texts(void **unused)
          "raise "
          "`ids`"},
         {"1 2\t0\n0 2\t1\n", 0, "unit: ids, ids: 3", NULL},
+        {"a\tx\nb\ty\n", 0, "classes: 3", "t: there are 2 classes by name, but classes is 3"},
+        {"a\tx\nb\ty\n", 0, "classes: 2", NULL},
+        {"a\t0\nb\t1234567890123456789012345678901234567890x\n", 0, "classes: 2",
+         "label \"1234567890123456789012345678901234567890\" is not a whole number"},
     };
     (void)unused;
     for (int i = 0; i < LENGTH(cases); i++) {
@@ -84,6 +88,14 @@ static void corpora(void **unused)
     assert_int_equal(tr_source_open("{corpus: {path: c, window: 2}}", test_directory(), state, &other),
                      TR_EMISMATCH);
     assert_non_null(strstr(tr_error_message(), "c: the network was trained on ids; set unit: ids"));
+    tr_text_free(state);
+    tr_source_close(&source);
+    source = must_open("{corpus: {path: c, window: 2}}");
+    assert_int_equal(tr_source_state(source, &name, &state), TR_OK);
+    assert_int_equal(tr_source_open("{corpus: {path: ids, unit: ids, ids: 5, window: 2}}", test_directory(),
+                                    state, &other),
+                     TR_EMISMATCH);
+    assert_non_null(strstr(tr_error_message(), "ids: unit is ids, the network was trained on another one"));
     tr_text_free(state);
     tr_source_close(&source);
     write_file("ids", ids, sizeof ids - 1);

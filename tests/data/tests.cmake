@@ -50,6 +50,7 @@ trireme_test(data cifar SOURCES data/support.c)
 trireme_test(data data_set SOURCES data/support.c)
 add_dependencies(test_data_data_set trireme_fetch) # downloads from a folder
 trireme_test(data batch_reads SOURCES data/support.c)
+trireme_test(data text_limits SOURCES data/support.c)
 trireme_test(data texts_refused SOURCES data/support.c)
 trireme_test(data refused SOURCES data/support.c)
 trireme_test(data cache SOURCES data/support.c base/files/file_fault.c)

@@ -294,8 +294,11 @@ static tr_status add_class_files(struct tr_source_files *files, const char *path
     if (!images) return TR_OK;
     char *folder = tr_path_join(path, class);
     if (!folder) return TR_ENOMEM;
-    tr_status status = TR_OK;
-    if (tr_file_list(NULL, folder, &names) == TR_OK) status = folder_filter(&names, folder, false);
+    tr_status status = tr_file_list(NULL, folder, &names);
+    if (status == TR_OK)
+        status = folder_filter(&names, folder, false);
+    else if (status != TR_ENOMEM) /* opening reports it */
+        status = TR_OK;
     for (int64_t i = 0; status == TR_OK && i < names.count; i++)
         status = tr_source_files_add(files, folder, names.name[i]);
     tr_file_names_free(&names);
@@ -312,9 +315,11 @@ static tr_status table_files(const struct folder_options *options, const char *d
     if (!options->memory) return TR_OK;
     char *table = tr_source_path(directory, options->table);
     if (!table) return TR_ENOMEM;
-    tr_status status = TR_OK;
-    /* Opening reports faults of the table. */
-    if (tr_csv_column(table, options->column, &names) != TR_OK) names.count = 0;
+    tr_status status = tr_csv_column(table, options->column, &names);
+    if (status != TR_OK && status != TR_ENOMEM) { /* opening reports faults of the table */
+        tr_file_names_free(&names);
+        status = TR_OK;
+    }
     for (int64_t i = 0; status == TR_OK && i < names.count; i++)
         status = tr_source_files_add(files, path, names.name[i]);
     tr_file_names_free(&names);
@@ -342,8 +347,11 @@ static tr_status folder_files(const void *options_, const char *directory, struc
         status = table_files(options, directory, path, files);
         goto out;
     }
-    /* Opening reports a path that is not a folder. */
-    if (tr_file_list(NULL, path, &classes) != TR_OK) goto out;
+    status = tr_file_list(NULL, path, &classes);
+    if (status != TR_OK) { /* opening reports a path that is not a folder */
+        if (status != TR_ENOMEM) status = TR_OK;
+        goto out;
+    }
     TR_TRY_GOTO(folder_filter(&classes, path, true), out);
     for (int64_t i = 0; i < classes.count; i++)
         TR_TRY_GOTO(add_class_files(files, path, classes.name[i], options->memory), out);

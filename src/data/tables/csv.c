@@ -270,7 +270,9 @@ static tr_status load(struct tr_csv_table *table, struct csv_source *source)
     float *feature = source->features, *value = source->values;
     struct tr_lines lines = tr_csv_rows(table);
     while (tr_csv_next(&lines)) {
-        if (tr_csv_read(table, &lines) != TR_OK || is_left_out(table)) continue;
+        const tr_status status = tr_csv_read(table, &lines);
+        if (status == TR_ENOMEM) return status;
+        if (status != TR_OK || is_left_out(table)) continue;
         leave_behind(source);
         for (int32_t i = 0; i < table->columns; i++) {
             if (table->is_skipped[i]) continue;
@@ -359,7 +361,8 @@ static tr_status settle_names(struct tr_csv_table *table, const char *state)
     int label = table->options->label;
     if (label != TR_CSV_CLASS && label != TR_CSV_NAME) return TR_OK;
     if (state) TR_TRY(tr_class_names_read(state, &table->names));
-    table->named = label == TR_CSV_NAME || table->names.count > 0 || (!state && tr_csv_has_names(table));
+    table->named = label == TR_CSV_NAME || table->names.count > 0;
+    if (!table->named && !state) return tr_csv_has_names(table, &table->named);
     if (!table->named || !state || table->names.count > 0) return TR_OK;
     return tr_fail(
         TR_EMISMATCH,

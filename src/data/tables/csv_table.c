@@ -292,21 +292,21 @@ static tr_status check_class(const struct tr_csv_table *table, const struct tr_l
                          number, limit - 1);
 }
 
-bool tr_csv_has_names(struct tr_csv_table *table)
+tr_status tr_csv_has_names(struct tr_csv_table *table, bool *names)
 {
     struct tr_lines lines = tr_csv_rows(table);
     int32_t label = 0, count;
-    bool names = false;
+    *names = false;
     while (label < table->columns && !table->is_label[label]) label++;
     while (label < table->columns && tr_csv_next(&lines)) {
         leave_behind(table, &lines);
-        if (split(table, &lines, &count) != TR_OK || count != table->columns ||
-            tr_csv_is_missing(table->fields[label]))
-            continue;
-        if (is_number(table->fields[label])) return false;
-        names = true;
+        const tr_status status = split(table, &lines, &count);
+        if (status == TR_ENOMEM) return status;
+        if (status != TR_OK || count != table->columns || tr_csv_is_missing(table->fields[label])) continue;
+        *names = !is_number(table->fields[label]);
+        if (!*names) break;
     }
-    return names;
+    return TR_OK;
 }
 
 /* The next step for a field that should be a number. */

@@ -82,8 +82,8 @@ tr_status tr_csv_empty(const char *path);
 struct tr_lines tr_csv_rows(const struct tr_csv_table *table);
 /* Moves to the next row, over empty lines. False at the end. */
 bool tr_csv_next(struct tr_lines *lines);
-/* Whether the labels are names: no row has a number as its label. For tables of classes. */
-bool tr_csv_has_names(struct tr_csv_table *table);
+/* Whether the labels are names: no row has a number as its label. For tables of classes. TR_ENOMEM. */
+tr_status tr_csv_has_names(struct tr_csv_table *table, bool *names);
 /* Reads the current row into table->row and table->gaps. TR_EFORMAT with line and column when it is bad. */
 tr_status tr_csv_read(struct tr_csv_table *table, const struct tr_lines *lines);
 

@@ -58,9 +58,10 @@ static tr_status take_quoted(struct tr_text_records *records, const char **at)
     }
 }
 
+/* Where field `count` begins, or the last one ends. */
 static tr_status add_field(struct tr_text_records *records, int32_t count)
 {
-    if (count >= COLUMNS_MAX)
+    if (count > COLUMNS_MAX)
         return tr_lines_fail(&records->lines, records->lines.line, "more than %d columns", COLUMNS_MAX);
     if (!tr_grow(&records->field, count, sizeof *records->field)) return TR_ENOMEM;
     records->field[count] = records->made.length;

@@ -149,6 +149,8 @@ static void test_bad_tables(void **unused)
     refuse("1,2,0\n3,4\n", "bad:2:1: 2 columns; the first line has 3");
     refuse("1,2,0\n3,4,0,0\n", "bad:2:1: 4 columns; the first line has 3");
     refuse("1,2,0\n3,x,0\n", "bad:2:3: field 1 \"x\" is not a number");
+    refuse("1,2,0\n3,1234567890123456789012345678901234567890x,0\n",
+           "bad:2:3: field 1 \"1234567890123456789012345678901234567890\" is not a number");
     refuse("1,2,0\n3,A,0\n",
            "is not a number; write numbers, name the column in categories, or leave it out");
     refuse("1,2,0\n3,z,0\n",
@@ -300,6 +302,8 @@ static void test_a_row_taken_for_a_header(void **unused)
          ":1: the line is taken for a header, since field 1 \"nan\" is no number, but 2 "
          "of 3 fields are"},
         {"\n1,,0\n2,3,1\n", "", ":2: the line is taken for a header"},
+        {"1,1234567890123456789012345678901234567890x,0\n2,3,1\n", "",
+         "field 1 \"1234567890123456789012345678901234567890\" is no number"},
         {"1,nan,0\n2,3,1\n", ", header: yes", NULL},
         {"a,b,c\n2,3,1\n", "", NULL},
         {"1,2,0\n2,3,1\n", "", NULL},
