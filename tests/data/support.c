@@ -1,6 +1,8 @@
 #include "data/support.h"
 
+#include "base/alloc.h"
 #include "data/source.h"
+#include "refuse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,6 +118,19 @@ void expect_refusal(const char *description, tr_status status, const char *part)
     if (got != status || (got != TR_OK && !strstr(tr_error_message(), part))) {
         fail_msg("%s: expected %s with \"%s\", got %s: %s", description, tr_status_name(status), part,
                  tr_status_name(got), got == TR_OK ? "" : tr_error_message());
+    }
+}
+
+void expect_out_of_memory(const char *description)
+{
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = try_open(description);
+        done = refuse_end();
+        if (status != (done ? TR_OK : TR_ENOMEM) || tr_alloc_live() != live)
+            fail_msg("%s: allocation %d: %s, %d blocks left", description, (int)at, tr_status_name(status),
+                     (int)(tr_alloc_live() - live));
     }
 }
 

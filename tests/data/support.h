@@ -30,6 +30,9 @@ tr_status try_open(const char *description);
 tr_source *must_open(const char *description);
 /* Fails the test unless opening gives `status` and a message with `part` in it. */
 void expect_refusal(const char *description, tr_status status, const char *part);
+/* Refuses each allocation of opening in turn: fails the test unless that gives TR_ENOMEM and leaves nothing
+   behind. */
+void expect_out_of_memory(const char *description);
 /* Fails unless both sources hold the same: figures, names of classes, state, digest, every example, what is
    shown. Examples of at most 1024 numbers and labels. */
 void expect_same_source(const tr_source *a, const tr_source *b);

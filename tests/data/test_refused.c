@@ -50,6 +50,7 @@ static void texts(void **unused)
         {"1 2\t0\n0 2\t1\n", 0, "unit: ids, ids: 3", NULL},
         {"a\tx\nb\ty\n", 0, "classes: 3", "t: there are 2 classes by name, but classes is 3"},
         {"a\tx\nb\ty\n", 0, "classes: 2", NULL},
+        {"a\t-\nb\t+\n", 0, "classes: 3", "t: there are 2 classes by name, but classes is 3"},
         {"a\t0\nb\t1234567890123456789012345678901234567890x\n", 0, "classes: 2",
          "label \"1234567890123456789012345678901234567890\" is not a whole number"},
     };

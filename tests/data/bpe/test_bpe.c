@@ -31,6 +31,7 @@ static const struct {
     {TR_BPE_GPT2, "a|\xc2\xb2\xe2\x85\xa8|\xcc\x81\xff|b|   | c"}, /* numbers of categories No and Nl; a mark
                                                                       and a bad byte */
     {TR_BPE_CL100K, "it|'s| we|'LL| |123|45|!?\n\n| a|  | b|\n\n|  "},
+    {TR_BPE_CL100K, "hello|123|4|world| again"},
     {TR_BPE_GPT2, "a| '"}, /* what could go on ends the text */
     {TR_BPE_CL100K, "!"},
     {TR_BPE_CL100K, "x| '"},

@@ -71,6 +71,14 @@ static void settings_are_checked(void **unused)
     settings.special = empty;
     settings.special_count = 2;
     expect_failure(&settings, TR_EINVAL, "a special token is empty");
+    /* One of a single byte is another token than that byte. */
+    tr_tokenizer *tokenizer = NULL;
+    settings.special = (const char *const[]){"a"};
+    settings.special_count = 1;
+    settings.tokens = 257;
+    assert_int_equal(tr_tokenizer_train(&settings, &tokenizer), TR_OK);
+    assert_int_equal(tr_tokenizer_size(tokenizer), 257);
+    tr_tokenizer_destroy(&tokenizer);
 }
 
 /* The least and the greatest number of tokens. */

@@ -4,6 +4,7 @@
 #include "base/numbers/tree.h"
 #include "base/threads/timeline.h"
 #include "data/order/batch.h"
+#include "refuse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -189,8 +190,6 @@ static void test_contents(void **state)
     }
 }
 
-/* Workers' parts join to the global batch: every cut, ragged last batches with fewer rows than microbatches
- * too. */
 static void test_options_are_checked(void **state)
 {
     static const struct {
@@ -225,6 +224,8 @@ static void test_options_are_checked(void **state)
     }
 }
 
+/* Workers' parts join to the global batch: every cut, ragged last batches with fewer rows than microbatches
+ * too. */
 static void test_parts(void **state)
 {
     (void)state;
@@ -319,7 +320,6 @@ static void test_reading_ahead_is_bounded(void **state)
     tr_loader_destroy(&loader);
 }
 
-/* Waits until so many examples have been read, and a little for those that should not be. */
 /* The reader records beside the thread that made the loader, and nowhere where that records nothing. */
 static void test_readers_record(void **state)
 {
@@ -345,6 +345,7 @@ static void test_readers_record(void **state)
     }
 }
 
+/* Waits until so many examples have been read, and a little for those that should not be. */
 static void settle(struct made_source *source, int reads)
 {
     for (int i = 0; i < 20000 && atomic_load(&source->reads) < reads; i++) usleep(1000);
@@ -556,13 +557,6 @@ static void test_failure_with_help(void **state)
     }
 }
 
-static int fail_nth(size_t size, void *user)
-{
-    (void)size;
-    int *left = user;
-    return (*left)-- == 0;
-}
-
 static void test_allocation(void **state)
 {
     (void)state;
@@ -573,18 +567,16 @@ static void test_allocation(void **state)
     options.prefetch = 2;
     int64_t live = tr_alloc_live();
     tr_loader *loader = NULL;
-    int failures = 0;
-    for (;; failures++) {
-        int left = failures;
-        tr_alloc_set_hook(fail_nth, &left);
-        tr_status status = tr_loader_create(&source.base, &order, &options, &loader);
-        tr_alloc_set_hook(NULL, NULL);
-        if (status == TR_OK) break;
-        assert_int_equal(status, TR_ENOMEM);
+    for (int64_t at = 0, done = 0; !done; at++) {
+        refuse_begin(at);
+        const tr_status status = tr_loader_create(&source.base, &order, &options, &loader);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        assert_true(!done || at >= 10);
+        if (done) break;
         assert_null(loader);
         assert_int_equal(tr_alloc_live(), live);
     }
-    assert_true(failures >= 10);
     int64_t total = tr_alloc_total();
     const struct tr_batch *batch;
     for (int64_t step = 0; step < 50; step++) assert_int_equal(tr_loader_get(loader, step, &batch), TR_OK);

@@ -100,6 +100,18 @@ static void test_numbers_beside_names(void **unused)
     tr_source_close(&source);
 }
 
+/* A name that is missing is none of them, also where nothing else is there. */
+static void test_a_lonely_column(void **unused)
+{
+    (void)unused;
+    write_text("lonely", "a,1\n,0\nb,0\n");
+    tr_source *source = must_open("{csv: {path: lonely, categories: 0, missing: constant, header: no}}");
+    expect_row(source, 0, 2, ROW(1, 0));
+    expect_row(source, 1, 2, ROW(0, 0));
+    expect_row(source, 2, 2, ROW(0, 1));
+    tr_source_close(&source);
+}
+
 /* Another data set has the names of the first; others are none of them, or stop. */
 static void test_other_data(void **unused)
 {
@@ -235,7 +247,10 @@ static void test_damaged_states(void **unused)
     assert_int_equal(categories.columns, 0);
     expect_no_state("\ntrireme categories 1, 0 classes, 3 lines\n2\na\n", "ends too early");
     expect_no_state("\ntrireme categories 1, 0 classes, 2 lines\n2\na\n", "ends too early");
-    expect_no_state("\ntrireme categories 1, 0 classes, 3 lines\n2\nb\na\n", "names do not ascend");
+    expect_no_state("\ntrireme categories 1, 0 classes, 3 lines\n2\nb\na\n",
+                    "categories:4: names do not ascend; take the file that was saved with the model");
+    expect_no_state("\ntrireme categories 1, 0 classes, 2 lines\n0000000000000001\na\n",
+                    "categories:2: is not the number of the names");
     expect_no_state("\ntrireme categories 1, 0 classes, 3 lines\n2\nab\na\n", "names do not ascend");
     expect_no_state("\ntrireme categories 1, 0 classes, 3 lines\n2\na\na\n", "names do not ascend");
     expect_no_state("\ntrireme categories 1, 0 classes, 1 lines\n5000\n", "is not the number of the names");
@@ -275,10 +290,15 @@ static void test_rows_of_callers(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names_become_numbers), cmocka_unit_test(test_numbers_beside_names),
-        cmocka_unit_test(test_other_data),           cmocka_unit_test(test_wrong_columns),
-        cmocka_unit_test(test_names_have_limits),    cmocka_unit_test(test_bad_names),
-        cmocka_unit_test(test_damaged_states),       cmocka_unit_test(test_rows_of_callers),
+        cmocka_unit_test(test_names_become_numbers),
+        cmocka_unit_test(test_numbers_beside_names),
+        cmocka_unit_test(test_a_lonely_column),
+        cmocka_unit_test(test_other_data),
+        cmocka_unit_test(test_wrong_columns),
+        cmocka_unit_test(test_names_have_limits),
+        cmocka_unit_test(test_bad_names),
+        cmocka_unit_test(test_damaged_states),
+        cmocka_unit_test(test_rows_of_callers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

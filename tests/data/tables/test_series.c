@@ -178,6 +178,82 @@ static void test_gaps(void **unused)
     tr_source_close(&source);
 }
 
+/* Of two inputs, the first and the last number of the file. */
+static void test_gaps_of_two_inputs(void **unused)
+{
+    (void)unused;
+    float row[4], label[1];
+    write_text("gaps", "NA,1,7\n2,2,8\n4,NA,9\n0,0,10\n");
+    tr_source *source = open_with(
+        "{series: {path: gaps, window: 3, inputs: [0, 1], targets: 2, missing: constant, missing_value: 5, "
+        "part: [0, 1], header: no, stride: 2}}",
+        NULL);
+    float rows[6];
+    assert_int_equal(tr_source_read(source, 0, rows, 6, NULL, label), TR_OK);
+    assert_true(rows[0] == 5 && rows[1] == 1 && rows[4] == 4 && rows[5] == 5 && label[0] == 10);
+    tr_source_close(&source);
+    source = open_with(
+        "{series: {path: gaps, window: 2, inputs: [0, 1], targets: 2, missing: mean, header: no}}", NULL);
+    assert_int_equal(tr_source_read(source, 1, row, 4, NULL, label), TR_OK);
+    assert_true(row[0] == 2 && row[2] == 4 && row[3] == 1); /* the mean of 1, 2 and 0 */
+    assert_int_equal(tr_source_read(source, 0, row, 4, NULL, label), TR_OK);
+    assert_true(row[0] == 2 && row[1] == 1); /* that of 2, 4 and 0 */
+    tr_source_close(&source);
+    write_text("gaps", "1,NA\n2,NA\n3,NA\n");
+    expect_refusal("{series: {path: gaps, window: 1, inputs: 0, targets: 1, missing: skip, header: no}}",
+                   TR_EFORMAT, "gaps: every window misses a number; set missing: mean or constant");
+    tr_source *other;
+    assert_int_equal(tr_source_open("{series: {path: gaps, window: 1, inputs: 0, missing: mean, header: no}}",
+                                    test_directory(), "trireme scaling 1, 0 classes, 1 lines\n0 1\n", &other),
+                     TR_EMISMATCH);
+    assert_non_null(strstr(tr_error_message(), "gaps: missing: mean takes the means of the training data"));
+}
+
+/* Times that are texts ascend by their bytes; a text comes before what begins with it. */
+static void test_times(void **unused)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"a,0\nab,1\nb,2\n", NULL},
+        {"a,0\na,1\nb,2\n", "time:2:1: time \"a\" does not come after \"a\" of the row before"},
+        {"a,0\nab,1\na,2\n", "time:3:1: time \"a\" does not come after \"ab\" of the row before"},
+        {"9,0\n10,1\n11,2\n", NULL},
+        {"9,0\n10,1\n10,2\n", "time:3:1: time \"10\" does not come after \"10\" of the row before"},
+        {"b,0\na234567890123456789012345678901234567890x,1\nc,2\n",
+         "time:2:1: time \"a234567890123456789012345678901234567890\" does not come after \"b\""},
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char description[] = "{series: {path: time, time: 0, window: 1, header: no}}";
+        write_text("time", cases[i].text);
+        if (cases[i].says)
+            expect_refusal(description, TR_EFORMAT, cases[i].says);
+        else
+            tr_source_close(&(tr_source *){open_with(description, NULL)});
+    }
+}
+
+/* More rows, and more series, than there is room for at first. */
+static void test_many_rows(void **unused)
+{
+    enum { ROWS = 5000 };
+    static char text[ROWS * 16];
+    char *at = text;
+    float row[2], label[1];
+    (void)unused;
+    for (int i = 0; i < ROWS; i++) at += sprintf(at, "s%d,%d\n", i / 50, i);
+    write_file("many", text, (size_t)(at - text));
+    tr_source *source = open_with("{series: {path: many, series: 0, window: 2, header: no}}", NULL);
+    assert_int_equal(tr_source_info(source)->count, ROWS / 50 * 48);
+    for (int64_t k = 0; k < ROWS / 50 * 48; k++) {
+        const float first = (float)(k / 48 * 50 + k % 48);
+        assert_int_equal(tr_source_read(source, k, row, 2, NULL, label), TR_OK);
+        assert_true(row[0] == first && row[1] == first + 1 && label[0] == first + 2);
+    }
+    tr_source_close(&source);
+}
+
 static void test_what_is_refused(void **unused)
 {
     (void)unused;
@@ -208,27 +284,11 @@ static void test_what_is_refused(void **unused)
     tr_source_close(&first);
 }
 
-static int fail_nth(size_t size, void *user)
-{
-    (void)size;
-    int *left = user;
-    return (*left)-- == 0;
-}
-
 static void test_allocation_failures(void **unused)
 {
     (void)unused;
     write_series();
-    int64_t live = tr_alloc_live();
-    for (int n = 0;; n++) {
-        int left = n;
-        tr_alloc_set_hook(fail_nth, &left);
-        tr_status status = try_open(HEAD "window: 2, missing: mean, standardize: true}}");
-        tr_alloc_set_hook(NULL, NULL);
-        assert_int_equal(tr_alloc_live(), live);
-        if (status == TR_OK) break;
-        assert_int_equal(status, TR_ENOMEM);
-    }
+    expect_out_of_memory(HEAD "window: 2, missing: mean, standardize: true}}");
 }
 
 static void test_a_head_alone(void **unused)
@@ -250,6 +310,9 @@ int main(void)
         cmocka_unit_test(test_targets),
         cmocka_unit_test(test_scaling),
         cmocka_unit_test(test_gaps),
+        cmocka_unit_test(test_gaps_of_two_inputs),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_many_rows),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_allocation_failures),
     };

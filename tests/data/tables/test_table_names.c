@@ -1,5 +1,4 @@
 /* What tables of practice bring: classes by name, values that are not there, columns of no use. */
-#include "base/alloc.h"
 #include "data/support.h"
 
 #include <setjmp.h>
@@ -290,13 +289,6 @@ static void test_sentences_with_names(void **unused)
     expect_refusal("{text: {path: hole}}", TR_EFORMAT, "hole:2:13: no label after the tab");
 }
 
-static int fail_nth(size_t size, void *user)
-{
-    (void)size;
-    int *left = user;
-    return (*left)-- == 0;
-}
-
 static void test_allocation_failures(void **unused)
 {
     (void)unused;
@@ -304,17 +296,8 @@ static void test_allocation_failures(void **unused)
                                                "{text: {path: words}}"};
     write_text("table", "a,b,c\n1,,x\n3,4,y\n,5,z\n");
     write_text("words", "one two\tx\nthree\ty\n");
-    int64_t live = tr_alloc_live();
     for (size_t i = 0; i < sizeof descriptions / sizeof descriptions[0]; i++)
-        for (int n = 0;; n++) {
-            int left = n;
-            tr_alloc_set_hook(fail_nth, &left);
-            tr_status status = try_open(descriptions[i]);
-            tr_alloc_set_hook(NULL, NULL);
-            assert_int_equal(tr_alloc_live(), live);
-            if (status == TR_OK) break;
-            assert_int_equal(status, TR_ENOMEM);
-        }
+        expect_out_of_memory(descriptions[i]);
 }
 
 int main(void)
