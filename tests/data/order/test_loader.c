@@ -353,6 +353,23 @@ static void settle(struct made_source *source, int reads)
     assert_int_equal(atomic_load(&source->reads), reads);
 }
 
+/* Where reading takes long, two batches are read ahead; else none. */
+static void test_slow_sources_are_read_ahead(void **state)
+{
+    (void)state;
+    for (int slow = 0; slow < 2; slow++) {
+        struct made_source source = make(TR_FEATURE_FLOATS, 100);
+        struct tr_order order;
+        const struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+        const struct tr_batch *batch;
+        source.base.info.slow = slow;
+        tr_loader *loader = open_loader(&source, &order, 10, &options);
+        assert_int_equal(tr_loader_get(loader, 0, &batch), TR_OK);
+        settle(&source, slow ? 30 : 10);
+        tr_loader_destroy(&loader);
+    }
+}
+
 /* With help the loader's thread reads the next batch only, and helpers those behind it, as far as it is to be
    read ahead. */
 static void test_help_is_bounded(void **state)
@@ -628,6 +645,7 @@ int main(void)
         cmocka_unit_test(test_readers_record),
         cmocka_unit_test(test_failure_surfaces_at_its_step),
         cmocka_unit_test(test_reading_ahead_is_bounded),
+        cmocka_unit_test(test_slow_sources_are_read_ahead),
         cmocka_unit_test(test_help_is_bounded),
         cmocka_unit_test(test_slow_help_is_paused),
         cmocka_unit_test(test_who_may_help),

@@ -100,6 +100,21 @@ static void test_numbers_beside_names(void **unused)
     tr_source_close(&source);
 }
 
+/* Names behind numbers and between them. */
+static void test_names_between_numbers(void **unused)
+{
+    (void)unused;
+    write_text("between", "1,a,10,x,0\n3,b,30,x,0\n"); /* means 2 and 20, deviations 1 and 10 */
+    tr_source *source =
+        must_open("{csv: {path: between, categories: [1, 3], standardize: true, missing: mean}}");
+    expect_row(source, 0, 5, ROW(-1, 1, 0, -1, 1));
+    expect_row(source, 1, 5, ROW(1, 0, 1, 1, 1));
+    char *state = state_of(source);
+    assert_non_null(strstr(state, " 5 lines\n2 1 2\n0 1 0.5\n0 1 0.5\n20 10 20\n0 1 1\n"));
+    tr_free(state);
+    tr_source_close(&source);
+}
+
 /* A name that is missing is none of them, also where nothing else is there. */
 static void test_a_lonely_column(void **unused)
 {
@@ -292,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_become_numbers),
         cmocka_unit_test(test_numbers_beside_names),
+        cmocka_unit_test(test_names_between_numbers),
         cmocka_unit_test(test_a_lonely_column),
         cmocka_unit_test(test_other_data),
         cmocka_unit_test(test_wrong_columns),

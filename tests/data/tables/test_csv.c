@@ -288,6 +288,9 @@ static void test_a_row_taken_for_a_header(void **unused)
         {"1,1234567890123456789012345678901234567890x,0\n2,3,1\n", "",
          "field 1 \"1234567890123456789012345678901234567890\" is no number"},
         {"a,b,0\n2,3,1\n", "", "since field 0 \"a\" is no number, but 1 of 3 fields are"},
+        {"1,2,price\n2,3,1\n", ", label: value",
+         "since field 2 \"price\" is no number, but 2 of 3 fields are"},
+        {"1,2,price\n2,3,1\n", ", label: none", "since field 2 \"price\" is no number"},
         {"1,nan,0\n2,3,1\n", ", header: yes", NULL},
         {"a,b,c\n2,3,1\n", "", NULL},
         {"1,2,0\n2,3,1\n", "", NULL},
@@ -305,6 +308,27 @@ static void test_a_row_taken_for_a_header(void **unused)
     tr_log_set_sink(NULL, NULL, TR_LOG_WARNING);
 }
 
+/* How many rows were left out is said where some were. */
+static void test_rows_left_out_are_told(void **unused)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"1,,0\n2,3,1\n4,,1\n", ": left out 2 of 3 rows, which miss values"},
+        {"1,1,0\n2,3,1\n4,5,1\n", NULL},
+    };
+    (void)unused;
+    tr_log_set_sink(keep_line, NULL, TR_LOG_INFO);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        lines_logged = 0;
+        write_text("gaps", cases[i].text);
+        tr_source_close(&(tr_source *){must_open("{csv: {path: gaps, missing: skip, header: no}}")});
+        assert_int_equal(lines_logged, cases[i].says ? 1 : 0);
+        if (cases[i].says && !strstr(logged, cases[i].says)) fail_msg("%s", logged);
+    }
+    tr_log_set_sink(NULL, NULL, TR_LOG_WARNING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_bad_tables),
         cmocka_unit_test(test_every_truncation),
         cmocka_unit_test(test_a_row_taken_for_a_header),
+        cmocka_unit_test(test_rows_left_out_are_told),
         cmocka_unit_test(test_skip),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_allocation_failures),

@@ -202,6 +202,17 @@ static void test_gaps_of_two_inputs(void **unused)
     write_text("gaps", "1,NA\n2,NA\n3,NA\n");
     expect_refusal("{series: {path: gaps, window: 1, inputs: 0, targets: 1, missing: skip, header: no}}",
                    TR_EFORMAT, "gaps: every window misses a number; set missing: mean or constant");
+    /* The last number of several targets. */
+    write_text("gaps", "1,1\n2,2\n3,NA\n4,4\n5,5\n");
+    source = open_with("{series: {path: gaps, window: 1, horizon: 2, every_step: true, inputs: 0, targets: "
+                       "[0, 1], missing: skip, header: no}}",
+                       NULL);
+    assert_int_equal(tr_source_info(source)->count, 1);
+    assert_int_equal(tr_source_info(source)->skipped, 2);
+    assert_int_equal(tr_source_read(source, 0, row, 1, NULL, NULL), TR_OK);
+    assert_true(row[0] == 3);
+    tr_source_close(&source);
+    write_text("gaps", "1,NA\n2,NA\n3,NA\n");
     tr_source *other;
     assert_int_equal(tr_source_open("{series: {path: gaps, window: 1, inputs: 0, missing: mean, header: no}}",
                                     test_directory(), "trireme scaling 1, 0 classes, 1 lines\n0 1\n", &other),

@@ -3,6 +3,7 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "data/bpe/bytes.h"
 #include "data/text/vocabulary.h"
 #include "data/text/vocabulary_internal.h"
 #include "refuse.h"
@@ -237,6 +238,27 @@ static void tokens_become_texts(void **unused)
     tr_vocabulary_destroy(&vocabulary);
 }
 
+/* Numbers of the network that the tokenizer does not have say nothing. */
+static void subwords_become_texts(void **unused)
+{
+    struct tr_text file = TR_TEXT_INIT;
+    tr_vocabulary *vocabulary;
+    tr_bpe *bpe;
+    (void)unused;
+    tr_text_add(&file, "{\"pre_tokenizer\": {\"type\": \"ByteLevel\"}, \"model\": {\"vocab\": {");
+    add_bytes(&file, -1);
+    tr_text_add(&file, "}, \"merges\": []}}");
+    assert_int_equal(tr_bpe_parse(file.bytes, file.length, "here", &bpe), TR_OK);
+    tr_text_release(&file);
+    assert_int_equal(tr_vocabulary_create(TR_UNIT_BPE, false, 0, &vocabulary), TR_OK);
+    tr_vocabulary_settle_bpe(vocabulary, &bpe, 300);
+    assert_null(bpe);
+    assert_int_equal(tr_vocabulary_size(vocabulary), 300);
+    assert_int_equal(tr_vocabulary_boundary(vocabulary), -1);
+    expect_text(vocabulary, (const int32_t[]){'o', 256, 'n', 299, 'e', 255}, 6, true, "one\xff", "one\\xff");
+    tr_vocabulary_destroy(&vocabulary);
+}
+
 /* ---- states ---- */
 
 #define HEAD(lines) "trireme vocabulary 1, 2 classes, " #lines " lines\n"
@@ -250,6 +272,9 @@ static const struct {
     {HEAD(1) "lower_case 0 max_tokens 0 unit ids\n", NULL},
     {HEAD(2) "lower_case 0 max_tokens 0 unit ids\nids 7\n", NULL},
     {HEAD(3) "lower_case 0 max_tokens 0 unit characters\n<unknown>\nU+0041\n", NULL},
+    {HEAD(8) "lower_case 0 max_tokens 0 unit characters\n<unknown>\nU+0800\nU+07FF\nU+0080\nU+007F\nU+10000\n"
+             "U+FFFF\n",
+     NULL},
     {HEAD(4) "lower_case 0 max_tokens 0 unit characters boundary\n<unknown>\nU+10FFFF\nU+D7FF\n", NULL},
     {HEAD(0), "vocabulary.txt:2: ends too early"},
     {HEAD(1) "lower_case 2 max_tokens 0\n", "vocabulary.txt:2: is not \"lower_case N max_tokens N\""},
@@ -308,6 +333,8 @@ static void states_are_checked(void **unused)
             assert_int_equal(classes, 2);
             assert_int_equal(tr_vocabulary_boundary(vocabulary) >= 0,
                              strstr(states[i].state, " boundary") != NULL);
+            assert_int_equal(tr_vocabulary_state_has_boundary(states[i].state),
+                             strstr(states[i].state, " boundary") != NULL);
             assert_int_equal(tr_vocabulary_write(vocabulary, classes, &again), TR_OK);
             assert_string_equal(again, states[i].state);
             tr_free(again);
@@ -359,7 +386,8 @@ int main(void)
         cmocka_unit_test(words_are_numbered_by_count), cmocka_unit_test(characters_are_numbered_by_count),
         cmocka_unit_test(large_vocabularies_find_all), cmocka_unit_test(words_have_a_largest_size),
         cmocka_unit_test(units_have_places),           cmocka_unit_test(tokens_become_texts),
-        cmocka_unit_test(states_are_checked),          cmocka_unit_test(a_lack_of_memory_is_told),
+        cmocka_unit_test(subwords_become_texts),       cmocka_unit_test(states_are_checked),
+        cmocka_unit_test(a_lack_of_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
