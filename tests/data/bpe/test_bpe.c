@@ -31,7 +31,7 @@ static const struct {
     {TR_BPE_GPT2, "a|\xc2\xb2\xe2\x85\xa8|\xcc\x81\xff|b|   | c"}, /* numbers of categories No and Nl; a mark
                                                                       and a bad byte */
     {TR_BPE_CL100K, "it|'s| we|'LL| |123|45|!?\n\n| a|  | b|\n\n|  "},
-    {TR_BPE_CL100K, "hello|123|4|world| again"},
+    {TR_BPE_CL100K, "hello|123|4|world| again|'\xc5\xbf|a"},
     {TR_BPE_GPT2, "a| '"}, /* what could go on ends the text */
     {TR_BPE_CL100K, "!"},
     {TR_BPE_CL100K, "x| '"},
@@ -95,6 +95,7 @@ static void test_composition(void **unused)
         {"\xef\xac\x81", "\xef\xac\x81"},                         /* compatibility stays */
         {"\xe0\xa5\x98", "\xe0\xa4\x95\xe0\xa4\xbc"},             /* excluded from composition */
         {"a\xff\xcc\x81", "a\xff\xcc\x81"},                       /* no character */
+        {"a\xcc\x85\xcc\x81", "a\xcc\x85\xcc\x81"},               /* a mark of the same class between */
     };
     (void)unused;
     for (int i = 0; i < LENGTH(pairs); i++) {

@@ -296,6 +296,7 @@ static void what_is_written_says_all(void **unused)
         "\"normalized\": true, \"special\": false}",
         "\"normalizer\": {\"type\": \"NFC\"}",
         "\"ignore_merges\": true",
+        "\"\xe6\x9c\xac\": 260", /* no bytes, so it stays as it is */
         "\"post_processor\": null",
         "\"decoder\": {\"type\": \"ByteLevel\", ",
         "\"\xc4\xa0\": 32,",
@@ -310,7 +311,7 @@ static void what_is_written_says_all(void **unused)
                              .normalizer = "{\"type\": \"NFC\"}",
                              .cut = AFTER_SPLIT("\"behavior\": \"Isolated\", " QWEN2),
                              .tokens = ", \"\xc4\xa0"
-                                       "a\": 258, \"ab\": 259",
+                                       "a\": 258, \"ab\": 259, \"\xe6\x9c\xac\": 260",
                              .merges = "\"\xc4\xa0 a\", \"a b\"",
                              .added = "[{\"id\": 256, \"content\": \"<a>\", \"special\": true}, "
                                       "{\"id\": 257, \"content\": \"\xe6\x97\xa5\", \"normalized\": true}]"});

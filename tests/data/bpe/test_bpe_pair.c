@@ -75,6 +75,10 @@ static void lines_are_merges(void **unused)
         assert_int_equal(tr_bpe_is_special(bpe, id), id >= 258);
     }
     tr_bpe_destroy(&bpe);
+    write_text("merges.txt", "#version\na b\n"); /* of which nobody says which */
+    bpe = must_open_bpe("vocab.json");
+    assert_int_equal(tr_bpe_merges(bpe), 1);
+    tr_bpe_destroy(&bpe);
     write_text("merges.txt", "a b\nab c"); /* without the line, and without an end */
     bpe = must_open_bpe("vocab.json");
     assert_int_equal(tr_bpe_merges(bpe), 2);

@@ -25,6 +25,8 @@ struct made_source {
     bool fails_from_there; /* and those behind it */
     atomic_uint sleep_us;  /* reading takes this long */
     atomic_int reads;
+    int64_t hold_at; /* reading this example waits until `opened`; -1: none */
+    atomic_bool opened;
 };
 
 static int32_t tokens_of(int64_t index)
@@ -38,6 +40,7 @@ static tr_status made_read(const tr_source *base, int64_t index, void *features,
     atomic_fetch_add(&source->reads, 1);
     unsigned pause = atomic_load(&source->sleep_us);
     if (pause > 0) usleep(pause);
+    while (index == source->hold_at && !atomic_load(&source->opened)) usleep(100);
     if (index == source->fail_at || (source->fails_from_there && index > source->fail_at))
         return tr_fail(TR_EFORMAT, "example %" PRId64 " is bad", index);
     *length = tr_source_capacity(base);
@@ -75,7 +78,7 @@ static const struct tr_source_class near_class = {
 
 static struct made_source make(enum tr_feature_kind kind, int64_t count)
 {
-    struct made_source source = {.base = {.class = &made_class}, .fail_at = -1};
+    struct made_source source = {.base = {.class = &made_class}, .fail_at = -1, .hold_at = -1};
     source.base.info =
         (struct tr_source_info){.count = count, .features = kind, .labels = TR_LABEL_CLASS, .classes = 10};
     switch (kind) {
@@ -548,6 +551,45 @@ static void test_contents_with_help(void **state)
     }
 }
 
+static void *help_once(void *loader)
+{
+    tr_loader_help(loader);
+    return NULL;
+}
+
+static void *open_later(void *source)
+{
+    usleep(30000);
+    atomic_store(&((struct made_source *)source)->opened, true);
+    return NULL;
+}
+
+/* A batch is ready when the last helper is through, and so is the place of one that is no longer wanted. */
+static void test_helpers_are_waited_for(void **state)
+{
+    (void)state;
+    for (int64_t step = 1; step <= 3; step += 2) {
+        struct made_source source = make_filed(TR_FEATURE_FLOATS, 40);
+        source.hold_at = 10; /* the first of step 1 */
+        struct tr_order order;
+        const struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+        const struct tr_batch *batch;
+        pthread_t helper, opener;
+        tr_loader *loader = open_loader(&source, &order, 10, &options);
+        tr_loader_expect_help(loader);
+        assert_int_equal(tr_loader_get(loader, 0, &batch), TR_OK);
+        assert_int_equal(pthread_create(&helper, NULL, help_once, loader), 0);
+        while (atomic_load(&source.reads) < 11) usleep(100);
+        assert_int_equal(pthread_create(&opener, NULL, open_later, &source), 0);
+        assert_int_equal(tr_loader_get(loader, step, &batch), TR_OK);
+        if (step == 1) check_batch(&source, &order, step, &options, batch);
+        pthread_join(opener, NULL);
+        pthread_join(helper, NULL);
+        check_batch(&source, &order, step, &options, batch);
+        tr_loader_destroy(&loader);
+    }
+}
+
 /* Of several bad examples the first is reported. */
 static void test_failure_with_help(void **state)
 {
@@ -651,6 +693,7 @@ int main(void)
         cmocka_unit_test(test_who_may_help),
         cmocka_unit_test(test_files_of_the_cache),
         cmocka_unit_test(test_contents_with_help),
+        cmocka_unit_test(test_helpers_are_waited_for),
         cmocka_unit_test(test_failure_with_help),
         cmocka_unit_test(test_allocation),
         cmocka_unit_test(test_refusals),

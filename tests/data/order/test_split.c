@@ -99,6 +99,49 @@ static void test_digests(void **unused)
     assert_string_not_equal(a, b);
 }
 
+/* Parts are shown, and leave the state of the whole. */
+static void test_parts_are_shown(void **unused)
+{
+    char *text[2], *shown;
+    const char *name[2];
+    tr_source *whole = table(10), *part[2];
+    (void)unused;
+    assert_int_equal(tr_source_state(whole, &name[0], &text[0]), TR_OK);
+    assert_int_equal(tr_split_first(whole, &(struct tr_split){.seed = 5, .share = 0.3}, &part[0]), TR_OK);
+    assert_int_equal(tr_split_second(part[0], &part[1]), TR_OK);
+    for (int p = 0; p < 2; p++) {
+        int32_t class;
+        char wanted[64];
+        const int number = number_of(part[p], 1, &class);
+        assert_int_equal(tr_source_show(part[p], 1, 1, 80, &shown), TR_OK);
+        snprintf(wanted, sizeof wanted, "[1] %d: %d\n", (int)class, number);
+        assert_string_equal(shown, wanted);
+        tr_text_free(shown);
+        assert_int_equal(tr_source_state(part[p], &name[1], &text[1]), TR_OK);
+        assert_string_equal(text[1], text[0]);
+        assert_string_equal(name[1], "scaling.txt");
+        tr_text_free(text[1]);
+        tr_source_close(&part[p]);
+    }
+    tr_text_free(text[0]);
+    static const char lines[] = "one a\t0\ntwo b\t1\nthree c\t0\n";
+    write_file("lines", lines, sizeof lines - 1);
+    assert_int_equal(tr_split_first(must_open("{text: {path: lines}}"),
+                                    &(struct tr_split){.seed = 5, .share = 0.3}, &part[0]),
+                     TR_OK);
+    for (int64_t k = 0; k < 2; k++) { /* a text is shown by its format, and with its own label */
+        int32_t label;
+        char wanted[16];
+        assert_int_equal(tr_source_read(part[0], k, NULL, 0, NULL, &label), TR_OK);
+        assert_int_equal(tr_source_show(part[0], k, 1, 80, &shown), TR_OK);
+        snprintf(wanted, sizeof wanted, "[%d] %d: ", (int)k, (int)label);
+        assert_memory_equal(shown, wanted, strlen(wanted));
+        assert_int_equal(strstr(shown, "two b") != NULL, label);
+        tr_text_free(shown);
+    }
+    tr_source_close(&part[0]);
+}
+
 /* Labels of tokens are counted where the example is. */
 static void test_labels_of_tokens(void **unused)
 {
@@ -311,8 +354,13 @@ static void test_bad_shares(void **unused)
     assert_int_equal(tr_sampler_create(source, (const float[]){1, 1, 1}, 3, &sampler), TR_EINVAL);
     assert_non_null(strstr(tr_error_message(), "class 1 has no training examples"));
     assert_int_equal(tr_sampler_create(source, NULL, 0, &sampler), TR_OK); /* of those that there are */
-    for (uint64_t i = 0; i < 100; i++)
-        assert_in_range(tr_sampler_draw(sampler, tr_rng_key_make(1, TR_RNG_SAMPLE), 0, i), 0, 1);
+    int64_t seconds = 0;
+    for (uint64_t i = 0; i < 1000; i++) {
+        const int64_t drawn = tr_sampler_draw(sampler, tr_rng_key_make(1, TR_RNG_SAMPLE), 0, i);
+        assert_in_range(drawn, 0, 1);
+        seconds += drawn;
+    }
+    assert_in_range(seconds, 421, 579); /* 500, within five standard deviations */
     tr_sampler_destroy(&sampler);
     tr_source_close(&source);
     source = must_open("{csv: {path: table, label: value}}");
@@ -325,6 +373,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts_make_the_whole),
         cmocka_unit_test(test_digests),
+        cmocka_unit_test(test_parts_are_shown),
         cmocka_unit_test(test_labels_of_tokens),
         cmocka_unit_test(test_folds),
         cmocka_unit_test(test_strata_are_mixed),

@@ -124,7 +124,12 @@ static void test_a_lonely_column(void **unused)
     expect_row(source, 0, 2, ROW(1, 0));
     expect_row(source, 1, 2, ROW(0, 0));
     expect_row(source, 2, 2, ROW(0, 1));
+    char *state = state_of(source);
     tr_source_close(&source);
+    source = must_open_with("{csv: {path: lonely, categories: 0, missing: constant, header: no}}", state);
+    expect_row(source, 2, 2, ROW(0, 1));
+    tr_source_close(&source);
+    tr_free(state);
 }
 
 /* Another data set has the names of the first; others are none of them, or stop. */

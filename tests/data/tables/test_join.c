@@ -340,6 +340,7 @@ static void test_two_texts(void **state)
             for (int64_t r = 0; r < count; r++) {
                 const int32_t length = batch->offset[r + 1] - batch->offset[r],
                               other = batch->second_offset[r + 1] - batch->second_offset[r];
+                assert_int_equal(batch->second_offset[0], 0);
                 assert_int_equal(length + other, 10); /* i + 1 and the boundary, and 8 - i */
                 for (int32_t t = batch->second_offset[r]; t < batch->second_offset[r + 1]; t++)
                     assert_int_equal(batch->second[t], 1);

@@ -152,6 +152,8 @@ static void descriptions_are_checked(void **state)
         {"{join: {sources: {a: {csv: {path: none}}, b: {csv: {path: none}}}, labels: b}}", NULL},
         {"{join: {sources: {a: {csv: {path: none}}, b: {csv: {path: none}}}, labels: c}}",
          "labels: source \"c\""},
+        {"{join: {sources: {photo: {csv: {path: none}}, b: {csv: {path: none}}}, labels: phot}}",
+         "did you mean \"photo\"?"},
         {"{join: {labels: c}}", "\"sources\" is missing"},
     };
     (void)state;

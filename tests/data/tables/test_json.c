@@ -53,6 +53,17 @@ static void test_rows(void **unused)
                 "{csv: {path: a.csv, label_columns: 1, categories: [2, 3], missing: skip}}");
 }
 
+/* A member that the first line lacks a value of is a column, and what is left out may have line feeds. */
+static void test_first_lines_may_have_gaps(void **unused)
+{
+    (void)unused;
+    write_text("gap.jsonl",
+               "{\"x\": null, \"note\": \"a\\nb\", \"y\": 0}\n{\"x\": 3, \"note\": \"\", \"y\": 1}\n");
+    write_text("gap.csv", "x,y\n,0\n3,1\n");
+    expect_same("{json: {path: gap.jsonl, skip_columns: note, missing: constant, missing_value: 7}}",
+                "{csv: {path: gap.csv, missing: constant, missing_value: 7}}");
+}
+
 /* Members within members, and elements of arrays. */
 static void test_nested(void **unused)
 {
@@ -135,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_first_lines_may_have_gaps),
         cmocka_unit_test(test_nested),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_columns_have_a_limit),

@@ -65,6 +65,27 @@ static void expect_refusal(char *text)
     tr_free(text);
 }
 
+/* The first line of numbers is line 2. */
+static void lines_are_named(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"trireme scaling 1, 0 classes, 2 lines\n0 1 3\n0 1\n",
+         "scaling.txt:3: has no number to fill in, or more than one; take the file that was saved with the "
+         "model"},
+        {"trireme scaling 1, 0 classes, 2 lines\n0 1\n0 0\n",
+         "scaling.txt:3: is not a mean and a deviation above 0; take the file that was saved with the model"},
+    };
+    struct tr_scaling scaling;
+    int32_t classes;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(tr_scaling_read(cases[i].text, &scaling, &classes), TR_EFORMAT);
+        assert_string_equal(tr_error_message(), cases[i].says);
+    }
+}
+
 /* A line too few, one too many, and a deviation that nothing can be divided by. */
 static void what_is_not_whole_is_refused(void **state)
 {
@@ -170,8 +191,11 @@ static void plain_is_what_changes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_written_is_read),      cmocka_unit_test(what_is_not_whole_is_refused),
-        cmocka_unit_test(what_is_there_gives_the_mean),  cmocka_unit_test(columns_are_measured_and_scaled),
+        cmocka_unit_test(what_was_written_is_read),
+        cmocka_unit_test(what_is_not_whole_is_refused),
+        cmocka_unit_test(lines_are_named),
+        cmocka_unit_test(what_is_there_gives_the_mean),
+        cmocka_unit_test(columns_are_measured_and_scaled),
         cmocka_unit_test(plain_is_what_changes_nothing),
     };
     return cmocka_run_group_tests_name("data.scaling", tests, NULL, NULL);

@@ -165,6 +165,8 @@ static void test_gaps(void **unused)
     assert_int_equal(tr_source_info(source)->skipped, 1);
     assert_int_equal(tr_source_read(source, 0, row, 2, NULL, label), TR_OK);
     assert_true(row[0] == 1 && row[1] == 4 && label[0] == 3);
+    assert_int_equal(tr_source_read(source, 1, row, 2, NULL, label), TR_OK);
+    assert_true(row[0] == 3 && row[1] == 5 && label[0] == 5);
     tr_source_close(&source);
     source = open_with("{series: {path: gaps, window: 1, inputs: x, targets: y, missing: skip}}", NULL);
     assert_int_equal(tr_source_info(source)->count, 2); /* from 1 to 2, and from 5 to 5 */

@@ -261,7 +261,9 @@ static void subwords_become_texts(void **unused)
 
 /* ---- states ---- */
 
-#define HEAD(lines) "trireme vocabulary 1, 2 classes, " #lines " lines\n"
+#define FIFTEEN(x)   x x x x x x x x x x x x x x x
+#define LONGEST_WORD FIFTEEN("seventeen-letters") /* 255 bytes, none of them blank */
+#define HEAD(lines)  "trireme vocabulary 1, 2 classes, " #lines " lines\n"
 
 static const struct {
     const char *state, *message; /* of TR_EFORMAT; NULL: it is right */
@@ -276,6 +278,10 @@ static const struct {
              "U+FFFF\n",
      NULL},
     {HEAD(4) "lower_case 0 max_tokens 0 unit characters boundary\n<unknown>\nU+10FFFF\nU+D7FF\n", NULL},
+    {HEAD(1) "lower_case 0 max_tokens 0 unit ids\nmore\n", "more lines than its first line says"},
+    {HEAD(2) "lower_case 0 max_tokens 0 unit ids\nids 7\nmore\n", "more lines than its first line says"},
+    {HEAD(3) "lower_case 0 max_tokens 0\n<unknown>\n" LONGEST_WORD "\n", NULL},
+    {HEAD(3) "lower_case 0 max_tokens 0\n<unknown>\n" LONGEST_WORD "x\n", "is not a word"},
     {HEAD(0), "vocabulary.txt:2: ends too early"},
     {HEAD(1) "lower_case 2 max_tokens 0\n", "vocabulary.txt:2: is not \"lower_case N max_tokens N\""},
     {HEAD(1) "lower_case 0 max_tokens -1\n", "is not \"lower_case N max_tokens N\""},
@@ -344,6 +350,19 @@ static void states_are_checked(void **unused)
     }
 }
 
+/* A boundary is told of vocabularies only, whole or not. */
+static void boundaries_are_told(void **unused)
+{
+    static const char *const none[] = {
+        "", "trireme vocabulary 1, 2 classes, 0 lines\n",
+        "trireme vocabulary 1, 2 classes, 1 lines\n boundary",
+        "trireme vocabulary 1, 2 classes, 1 lines\nboundary\n",
+        "trireme scaling 1, 2 classes, 1 lines\nlower_case 0 max_tokens 0 boundary\n"};
+    (void)unused;
+    for (int i = 0; i < LENGTH(none); i++)
+        if (tr_vocabulary_state_has_boundary(none[i])) fail_msg("%s", none[i]);
+}
+
 static void a_lack_of_memory_is_told(void **unused)
 {
     static const char text[] = "the quick brown fox";
@@ -387,7 +406,7 @@ int main(void)
         cmocka_unit_test(large_vocabularies_find_all), cmocka_unit_test(words_have_a_largest_size),
         cmocka_unit_test(units_have_places),           cmocka_unit_test(tokens_become_texts),
         cmocka_unit_test(subwords_become_texts),       cmocka_unit_test(states_are_checked),
-        cmocka_unit_test(a_lack_of_memory_is_told),
+        cmocka_unit_test(boundaries_are_told),         cmocka_unit_test(a_lack_of_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
