@@ -227,12 +227,11 @@ static bool is_left_out(const struct tr_csv_table *table)
     return table->gaps && table->options->missing == TR_MISSING_SKIP;
 }
 
-/* *left_out: the number of rows left out for missing values. */
+/* Counts up *left_out, rows left out for missing values, and *largest, the largest label; both begin with 0.
+ */
 static tr_status survey(struct tr_csv_table *table, struct tr_bad *bad, int64_t *left_out, int32_t *largest)
 {
     struct tr_lines lines = tr_csv_rows(table);
-    *largest = 0;
-    *left_out = 0;
     while (tr_csv_next(&lines)) {
         bad->records++;
         tr_status status = tr_csv_read(table, &lines);
@@ -436,7 +435,6 @@ static tr_status settle_categories(struct tr_csv_table *table, struct csv_source
         return tr_fail(TR_EFORMAT,
                        "%s: the names of its categories make %" PRId64 " numbers a row; at most %d can be",
                        table->path, width, FLOATS_MOST);
-    source->base.info.floats = (int32_t)width;
     TR_TRY(tr_scaling_create((int32_t)width, &source->scaling));
     return tr_categories_copy(categories, &source->scaling.categories);
 }
@@ -479,7 +477,7 @@ static tr_status fill(struct tr_csv_table *table, const char *state, struct csv_
     struct tr_source_info *info = &source->base.info;
     struct tr_bad bad = {.action = (enum tr_bad_action)options->on_bad_record, .most = options->max_bad};
     int32_t largest = 0;
-    int64_t left_out;
+    int64_t left_out = 0;
     info->features = TR_FEATURE_FLOATS;
     source->columns = table->features;
     table->collects = table->learned = !state;

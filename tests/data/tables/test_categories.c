@@ -130,6 +130,18 @@ static void test_a_lonely_column(void **unused)
     expect_row(source, 2, 2, ROW(0, 1));
     tr_source_close(&source);
     tr_free(state);
+    write_text("lonely", "a,1\n,0\n"); /* with a single name */
+    source = must_open("{csv: {path: lonely, categories: 0, missing: constant, header: no}}");
+    state = state_of(source);
+    tr_source_close(&source);
+    source = must_open_with("{csv: {path: lonely, categories: 0, missing: constant, header: no}}", state);
+    expect_row(source, 0, 1, ROW(1));
+    expect_row(source, 1, 1, ROW(0));
+    tr_source_close(&source);
+    expect_refusal_with(
+        "{csv: {path: lonely, missing: constant, header: no}}", state, TR_EMISMATCH,
+        "feature 0 (counted from 0, without labels) is a number, the model was trained with names");
+    tr_free(state);
 }
 
 /* Another data set has the names of the first; others are none of them, or stop. */

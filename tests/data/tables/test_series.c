@@ -273,6 +273,8 @@ static void test_what_is_refused(void **unused)
     write_series();
     expect_refusal(HEAD "window: 10}}", TR_EFORMAT,
                    "a window of 10 rows and a horizon of 1 fit into no series; the longest has 10 rows");
+    expect_refusal(HEAD "window: 10, part: [0.25, 0.75]}}", TR_EFORMAT,
+                   "fit into no series; the longest has 5 rows in the part [0.25, 0.75]");
     expect_refusal(HEAD "window: 2, targets: [z]}}", TR_EINVAL, "target column \"z\"");
     expect_refusal(HEAD "window: 2, inputs: [x, x]}}", TR_EINVAL,
                    "column \"x\" is named twice among the inputs");
