@@ -157,7 +157,7 @@ static tr_status run_again(tr_party *party, int64_t first, int64_t from, int64_t
                        "%" PRId64
                        " steps between two states at hand, of which %d at most are followed; keep more "
                        "boundaries and checkpoints",
-                       until - from, STEPS_MOST);
+                       until - from + 1, STEPS_MOST);
     tr_free(party->at);
     party->at = tr_alloc((size_t)(until >= from ? until - from : 0) + 1, sizeof *party->at);
     if (!party->at) return TR_ENOMEM;
@@ -330,7 +330,7 @@ tr_status tr_party_answer(tr_party *party, const char *question, char **out)
         status = tr_fail(TR_EUNSUPPORTED, "the answer would be too long");
     if (status != TR_OK) {
         tr_text_release(&text);
-        if (status == TR_ENOMEM) return status;
+        if (status == TR_ENOMEM || status == TR_EINTERRUPTED) return status;
         char message[TR_MESSAGE_SIZE];
         snprintf(message, sizeof message, "%s", tr_error_message());
         for (char *at = message; *at; at++)

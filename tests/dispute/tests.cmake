@@ -12,6 +12,7 @@ target_link_libraries(dispute_referee PRIVATE m)
 
 trireme_test(dispute disputes TIMEOUT 1800 SOURCES dispute/referee.c support/training.c support/families.c)
 trireme_test(dispute party SOURCES dispute/two_sides.c support/training.c)
+trireme_test(dispute limits SOURCES dispute/two_sides.c support/training.c)
 trireme_test(dispute failures SOURCES dispute/two_sides.c support/training.c)
 trireme_test(dispute judge SOURCES dispute/two_sides.c support/training.c)
 trireme_test(dispute steps SOURCES dispute/two_sides.c support/training.c)

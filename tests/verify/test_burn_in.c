@@ -65,11 +65,13 @@ static const struct tr_device_kind worn = {.name = "cpu", .help = "the cpu devic
 
 /* ---- a kind of several devices ---- */
 
-static tr_status third; /* of looking at number 3 */
+static tr_status third;                 /* of looking at number 3 */
+static struct tr_device_choice *wanted; /* how one is made, where a test asks */
 
 static tr_status create_one(const struct tr_device_choice *choice, tr_device **out)
 {
     struct tr_device_choice own = *choice;
+    if (wanted) *wanted = *choice;
     own.name = "cpu";
     own.number = 0;
     return tr_device_kind_cpu.create(&own, out);
@@ -195,6 +197,24 @@ static void devices_with_drivers_are_found(void **state)
     assert_null(strstr(heard.all, "several"));
 }
 
+/* Each place computes by itself, on one thread; programs of devices are kept where they are to be. */
+static void a_place_has_one_thread_and_the_given_cache(void **state)
+{
+    (void)state;
+    struct tr_burn_in_settings settings = TR_BURN_IN_SETTINGS_INIT;
+    struct tr_device_choice choice = {.threads = -1};
+    bool good = false;
+    settings.devices = (const char *const[]){"several:2"};
+    settings.device_count = 1;
+    settings.program_cache = "kept";
+    wanted = &choice;
+    must_train(tr_burn_in(&settings, NULL, NULL, &good));
+    wanted = NULL;
+    assert_true(good);
+    assert_int_equal(choice.threads, 1);
+    assert_string_equal(choice.cache, "kept");
+}
+
 static void lack_of_memory_ends_the_search(void **state)
 {
     (void)state;
@@ -258,10 +278,15 @@ static void nobody_needs_to_listen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_device_has_the_known_hash),   cmocka_unit_test(a_single_bit_names_the_device),
-        cmocka_unit_test(one_that_cannot_be_had_is_named),   cmocka_unit_test(devices_with_drivers_are_found),
-        cmocka_unit_test(lack_of_memory_ends_the_search),    cmocka_unit_test(places_go_on_until_the_end),
-        cmocka_unit_test(seconds_that_are_none_are_refused), cmocka_unit_test(nobody_needs_to_listen),
+        cmocka_unit_test(every_device_has_the_known_hash),
+        cmocka_unit_test(a_single_bit_names_the_device),
+        cmocka_unit_test(one_that_cannot_be_had_is_named),
+        cmocka_unit_test(devices_with_drivers_are_found),
+        cmocka_unit_test(a_place_has_one_thread_and_the_given_cache),
+        cmocka_unit_test(lack_of_memory_ends_the_search),
+        cmocka_unit_test(places_go_on_until_the_end),
+        cmocka_unit_test(seconds_that_are_none_are_refused),
+        cmocka_unit_test(nobody_needs_to_listen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
