@@ -45,19 +45,18 @@ static void this_processor_is_known(void **state)
     struct tr_processor processor;
     tr_processor_find(&processor);
     FILE *file = fopen("/proc/cpuinfo", "r");
-    if (!file || !*processor.vendor) {
-        printf("[  NOTE    ] skipped: no CPUID here\n");
-        if (file) fclose(file);
-        return;
-    }
     char line[8192], vendor[64] = "";
     int family = -1, model = -1;
-    while (fgets(line, sizeof line, file)) {
+    while (file && fgets(line, sizeof line, file)) {
         sscanf(line, "vendor_id : %63s", vendor);
         sscanf(line, "cpu family : %d", &family);
         if (sscanf(line, "model : %d", &model) == 1) break;
     }
-    fclose(file);
+    if (file) fclose(file);
+    if (!*vendor) {
+        printf("[  NOTE    ] skipped: the system names no vendor\n");
+        return;
+    }
     assert_string_equal(processor.vendor, vendor);
     assert_int_equal(processor.family, family);
     assert_int_equal(processor.model, model);

@@ -90,10 +90,10 @@ tr_status tr_config_put_texts(tr_config *root, const char *section, const char *
 {
     tr_config *mapping, *list;
     int32_t nodes = 0;
-    size_t bytes = 0;
+    size_t bytes = strlen(key);
     TR_TRY(find_section(root, section, &mapping));
     config_measure(root, &nodes, &bytes);
-    for (int32_t i = 0; i < count; i++) bytes += strlen(texts[i]) + 1;
+    for (int32_t i = 0; i < count; i++) bytes += strlen(texts[i]);
     if (count >= TR_CONFIG_NODES_MAX - nodes || /* the list is a node, too */
         bytes > TR_CONFIG_TEXT_MAX)
         return tr_config_fail(TR_EINVAL, mapping, "%d %s are too many for a configuration", (int)count, key);

@@ -134,6 +134,16 @@ static void lists_of_texts_keep_to_the_limits(void **state)
     expect(&text, NULL);
     tr_free(out);
     tr_config_destroy(&root);
+    for (int more = 1; more >= 0; more--) { /* one text, beside two keys */
+        struct tr_text large = TR_TEXT_INIT;
+        tr_text_pad(&large, 'x', TR_CONFIG_TEXT_MAX - strlen("part") - strlen("classes") + (size_t)more);
+        texts[0] = large.bytes;
+        tr_text_add(&text, "part: {}\n");
+        root = read_or(&text, NULL);
+        assert_int_equal(tr_config_put_texts(root, "part", "classes", 1, texts), more ? TR_EINVAL : TR_OK);
+        tr_text_release(&large);
+        tr_config_destroy(&root);
+    }
 }
 
 /* Places are cut where their memory ends, and nothing is written behind it. */

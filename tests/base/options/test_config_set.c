@@ -89,6 +89,10 @@ static void overrides_change_what_they_name(void **state)
         tr_config_location(tr_config_at(tr_config_get(tr_config_get(root, "a"), "b"), 1), text, sizeof text),
         "`set` a.b[1]");
     assert_string_equal(tr_config_location(tr_config_get(root, "a"), text, sizeof text), "`set` a");
+    assert_int_equal(tr_config_set(root, "new.part.key=1"), TR_OK);
+    assert_string_equal(
+        tr_config_location(tr_config_get(tr_config_get(root, "new"), "part"), text, sizeof text),
+        "`set` new.part");
     tr_config_destroy(&root);
 }
 

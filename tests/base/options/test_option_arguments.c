@@ -277,6 +277,12 @@ static void bad_arguments_are_refused(void **state)
     assert_int_equal(tr_options_defaults(table, COUNT, &command), TR_OK);
     assert_int_equal(tr_options_arguments(table, 1, 2, ARGUMENTS("a", "b"), &command), TR_EINVAL);
     assert_string_equal(tr_error_message(), "unexpected argument \"b\"; --help shows the usage");
+    /* What other programs call a field of the model file is one only where fields can be set. */
+    assert_int_equal(tr_options_arguments(table, 4, 2, ARGUMENTS("--batch-size", "8"), &command), TR_EINVAL);
+    assert_string_equal(tr_error_message(),
+                        "unknown option --batch-size; did you mean --set train.batch=VALUE?");
+    assert_int_equal(tr_options_arguments(table, 3, 2, ARGUMENTS("--batch-size", "8"), &command), TR_EINVAL);
+    assert_string_equal(tr_error_message(), "unknown option --batch-size; --help lists the options");
     /* What stands before the arguments that are given is none of them. */
     release(&command);
     struct command other;
