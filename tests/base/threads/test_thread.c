@@ -1,5 +1,7 @@
 #include "base/threads/thread.h"
 
+#include "base/threads/team.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -69,11 +71,13 @@ static void test_processors_are_shared(void **state)
     cpu_set_t own, part, seen, both;
     tr_thread_processors(&own);
     const int count = CPU_COUNT(&own);
+    assert_int_equal(tr_team_processors(), count);
     CPU_ZERO(&seen);
     for (int index = 0; count >= 2 && index < 2; index++) {
         tr_thread_take_share(&own, index, 2, 1);
         tr_thread_processors(&part);
         assert_int_equal(CPU_COUNT(&part), count / 2);
+        assert_int_equal(tr_team_processors(), count / 2);
         CPU_AND(&both, &seen, &part);
         assert_int_equal(CPU_COUNT(&both), 0);
         CPU_AND(&both, &own, &part);
