@@ -46,6 +46,7 @@ static void own_times_add_up(void **state)
     int64_t count;
     const struct tr_span *spans = tr_lane_spans(lane, &count);
     assert_int_equal(count, 9);
+    int64_t waited = 0, stepped = 0;
     /* Children end before their parents and lie within them. */
     for (int i = 0; i < 3; i++) {
         const struct tr_span *wait = &spans[3 * i], *forward = wait + 1, *step = wait + 2;
@@ -54,6 +55,8 @@ static void own_times_add_up(void **state)
         assert_int_equal(step->step, i);
         assert_true(step->begin <= forward->begin && forward->begin <= wait->begin);
         assert_true(wait->begin <= wait->end && wait->end <= forward->end && forward->end <= step->end);
+        waited += wait->end - wait->begin;
+        stepped += step->end - step->begin;
     }
     const struct tr_span_total *step = find_total(lane, "step"), *forward = find_total(lane, "conv1"),
                                *wait = find_total(lane, "gradient");
@@ -61,6 +64,8 @@ static void own_times_add_up(void **state)
     assert_int_equal(wait->about, 2);
     assert_int_equal(step->whole, step->own + forward->own + wait->own);
     assert_int_equal(forward->whole, forward->own + wait->whole);
+    assert_int_equal(wait->whole, waited);
+    assert_int_equal(step->whole, stepped);
     tr_timeline_destroy(&timeline);
     assert_null(timeline);
 }
@@ -290,6 +295,7 @@ static void spans_of_devices_are_added(void **state)
     assert_int_equal(count, 3);
     assert_int_equal(totals, 2);
     assert_true(span[0].begin == 100 && span[0].end == 130 && span[0].step == 5);
+    assert_true(span[0].about == -1 && total[0].about == -1); /* no rank was waited for */
     assert_int_equal(span[1].activity, TR_ACTIVITY_EVALUATION);
     assert_string_equal(tr_lane_text(lane, span[1].name), "conv1");
     assert_int_equal(total[0].activity, TR_ACTIVITY_BACKWARD);
