@@ -123,6 +123,7 @@ static void what_nothing_proves_stays_open(void **state)
         {{"hello", 2, "77"}, 0, "is 77, this program has "},
         {{"hello", 5, "5"}, 0, "the receipts are of other seeds or numbers of steps"},
         {{"hello", 6, "7"}, 0, "the receipts are of other seeds or numbers of steps"},
+        {{"hello", 6, "1"}, 0, "the receipts are of other seeds or numbers of steps"},
         {{"hello", 3, "*"}, 0, "give the model file that counts"},
         {{"boundary 0", 1, "1"}, 0, "boundary 0 is after "},
         {{"boundary 3", 1, "5"}, 0, "make receipts with boundaries at the same steps"},

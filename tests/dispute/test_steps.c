@@ -76,6 +76,9 @@ static void receipts_that_are_equal(void **state)
         side[B].from = 5;
         side[shorter].change[0] = (struct change){"hello", 7, "3"};
         sides_expect(side, TR_DISPUTE_EQUAL, 0, "", "the receipts are equal up to step 4", NULL);
+        sides_begin_forged(side, B);
+        side[shorter].change[0] = (struct change){"hello", 7, "1"};
+        sides_expect(side, TR_DISPUTE_EQUAL, 0, "", "the receipts are equal up to step 0", NULL);
     }
 }
 

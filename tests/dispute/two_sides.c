@@ -126,6 +126,8 @@ tr_status side_ask(void *user, const char *question, char **answer)
     for (int i = 0; i < CHANGES && side->change[i].question; i++)
         if (strncmp(question, side->change[i].question, strlen(side->change[i].question)) == 0)
             change_answer(answer, &side->change[i]);
+    side->opened += strncmp(question, "leaf ", 5) == 0 || strncmp(question, "entry ", 6) == 0;
+    side->bytes += (int64_t)(strlen(question) + 1 + strlen(*answer) + 1);
     return TR_OK;
 }
 
@@ -155,7 +157,7 @@ tr_status sides_settle(struct side side[2], const struct tr_party_settings *judg
 {
     static const struct tr_party_settings usual = {.device = "ref"};
     const struct tr_dispute_side sides[2] = {{side_ask, &side[0]}, {side_ask, &side[1]}};
-    side[0].asked = side[1].asked = 0;
+    for (int i = 0; i < 2; i++) side[i].asked = side[i].opened = side[i].bytes = 0;
     return tr_dispute_settle(judge ? judge : &usual, sides, out);
 }
 
@@ -172,6 +174,8 @@ void sides_expect(struct side side[2], enum tr_dispute_outcome outcome, int64_t 
                  text);
     assert_null(result.referee);
     assert_int_equal(result.questions + result.opened, side[0].asked + side[1].asked);
+    assert_int_equal(result.opened, side[0].opened + side[1].opened);
+    assert_int_equal(result.bytes, side[0].bytes + side[1].bytes);
     tr_dispute_release(&result);
     assert_null(result.text);
     sides_end(side);

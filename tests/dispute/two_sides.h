@@ -30,7 +30,8 @@ struct side {
     const char *batch;         /* that batch's digest; NULL: nearly that of the true one */
     struct dispute_step *step; /* what it says of the disputed step; NULL: what its run has */
     struct change change[CHANGES];
-    int64_t asked, fails; /* questions; the one that fails, from 1 */
+    int64_t asked, fails;  /* questions; the one that fails, from 1 */
+    int64_t opened, bytes; /* those for entries and leaves; of all lines, with their ends */
 };
 
 /* A digest that nothing has. */
