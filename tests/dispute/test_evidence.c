@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "dispute/witness.h"
 #include "refuse.h"
+#include "scratch.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -14,6 +15,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -253,6 +256,38 @@ static void a_full_disk_is_told(void **state)
     end(&s);
 }
 
+/* In a file that nobody sees, below TMPDIR where that is a place. */
+static void numbers_lie_where_there_is_room(void **state)
+{
+    (void)state;
+    const char *const places[] = {scratch_place, "/nowhere/at/all", "", NULL};
+    const char *given = getenv("TMPDIR");
+    char before[SCRATCH_PATH] = "";
+    if (given) snprintf(before, sizeof before, "%s", given);
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct scene s;
+        char link[32], path[2 * SCRATCH_PATH] = "", begins[SCRATCH_PATH + 32];
+        if (places[i])
+            setenv("TMPDIR", places[i], 1);
+        else
+            unsetenv("TMPDIR");
+        begin(&s);
+        must(tr_evidence_open(tr_witness_inner(s.device), &s.evidence));
+        snprintf(link, sizeof link, "/proc/self/fd/%d", s.evidence.file);
+        assert_true(readlink(link, path, sizeof path - 1) > 0);
+        snprintf(begins, sizeof begins, "%s/trireme-dispute-", i == 0 ? scratch_place : "/tmp");
+        assert_int_equal(strncmp(path, begins, strlen(begins)), 0);
+        assert_int_equal(access(path, F_OK), -1);
+        *strchr(path, ' ') = '\0'; /* before "(deleted)" */
+        assert_int_equal(access(path, F_OK), -1);
+        end(&s);
+    }
+    if (given)
+        setenv("TMPDIR", before, 1);
+    else
+        unsetenv("TMPDIR");
+}
+
 /* What was given back is kept no longer, and all else is. */
 static void memory_that_was_given_back_is_forgotten(void **state)
 {
@@ -335,6 +370,8 @@ int main(void)
         cmocka_unit_test(digests_are_as_they_are_written_down),
         cmocka_unit_test(bytes_that_are_no_numbers_stand_for_themselves),
         cmocka_unit_test(a_full_disk_is_told),
+        cmocka_unit_test_setup_teardown(numbers_lie_where_there_is_room, scratch_place_make,
+                                        scratch_place_remove),
         cmocka_unit_test(memory_that_was_given_back_is_forgotten),
         cmocka_unit_test(a_witness_makes_another),
         cmocka_unit_test(lack_of_memory_is_told),

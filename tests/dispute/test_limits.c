@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
+#include "base/text/text.h"
 #include "receipt/receipt.h"
 
 #include <inttypes.h>
@@ -85,6 +86,43 @@ static void a_million_steps_are_followed(void **state)
            "sorry 1000001 steps between two states at hand, of which 1000000 at most are followed; keep more "
            "boundaries and checkpoints");
     tr_party_destroy(&party);
+}
+
+/* A batch of so many examples that their numbers do not fit a line, and one that is smaller by one. */
+static void a_batch_has_room_in_a_line(void **state)
+{
+    static const char model[] = "name: many\n"
+                                "data: {train: {csv: {path: many.csv, label_columns: kind}}}\n"
+                                "layers: [{dense: 2}]\n"
+                                "optimizer: {rule: sgd, rate: 1e-2}\n"
+                                "train: {steps: 6}\n";
+    enum {
+        EXAMPLES = 165669
+    }; /* each takes a blank and up to six digits: 1048573 bytes and a word of five */
+    char path[SCRATCH_PATH], batch[48], *answer;
+    const char *const set[] = {batch};
+    struct tr_text text = TR_TEXT_INIT;
+    (void)state;
+    tr_text_add(&text, "a,kind\n");
+    for (int i = 0; i < EXAMPLES; i++) tr_text_add(&text, i % 2 ? "1,1\n" : "2,0\n");
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, run_path, "many.csv"), text.bytes, text.length));
+    tr_text_release(&text);
+    scratch_join(path, run_path, "many.yaml");
+    must_train(tr_file_write_atomic(NULL, path, model, sizeof model - 1));
+    const struct tr_party_settings settings = {
+        .path = run_path, .model = path, .device = "ref", .set = set, .set_count = 1};
+    for (int fewer = 0; fewer < 2; fewer++) {
+        tr_party *party;
+        snprintf(batch, sizeof batch, "train.batch=%d", EXAMPLES - fewer);
+        must_train(tr_party_create(&settings, &party));
+        must_train(tr_party_answer(party, "batch 1", &answer));
+        if (fewer)
+            assert_in_range(strlen(answer), TR_WIRE_MOST - 8, TR_WIRE_MOST - 1);
+        else
+            assert_string_equal(answer, "sorry the answer would be too long");
+        tr_free(answer);
+        tr_party_destroy(&party);
+    }
 }
 
 static void count_entry(void *user, const struct tr_data_cache_entry *entry)
@@ -212,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_file_has_room_in_a_line),
+        cmocka_unit_test(a_batch_has_room_in_a_line),
         cmocka_unit_test(a_million_steps_are_followed),
         cmocka_unit_test(data_lie_in_the_given_cache),
         cmocka_unit_test(memory_is_checked_unless_it_is_not_to_be),

@@ -99,6 +99,7 @@ static void what_proves_nothing_is_refused(void **state)
         "both 0 1 4 1\nLOAD 2 0\n",
         "leaf 00000000\nby 1 0 0 1\nLOAD 2 0\n",
         "leaf 00000000\nby 1 0 1 1\nLOAD 2 0\n",
+        "leaf 0000803f\nby 0 0 1 1\nLOAD 2 0\n", /* which A has, but as leaf 0 */
         "leaf 00000000\nby 2 0 0 1\nLOAD 2 0\n",
         "leaf 00000000\nby 1 1 0 1\nLOAD 2 0\n",
         "leaf 00000000\nstate S 0 1\nLOAD 2 0\n",
@@ -135,12 +136,32 @@ static void each_line_counts(void **state)
     tr_free(text);
 }
 
+/* What leads to a root has a place that there is. */
+static void places_are_there(void **state)
+{
+    static const char *const places[][2] = {{"record 0 A 0 1 ", "record 0 A 1 1 "},
+                                            {"record 1 B 0 1 ", "record 1 B 1 1 "},
+                                            {"\nby 1 0 0 1\n", "\nby 1 0 1 1\n"}};
+    char *text = make_case(ONE, TWO, "LOAD 2 0\n");
+    (void)state;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        char *at = strstr(text, places[i][0]);
+        assert_non_null(at);
+        memcpy(at, places[i][1], strlen(places[i][1]));
+        assert_int_equal(referee_on(scratch_place, text), NO_CASE);
+        memcpy(at, places[i][0], strlen(places[i][0]));
+    }
+    assert_int_equal(referee_on(scratch_place, text), A_RIGHT);
+    tr_free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_number_decides),
         cmocka_unit_test(what_proves_nothing_is_refused),
         cmocka_unit_test(each_line_counts),
+        cmocka_unit_test(places_are_there),
     };
     return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }
