@@ -355,6 +355,17 @@ static const char beside[] =
     "  - dense: 2\n"
     "optimizer: {rule: momentum, rate: 1e-1}\n"
     "train: {batch: 10, microbatches: 2, steps: 5, log_every: 1}\n";
+/* Its rate depends on evaluations, which no step has. */
+static const char plateau[] =
+    "name: plateau\n"
+    "seed: 4\n"
+    "data:\n"
+    "  train: {csv: {path: columns.csv, label_columns: [yes], skip_columns: [no]}}\n"
+    "  validation_split: 0.2\n"
+    "layers:\n"
+    "  - dense: 2\n"
+    "optimizer: {rule: sgd, rate: 1e-1, schedule: plateau}\n"
+    "train: {batch: 10, steps: 5, evaluate_every: 2, log_every: 1}\n";
 static const struct own_family {
     struct family family;
     const char *model;
@@ -365,6 +376,7 @@ static const struct own_family {
     {{"mixed", NULL, {NULL}, {NULL}}, mixed},         {{"turned", NULL, {NULL}, {NULL}}, turned},
     {{"pairs", NULL, {NULL}, {NULL}}, pairs},         {{"triples", NULL, {NULL}, {NULL}}, triples},
     {{"beside", NULL, {NULL}, {NULL}}, beside}};
+static const struct family of_plateau = {"plateau", NULL, {NULL}, {NULL}};
 #define OWN_FAMILIES ((int)(sizeof own_families / sizeof own_families[0]))
 
 /* No step has these, or no number of theirs goes on. */
@@ -413,6 +425,8 @@ static void write_models(void)
         must_train(tr_file_write_atomic(NULL, scratch_join(path, family_place, name), own_families[i].model,
                                         strlen(own_families[i].model)));
     }
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, family_place, "plateau.yaml"), plateau,
+                                    sizeof plateau - 1));
     write_table();
     write_pixels();
 }
@@ -600,6 +614,25 @@ static void the_learning_rate(void **state)
     expect_found(everything(), 6, "upload ", true);
 }
 
+/* Where evaluations decide the rate, the judge does not know it. */
+static void a_rate_that_follows_evaluations(void **state)
+{
+    (void)state;
+    struct tr_dispute_result result;
+    plan = (struct plan){.what = NOTHING};
+    train(&of_plateau, "ref", scratch_join(honest, family_place, "honest-plateau"));
+    plan = (struct plan){.what = RATE, .step = 2};
+    make_forged(&of_plateau);
+    const char *const path[2] = {honest, forged};
+    settle(path, 1, 0, &result);
+    assert_int_equal(result.outcome, TR_DISPUTE_OPEN);
+    assert_int_equal(result.step, 3);
+    assert_string_equal(result.text,
+                        "step 3: they differ in the learning rate, which follows evaluations here");
+    assert_null(result.referee);
+    tr_dispute_release(&result);
+}
+
 static void a_byte_of_the_data(void **state)
 {
     (void)state;
@@ -764,12 +797,17 @@ int main(void)
     for (int i = 0; i < OWN_FAMILIES; i++)
         tests[count++] = (struct CMUnitTest){own_families[i].family.name, each_operation_of_a_job, NULL, NULL,
                                              (void *)&own_families[i].family};
-    const struct CMUnitTest others[] = {
-        cmocka_unit_test(every_operation_was_forged), cmocka_unit_test(a_moment_in_memory),
-        cmocka_unit_test(the_learning_rate),          cmocka_unit_test(a_byte_of_the_data),
-        cmocka_unit_test(a_moment_that_is_claimed),   cmocka_unit_test(the_order_of_examples),
-        cmocka_unit_test(a_spoilt_answer_never_wins), cmocka_unit_test(a_damaged_case_proves_nothing_else),
-        cmocka_unit_test(a_run_that_does_not_repeat), cmocka_unit_test(other_settings_are_named)};
+    const struct CMUnitTest others[] = {cmocka_unit_test(every_operation_was_forged),
+                                        cmocka_unit_test(a_moment_in_memory),
+                                        cmocka_unit_test(the_learning_rate),
+                                        cmocka_unit_test(a_byte_of_the_data),
+                                        cmocka_unit_test(a_moment_that_is_claimed),
+                                        cmocka_unit_test(the_order_of_examples),
+                                        cmocka_unit_test(a_rate_that_follows_evaluations),
+                                        cmocka_unit_test(a_spoilt_answer_never_wins),
+                                        cmocka_unit_test(a_damaged_case_proves_nothing_else),
+                                        cmocka_unit_test(a_run_that_does_not_repeat),
+                                        cmocka_unit_test(other_settings_are_named)};
     memcpy(tests + count, others, sizeof others);
     count += (int)(sizeof others / sizeof others[0]);
     return _cmocka_run_group_tests("disputes", tests, (size_t)count, set_up, tear_down);
