@@ -1,4 +1,5 @@
 /* Where runs part, from their files. */
+#include "refuse.h"
 #include "trireme/report.h"
 
 #include "report/pages.h"
@@ -243,11 +244,51 @@ static void strategies_and_settings_are_named(void **state)
     }
 }
 
+/* What only one of them recorded of a step is no difference. */
+static void records_of_less_say_less(void **state)
+{
+    (void)state;
+    put("a", "journal.jsonl", JOURNAL("1", "h", "0.5"));
+    put("b", "journal.jsonl", JOURNAL("1", "h", "0.5"));
+    put("a", "digests.jsonl", STEP("1", "l", "x", "y", "g", "q"));
+    put("b", "digests.jsonl",
+        "{\"step\":1,\"loss\":\"l\",\"outputs\":[{\"conv\":\"x\"},{\"conv\":\"y\"}],"
+        "\"parameters\":{\"w\":\"q\"}}\n");
+    expect_verdict_of(true, "equal in all 1 steps");
+}
+
+static void lack_of_memory_is_told(void **state)
+{
+    (void)state;
+    char a[SCRATCH_PATH + 8], b[SCRATCH_PATH + 8], *whole, *text;
+    bool equal;
+    snprintf(a, sizeof a, "%s/a", scratch_place);
+    snprintf(b, sizeof b, "%s/b", scratch_place);
+    put("a", "journal.jsonl", SHARED("local-sgd", "{replicas: 2, every: 4}", "2", "1"));
+    put("b", "journal.jsonl", SHARED("local-sgd", "{replicas: 2, every: 8}", "2", "2"));
+    assert_int_equal(tr_diff(a, b, &equal, &whole), TR_OK);
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = tr_diff(a, b, &equal, &text);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        if (done) {
+            assert_string_equal(text, whole);
+            tr_text_free(text);
+        }
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    tr_text_free(whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_difference_is_named),
         cmocka_unit_test(steps_done_again_count_once),
+        cmocka_unit_test(records_of_less_say_less),
+        cmocka_unit_test(lack_of_memory_is_told),
         cmocka_unit_test(strategies_and_settings_are_named),
         cmocka_unit_test(without_digests_reports_tell),
         cmocka_unit_test(runs_that_did_not_end_may_not_be_equal),
