@@ -137,6 +137,40 @@ static void nodes_say_what_layers_are(void **state)
     tr_model_destroy(&model);
 }
 
+static void expect_node(const Tensorboard__GraphDef *graph, const char *name, const char *shape,
+                        Tensorboard__DataType type)
+{
+    const Tensorboard__NodeDef *node = find(graph, name);
+    if (!node) fail_msg("there is no node %s", name);
+    assert_string_equal(shape_of(node), shape);
+    assert_int_equal(attribute(node, "dtype")->type, type);
+}
+
+/* Words and classes are whole numbers, all else floats; TensorFlow wants to know who made the graph. */
+static void edges_have_types(void **state)
+{
+    (void)state;
+    struct tr_model *model;
+    must(network_build("layers:\n- embedding: 5\n- global_average_pool\n- dense: 3\n", "tokens", 11, &model));
+    Tensorboard__GraphDef *graph = graph_of(model);
+    assert_int_equal(graph->versions->producer, 22);
+    expect_node(graph, "input", "-1x-1", TENSORBOARD__DATA_TYPE__DT_INT32);
+    expect_node(graph, "labels", "-1", TENSORBOARD__DATA_TYPE__DT_INT32);
+    expect_node(graph, "embedding1/weights", "11x5", TENSORBOARD__DATA_TYPE__DT_FLOAT);
+    expect_node(graph, "embedding1/embedding", "-1x-1x5", TENSORBOARD__DATA_TYPE__DT_FLOAT);
+    expect_node(graph, "dense1/dense", "-1x3", TENSORBOARD__DATA_TYPE__DT_FLOAT);
+    tensorboard__graph_def__free_unpacked(graph, NULL);
+    tr_model_destroy(&model);
+    must(network_build("layers:\n- dense: 2\nloss: mean_squared_error\n", "6", 0, &model));
+    graph = graph_of(model);
+    expect_node(graph, "input", "-1x6", TENSORBOARD__DATA_TYPE__DT_FLOAT);
+    expect_node(graph, "targets", "-1x2", TENSORBOARD__DATA_TYPE__DT_FLOAT);
+    expect_node(graph, "loss/mean_squared_error", "", TENSORBOARD__DATA_TYPE__DT_FLOAT);
+    assert_string_equal(find(graph, "loss/mean_squared_error")->input[1], "targets");
+    tensorboard__graph_def__free_unpacked(graph, NULL);
+    tr_model_destroy(&model);
+}
+
 static void failing_allocations_leave_nothing(void **state)
 {
     (void)state;
@@ -161,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_network_has_a_graph),
         cmocka_unit_test(nodes_say_what_layers_are),
+        cmocka_unit_test(edges_have_types),
         cmocka_unit_test(failing_allocations_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,6 +162,49 @@ static void test_classes(void **unused)
     tr_source_close(&source);
 }
 
+/* More examples than there is room for at first; one that is damaged is told with its archive.
+ */
+static void test_many_and_a_bad_one(void **unused)
+{
+    enum { MANY = 600 };
+    static uint8_t bytes[MANY * 4 * TR_TAR_BLOCK];
+    size_t used = 0;
+    (void)unused;
+    for (int i = 0; i < MANY; i++) {
+        char name[32], class[16];
+        snprintf(name, sizeof name, "%d.png", i);
+        add_image(&archive, name, 1, 2, i);
+        snprintf(name, sizeof name, "%d.cls", i);
+        snprintf(class, sizeof class, "%d", i);
+        add_text(&archive, name, class);
+        memcpy(bytes + used, archive.bytes, archive.size);
+        used += archive.size;
+        archive.size = 0;
+    }
+    write_file("many.tar", bytes, used);
+    tr_source *source = must_open("{shards: {path: [cut.tar, many.tar], height: 1, width: 2, fit: crop}}");
+    assert_int_equal(tr_source_info(source)->count, 2 + MANY);
+    assert_int_equal(tr_source_info(source)->classes, MANY);
+    for (int i = 0; i < MANY; i += 7) {
+        uint8_t pixels[2];
+        int32_t label;
+        assert_int_equal(tr_source_read(source, 2 + i, pixels, 2, NULL, &label), TR_OK);
+        assert_int_equal(pixels[1], (uint8_t)(i * 31 + 7));
+        assert_int_equal(label, i);
+    }
+    tr_source_close(&source);
+    size_t at = TR_TAR_BLOCK;
+    while (memcmp(bytes + at, "IDAT", 4) != 0) at++;
+    bytes[at + 6] ^= 1; /* in the pixels of the first image */
+    write_file("many.tar", bytes, used);
+    source = must_open("{shards: {path: many.tar}}");
+    uint8_t pixels[2];
+    assert_int_equal(tr_source_read(source, 0, pixels, 2, NULL, NULL), TR_EFORMAT);
+    assert_non_null(strstr(tr_error_message(), "many.tar: 0.png: damaged PNG"));
+    assert_int_equal(tr_source_read(source, 1, pixels, 2, NULL, NULL), TR_OK);
+    tr_source_close(&source);
+}
+
 static void expect_bad(const char *options, tr_status status, const char *part)
 {
     char description[128];
@@ -193,7 +236,7 @@ static void test_what_is_refused(void **unused)
     add_text(&archive, "1.cls", "0");
     add_image(&archive, "2.png", 3, 5, 1);
     add_text(&archive, "2.cls", "0");
-    expect_bad("", TR_EFORMAT, "2.png");
+    expect_bad("", TR_EFORMAT, "bad.tar: 2.png: 5 x 3 pixels, 4 x 3 are wanted");
     add_image(&archive, "1.png", 3, 4, 1);
     add_text(&archive, "1.cls", "0");
     add_text(&archive, "1.cls", "0");
@@ -244,11 +287,9 @@ static void test_allocation_failures(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_examples),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_what_is_refused),
-        cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_examples),        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_classes),         cmocka_unit_test(test_many_and_a_bad_one),
+        cmocka_unit_test(test_what_is_refused), cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
