@@ -68,6 +68,7 @@ int write_samples(void **unused)
     write_text("objects", "{\"title\": \"A b\", \"body\": \"so, good\", \"stars\": 1}\n"
                           "{\"title\": \"C\", \"body\": \"bad\", \"stars\": 0}\n");
     write_file("ids", (const uint8_t[]){1, 0, 4, 0, 0, 0, 4, 0}, 8);
+    write_text("pictures", "name\ndogs/1.png\ncats/1.png\ndogs/1.png\n");
     write_shard("other.tar", "02", "1");
     write_shard("archive.tar", "01", "1");
     tr_source *source = must_open("{idx: {images: images, labels: labels}}");

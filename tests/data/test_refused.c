@@ -229,6 +229,15 @@ static void arrays(void **unused)
     npy_write(test_path("x.npy"), "|u1", "1, 16777217", many, ((size_t)1 << 24) + 1);
     expect_refusal("{npy: {features: x.npy}}", TR_EFORMAT,
                    "x.npy\" has 16777217 numbers an example; 1 to 16777216 can be read");
+    npy_write(test_path("x.npy"), "|u1", "1, 65535, 1", many, 65535);
+    expect_good("{npy: {features: x.npy}}");
+    npy_write(test_path("x.npy"), "|u1", "1, 1, 65535", many, 65535);
+    expect_good("{npy: {features: x.npy}}");
+    npy_write(test_path("x.npy"), "|u1", "1, 65536, 1", many, 65536);
+    expect_refusal("{npy: {features: x.npy}}", TR_EFORMAT,
+                   "images of 65536 x 1; at most 65535 pixels a side can be read");
+    npy_write(test_path("x.npy"), "|u1", "1, 1, 65536", many, 65536);
+    expect_refusal("{npy: {features: x.npy}}", TR_EFORMAT, "images of 1 x 65536; at most 65535");
     free(many);
     npy_write(test_path("x.npy"), "<f4", "2, 0", values, 0);
     expect_refusal("{npy: {features: x.npy}}", TR_EFORMAT, "x.npy\" has 0 numbers an example");

@@ -48,6 +48,9 @@ static const struct {
     {"{folder: {path: folder/cats, masks: folder/dogs, classes: 256}}", "folder/cats folder/dogs", 0},
     {"{folder: {path: folder/cats, masks: folder/dogs, classes: 256, memory: true}}",
      "folder/cats folder/dogs folder/cats/1.png folder/dogs/1.png", 8},
+    {"{folder: {path: folder, table: pictures, column: name}}", "folder pictures", 0},
+    {"{folder: {path: folder, table: pictures, column: name, memory: true}}",
+     "folder pictures folder/dogs/1.png folder/cats/1.png folder/dogs/1.png", 24},
     {"{shards: {path: [archive.tar, other.tar]}}", "archive.tar other.tar", 0},
     {"{tfrecord: {path: plain.tfrecord, height: 2, width: 2}}", "plain.tfrecord", 0},
     {"{tfrecord: {path: [packed.tfrecord, plain.tfrecord], height: 2, width: 2}}",
@@ -86,7 +89,10 @@ static void files_are_those_that_were_read(void **unused)
 static void a_lack_of_memory_leaves_nothing(void **unused)
 {
     (void)unused;
-    for (int i = 0; i < LENGTH(sources); i++)
+    for (int i = 0; i < LENGTH(sources); i++) {
+        tr_source *whole = must_open(sources[i].description);
+        const int64_t files = whole->files.count;
+        tr_source_close(&whole);
         for (int64_t at = 0, done = 0; !done; at++) {
             const int64_t live = tr_alloc_live();
             char *shown = NULL, *state = NULL;
@@ -101,11 +107,16 @@ static void a_lack_of_memory_leaves_nothing(void **unused)
             done = refuse_end();
             if (status != (done ? TR_OK : TR_ENOMEM))
                 fail_msg("%s: allocation %d: %s", sources[i].description, (int)at, tr_error_message());
+            /* Whoever has the source knows all of its files. */
+            if (source && source->files.count != files)
+                fail_msg("%s: allocation %d: %d files", sources[i].description, (int)at,
+                         (int)source->files.count);
             tr_text_free(shown);
             tr_text_free(state);
             tr_source_close(&source);
             if (tr_alloc_live() != live) fail_msg("%s: allocation %d leaks", sources[i].description, (int)at);
         }
+    }
 }
 
 /* A second source that agrees with the first, also without memory. */

@@ -143,6 +143,39 @@ static void data_are_given_in_pieces(void **state)
     tr_safetensors_close(&file);
 }
 
+static tr_status take_bytes(void *user, const void *piece, size_t bytes)
+{
+    struct taken *taken = user;
+    assert_true(taken->used + bytes <= taken->most);
+    memcpy(taken->bytes + taken->used, piece, bytes);
+    taken->used += bytes;
+    return TR_OK;
+}
+
+/* Whoever takes the bytes of a file as they come is told what a file of them would say of itself. */
+static void a_sink_is_told_the_summary(void **state)
+{
+    (void)state;
+    void *bytes = NULL;
+    size_t size = 0;
+    tr_safetensors *file = NULL;
+    struct tr_safetensors_summary summary = {.bytes = 1}, wanted;
+    assert_int_equal(tr_safetensors_to_memory(samples, SAMPLES, &note, 1, &bytes, &size), TR_OK);
+    assert_int_equal(tr_safetensors_open_memory("it", bytes, size, &file), TR_OK);
+    wanted = tr_safetensors_summarize(file);
+    struct taken taken = {.bytes = malloc(size), .most = size};
+    assert_non_null(taken.bytes);
+    const struct tr_stored_sink sink = {take_bytes, &taken};
+    assert_int_equal(tr_safetensors_give(&sink, samples, SAMPLES, NULL, &note, 1, NULL, &summary), TR_OK);
+    assert_int_equal(taken.used, size);
+    assert_memory_equal(taken.bytes, bytes, size);
+    assert_int_equal(summary.bytes, wanted.bytes);
+    assert_int_equal(summary.header_crc, wanted.header_crc);
+    tr_safetensors_close(&file);
+    free(taken.bytes);
+    tr_free(bytes);
+}
+
 /* ---- failures ---- */
 
 /* What cannot be written leaves no memory, and says so by an empty result. */
@@ -221,6 +254,7 @@ int main(void)
         cmocka_unit_test(memory_and_files_have_the_same_bytes),
         cmocka_unit_test(headers_are_padded_as_little_as_possible),
         cmocka_unit_test(data_are_given_in_pieces),
+        cmocka_unit_test(a_sink_is_told_the_summary),
         cmocka_unit_test(nothing_is_given_after_a_failure),
         cmocka_unit_test(the_old_file_stays_after_a_failure),
     };

@@ -294,11 +294,7 @@ static tr_status add_class_files(struct tr_source_files *files, const char *path
     if (!images) return TR_OK;
     char *folder = tr_path_join(path, class);
     if (!folder) return TR_ENOMEM;
-    tr_status status = tr_file_list(NULL, folder, &names);
-    if (status == TR_OK)
-        status = folder_filter(&names, folder, false);
-    else if (status != TR_ENOMEM) /* opening reports it */
-        status = TR_OK;
+    tr_status status = folder_list(&names, folder, false);
     for (int64_t i = 0; status == TR_OK && i < names.count; i++)
         status = tr_source_files_add(files, folder, names.name[i]);
     tr_file_names_free(&names);
@@ -347,12 +343,7 @@ static tr_status folder_files(const void *options_, const char *directory, struc
         status = table_files(options, directory, path, files);
         goto out;
     }
-    status = tr_file_list(NULL, path, &classes);
-    if (status != TR_OK) { /* opening reports a path that is not a folder */
-        if (status != TR_ENOMEM) status = TR_OK;
-        goto out;
-    }
-    TR_TRY_GOTO(folder_filter(&classes, path, true), out);
+    TR_TRY_GOTO(folder_list(&classes, path, true), out);
     for (int64_t i = 0; i < classes.count; i++)
         TR_TRY_GOTO(add_class_files(files, path, classes.name[i], options->memory), out);
 out:

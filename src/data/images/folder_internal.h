@@ -49,5 +49,8 @@ tr_status folder_files_with_masks(struct tr_source_files *files, const char *pat
                                   bool images);
 /* Keeps, of a folder's names, the folders or the images. */
 tr_status folder_filter(struct tr_file_names *names, const char *path, bool folders);
+/* Lists the folders or the images in a folder. There are none where it cannot be read, which opening reports.
+   Free *names with tr_file_names_free(), also after TR_ENOMEM. */
+tr_status folder_list(struct tr_file_names *names, const char *path, bool folders);
 
 #endif

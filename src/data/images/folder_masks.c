@@ -124,11 +124,7 @@ tr_status folder_files_with_masks(struct tr_source_files *files, const char *pat
     struct tr_file_names names = {0};
     TR_TRY(tr_source_files_add(files, NULL, masks));
     if (!images) return TR_OK;
-    tr_status status = tr_file_list(NULL, path, &names);
-    if (status == TR_OK)
-        status = folder_filter(&names, path, false);
-    else if (status != TR_ENOMEM) /* opening reports a path that is not a folder */
-        status = TR_OK;
+    tr_status status = folder_list(&names, path, false);
     for (int64_t i = 0; status == TR_OK && i < names.count; i++) {
         char *mask = mask_of(masks, names.name[i]);
         status = mask ? tr_source_files_add(files, path, names.name[i]) : TR_ENOMEM;

@@ -54,6 +54,13 @@ tr_status folder_filter(struct tr_file_names *names, const char *path, bool fold
     return status;
 }
 
+tr_status folder_list(struct tr_file_names *names, const char *path, bool folders)
+{
+    const tr_status status = tr_file_list(NULL, path, names);
+    if (status == TR_OK) return folder_filter(names, path, folders);
+    return status == TR_ENOMEM ? status : TR_OK;
+}
+
 tr_status folder_classes(struct folder_source *source)
 {
     struct tr_file_names names = {0};

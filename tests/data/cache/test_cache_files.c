@@ -11,6 +11,7 @@
 #include "data/source.h"
 #include "data/support.h"
 #include "refuse.h"
+#include "support/descriptors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,6 +64,9 @@ static void records_are_read_again(void **unused)
     }
     tr_cache_close(&cache);
     assert_null(cache);
+    struct stat facts;
+    assert_int_equal(stat(test_path("cache/lock"), &facts), 0);
+    assert_int_equal(facts.st_mode & 0777, 0600);
 }
 
 static void other_records_do_not_count(void **unused)
@@ -238,7 +242,9 @@ static void what_is_old_is_swept_up(void **unused)
     set_time("old/" OTHER ".note", ago(89LL * 24 * 3600));
     set_time("old/" KEY ".data.1-1.tmp", ago(3600));
     set_time("old/" OTHER ".data.1-1.tmp", ago(5));
+    const int descriptors = descriptors_open();
     tr_cache_sweep(NULL, test_path("old"));
+    assert_int_equal(descriptors_open(), descriptors);
     assert_true(exists("old/" KEY ".data") && exists("old/letter.tmp"));
     assert_false(exists("old/" KEY ".note"));
     assert_true(exists("old/" OTHER ".note"));

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
+#include "base/text/log.h"
 #include "data/cache/store.h"
 #include "data/support.h"
 #include "refuse.h"
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DIGITS "{idx: {images: images, labels: labels}}"
@@ -116,9 +118,102 @@ static void without_memory_nothing_stays(void **state)
     }
 }
 
+static int warnings;
+static char last_warning[512];
+
+static void note_warning(void *user, enum tr_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    warnings++;
+    snprintf(last_warning, sizeof last_warning, "%s", message);
+}
+
+/* A store without a cache that shares this memory; the descriptor is taken. */
+static tr_store *share(int slot)
+{
+    int slots[TR_STORE_SLOTS];
+    tr_store *store;
+    assert_true(slot >= 0);
+    for (int i = 0; i < TR_STORE_SLOTS; i++) slots[i] = i ? -1 : slot;
+    assert_int_equal(tr_store_create(NULL, NULL, 0, &store), TR_OK);
+    tr_store_share(store, slots, 1e9, false);
+    return store;
+}
+
+/* Memory that cannot be emptied, or not be written: a process has its own data then, and says so. */
+static void memory_that_cannot_be_shared_is_left(void **state)
+{
+    (void)state;
+    tr_log_set_sink(note_warning, NULL, TR_LOG_WARNING);
+    for (int sealed = 0; sealed < 2; sealed++) {
+        const int64_t live = tr_alloc_live();
+        const int before = descriptors();
+        const int memory = memfd_create("slot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        char path[64];
+        struct stat facts;
+        tr_source *source, *direct = must_open(DIGITS);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
+        if (sealed) assert_int_equal(fcntl(memory, F_ADD_SEALS, F_SEAL_GROW), 0);
+        tr_store *store = share(open(path, (sealed ? O_RDWR : O_RDONLY) | O_CLOEXEC));
+        warnings = 0;
+        assert_int_equal(open_digits(store, 0, &source), TR_OK);
+        expect_same_source(direct, source);
+        assert_string_not_equal(source->class->name, "unpacked");
+        assert_int_equal(warnings, 1);
+        assert_non_null(strstr(last_warning, "; each process of this host unpacks the data for itself"));
+        if (!sealed) assert_non_null(strstr(last_warning, "memory that processes share: cannot be emptied"));
+        assert_int_equal(fstat(memory, &facts), 0);
+        assert_int_equal(facts.st_size, 0);
+        tr_source_close(&source);
+        tr_source_close(&direct);
+        tr_store_destroy(&store);
+        close(memory);
+        assert_int_equal(tr_alloc_live(), live);
+        assert_int_equal(descriptors(), before);
+    }
+    tr_log_set_sink(NULL, NULL, TR_LOG_WARNING);
+}
+
+/* Whichever allocation fails while data are shared: an error, or right data; and what the next process finds
+   is whole. */
+static void shared_data_are_whole_without_memory(void **state)
+{
+    (void)state;
+    tr_source *direct = must_open(DIGITS);
+    tr_log_set_sink(note_warning, NULL, TR_LOG_WARNING);
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int memory = memfd_create("slot", MFD_CLOEXEC);
+        char path[64];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
+        const int64_t live = tr_alloc_live();
+        const int before = descriptors();
+        for (int next = 0; next < 2; next++) {
+            tr_source *source;
+            tr_store *store = share(open(path, O_RDWR | O_CLOEXEC));
+            warnings = 0;
+            if (!next) refuse_begin(at);
+            tr_status status = open_digits(store, 0, &source);
+            if (!next) done = refuse_end();
+            if (status != (source ? TR_OK : TR_ENOMEM) || ((next || done) && !source))
+                fail_msg("allocation %d: %s", (int)at, tr_error_message());
+            if (source) expect_same_source(direct, source);
+            if (source) assert_int_equal(warnings, strcmp(source->class->name, "unpacked") != 0);
+            tr_source_close(&source);
+            tr_store_destroy(&store);
+            assert_int_equal(tr_alloc_live(), live);
+            assert_int_equal(descriptors(), before);
+        }
+        close(memory);
+    }
+    tr_log_set_sink(NULL, NULL, TR_LOG_WARNING);
+    tr_source_close(&direct);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_that_cannot_be_shared_is_left),
+        cmocka_unit_test(shared_data_are_whole_without_memory),
         cmocka_unit_test(open_data_hold_up_nobody),
         cmocka_unit_test(without_memory_nothing_stays),
     };

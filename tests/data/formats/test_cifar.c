@@ -1,4 +1,5 @@
 /* CIFAR-10, from files and from an archive as it is published. */
+#include "data/source.h"
 #include "data/support.h"
 
 #include <setjmp.h>
@@ -100,9 +101,11 @@ static void test_files_and_archive(void **unused)
     tr_source *source = must_open("{cifar: {path: cifar}}");
     check_training_set(source);
     assert_int_equal(tr_source_digest(source, digest[0]), TR_OK);
+    assert_int_equal(source->files.count, 5);
     tr_source_close(&source);
     source = must_open("{cifar: {path: cifar, part: test}}");
     assert_int_equal(tr_source_info(source)->count, 10000);
+    assert_int_equal(source->files.count, 1);
     tr_source_close(&source);
 
     struct bytes packed = pack(archive, at, 31);
@@ -110,6 +113,7 @@ static void test_files_and_archive(void **unused)
     source = must_open("{cifar: {path: cifar.tar.gz}}");
     check_training_set(source);
     assert_int_equal(tr_source_digest(source, digest[1]), TR_OK);
+    assert_int_equal(source->files.count, 1);
     assert_string_equal(digest[0], digest[1]);
     tr_source_close(&source);
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -132,6 +133,20 @@ static void odd_files_are_told(void **unused)
     expect_refusal("{folder: {path: odd}}", TR_EFORMAT, "1.png");
     unlink(test_path("odd/class/1.png"));
     write_png("odd/class/1.png", 2, 2, 1);
+    struct bytes file = read_file(test_path("odd/class/1.png"));
+    file.data[29] ^= 1; /* of the checksum of the sizes */
+    write_file("odd/class/1.png", file.data, file.size);
+    expect_refusal("{folder: {path: odd}}", TR_EFORMAT, "1.png: damaged PNG: ");
+    assert_null(strstr(tr_error_message(), "cut short"));
+    file.data[29] ^= 1;
+    write_file("odd/class/1.png", file.data, file.size);
+    free(file.data);
+    /* a table whose second row is bad */
+    const int64_t live = tr_alloc_live();
+    write_text("odd/table", "name,size\nclass/1.png,1\nclass/1.png\n");
+    expect_refusal("{folder: {path: odd, table: odd/table, column: name, memory: true}}", TR_EFORMAT,
+                   "table:3:");
+    assert_int_equal(tr_alloc_live(), live);
     make_folder("odd/a\nb");
     expect_refusal("{folder: {path: odd}}", TR_EFORMAT,
                    "the name of a class has a line feed in it; rename the folder");
