@@ -53,6 +53,8 @@ static const struct {
      "folder pictures folder/dogs/1.png folder/cats/1.png folder/dogs/1.png", 24},
     {"{shards: {path: [archive.tar, other.tar]}}", "archive.tar other.tar", 0},
     {"{tfrecord: {path: plain.tfrecord, height: 2, width: 2}}", "plain.tfrecord", 0},
+    {"{tfrecord: {path: plain.tfrecord, packing: none, height: 2, width: 2}}", "plain.tfrecord", 0},
+    {"{tfrecord: {path: packed.tfrecord, packing: gzip, height: 2, width: 2}}", "packed.tfrecord", 24},
     {"{tfrecord: {path: [packed.tfrecord, plain.tfrecord], height: 2, width: 2}}",
      "packed.tfrecord plain.tfrecord", 48},
     {"{join: {sources: {left: {csv: {path: table, label: none}}, right: {idx: {images: images, labels: "

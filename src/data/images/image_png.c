@@ -179,7 +179,6 @@ tr_status tr_png_decode_numbers(const char *name, const uint8_t *data, size_t si
                                 struct tr_image_size stored, uint8_t *numbers)
 {
     struct reading reading = {.stored = stored, .pixels = numbers, .numbers = true};
-    reading.stored.channels = 1;
     TR_TRY(begin(name, &reading));
     bool good = push(&reading, data, size);
     end(&reading);

@@ -360,6 +360,25 @@ static void keeps_digests_of_what_stays_in_files(void **unused)
     tr_source_close(&source);
     tr_store_destroy(&store);
     assert_int_equal(count_of(".data"), 0);
+    /* Of what has changed meanwhile, or without a cache, nothing is kept. */
+    const struct timespec times[2] = {{1000, 0}, {1000, 0}};
+    empty_cache(NULL);
+    assert_int_equal(tr_store_create(NULL, cache_path, 0, &store), TR_OK);
+    assert_int_equal(tr_source_open_through(store, ARRAYS, test_directory(), NULL, &source), TR_OK);
+    assert_int_equal(utimensat(AT_FDCWD, test_path("array.npy"), times, 0), 0);
+    tr_store_learn(store, source, digest);
+    tr_source_close(&source);
+    tr_store_destroy(&store);
+    assert_int_equal(count_of(".note"), 0);
+    source = must_open(ARRAYS);
+    assert_int_equal(tr_store_create(NULL, NULL, 0, &store), TR_OK);
+    tr_store_learn(store, source, digest);
+    tr_store_destroy(&store);
+    assert_int_equal(tr_store_create(NULL, cache_path, 0, &store), TR_OK);
+    tr_store_learn(store, source, digest); /* which did not come through it */
+    tr_store_destroy(&store);
+    tr_source_close(&source);
+    assert_int_equal(count_of(".note"), 0);
 }
 
 static void names_a_file_that_changes_in_use(void **unused)

@@ -144,13 +144,36 @@ static void endless_lines_are_refused(void **unused)
     }
 }
 
+/* The same of what is packed; and where it is no text. */
+static void packed_lines_are_looked_at(void **unused)
+{
+    const size_t size = TR_LINE_MAX + 2;
+    char *line = calloc(1, size);
+    struct tr_spilled_text spilled;
+    (void)unused;
+    assert_non_null(line);
+    struct bytes packed = pack(line, size, 31), wide = pack("\xff\xfe"
+                                                            "a\0\n\0",
+                                                            6, 31);
+    write_file("long.gz", packed.data, packed.size);
+    write_file("wide.gz", wide.data, wide.size);
+    free(packed.data);
+    free(wide.data);
+    free(line);
+    assert_int_equal(tr_spill_lines(test_path("long.gz"), test_directory(), &spilled), TR_EFORMAT);
+    assert_non_null(strstr(tr_error_message(), "long.gz:1: a line of more than 64 MiB"));
+    tr_spilled_text_release(&spilled);
+    assert_int_equal(tr_spill_lines(test_path("wide.gz"), test_directory(), &spilled), TR_EFORMAT);
+    assert_non_null(strstr(tr_error_message(), "wide.gz"));
+    tr_spilled_text_release(&spilled);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spilled_room_is_memory),
-        cmocka_unit_test(a_lack_of_room_is_told),
-        cmocka_unit_test(texts_are_as_they_were),
-        cmocka_unit_test(endless_lines_are_refused),
+        cmocka_unit_test(spilled_room_is_memory),     cmocka_unit_test(a_lack_of_room_is_told),
+        cmocka_unit_test(texts_are_as_they_were),     cmocka_unit_test(endless_lines_are_refused),
+        cmocka_unit_test(packed_lines_are_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

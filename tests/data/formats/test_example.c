@@ -113,6 +113,23 @@ static void the_last_of_equal_names_counts(void **unused)
     assert_int_equal(number, 7);
 }
 
+/* What was found in another example is forgotten. */
+static void each_example_is_looked_at_anew(void **unused)
+{
+    static const char *const names[] = {"a", "b"};
+    struct tr_example_feature found[2];
+    struct bytes features = {.size = 0};
+    (void)unused;
+    add_feature(&features, "a", 3, "\x08\x07", 2);
+    add_feature(&features, "b", 3, "\x08\x08", 2);
+    const struct bytes both = example_of(&features);
+    for (int i = 0; i < 2; i++) found[i] = (struct tr_example_feature){.name = names[i], .name_length = 1};
+    assert_int_equal(tr_example_find(both.data, both.size, found, 2), TR_OK);
+    assert_true(found[0].kind == TR_LIST_INT64 && found[1].kind == TR_LIST_INT64);
+    assert_int_equal(tr_example_find(both.data, 0, found, 2), TR_OK);
+    assert_true(found[0].kind == TR_LIST_NONE && found[1].kind == TR_LIST_NONE);
+}
+
 static void lists_of_floats_are_read(void **unused)
 {
     struct bytes features = {.size = 0}, list = {.size = 0};
@@ -240,9 +257,10 @@ static void what_is_written_is_read(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(features_are_found_by_name),   cmocka_unit_test(the_last_of_equal_names_counts),
-        cmocka_unit_test(lists_of_floats_are_read),     cmocka_unit_test(faults_of_features_are_told),
-        cmocka_unit_test(damaged_examples_are_refused), cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(features_are_found_by_name),     cmocka_unit_test(the_last_of_equal_names_counts),
+        cmocka_unit_test(each_example_is_looked_at_anew), cmocka_unit_test(lists_of_floats_are_read),
+        cmocka_unit_test(faults_of_features_are_told),    cmocka_unit_test(damaged_examples_are_refused),
+        cmocka_unit_test(what_is_written_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

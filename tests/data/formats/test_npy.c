@@ -333,6 +333,8 @@ static void test_what_does_not_fit(void **state)
     expect_refusal(BOTH, TR_EUNSUPPORTED, "holds I8; u1, u2, i2, i4, i8, f4 and f8 can be read");
     write_array("x", "<f4", "(1, 2)", endless, 4, 2);
     expect_refusal("{npy: {features: x}}", TR_EFORMAT, "number 1 of example 0 is infinite");
+    write_array("x", "<f4", "(1, 2)", poison + 2, 4, 2);
+    expect_refusal("{npy: {features: x}}", TR_EFORMAT, "number 0 of example 0 is NaN");
     write_array("x", "<f8", "(2, 1)", large, 8, 2);
     expect_refusal("{npy: {features: x}}", TR_EFORMAT, "too large for float32");
     write_array("x", "<f4", "(1, 1, 1, 2)", endless, 4, 2);

@@ -4,6 +4,7 @@
 #include "data/images/image.h"
 #include "data/source.h"
 #include "data/support.h"
+#include "support/png.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -155,6 +156,37 @@ static void odd_files_are_told(void **unused)
     expect_refusal("{folder: {path: odd/class/1.png}}", TR_EIO, "1.png");
 }
 
+/* The indices of a palette are the numbers, whatever their colours; here of two bits each. */
+static void masks_may_have_palettes(void **unused)
+{
+    static const uint8_t magic[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'},
+                         head[13] = {0, 0, 0, 4, 0, 0, 0, 2, 2, 3}, rows[4] = {0, 0x1b, 0, 0xe4},
+                         colours[12] = {9, 8, 7, 200, 100, 0, 1, 1, 1, 255, 255, 255};
+    uint8_t file[256], packed[64], *at = file;
+    uLongf size = sizeof packed;
+    (void)unused;
+    make_folder("coloured");
+    make_folder("indices");
+    write_png("coloured/1.png", 2, 4, 9);
+    assert_int_equal(compress(packed, &size, rows, sizeof rows), Z_OK);
+    memcpy(at, magic, 8);
+    at = png_chunk(at + 8, "IHDR", head, sizeof head);
+    at = png_chunk(at, "PLTE", colours, sizeof colours);
+    at = png_chunk(at, "IDAT", packed, size);
+    at = png_chunk(at, "IEND", NULL, 0);
+    write_file("indices/1.png", file, (size_t)(at - file));
+    for (int memory = 0; memory < 2; memory++) {
+        static const int32_t wanted[8] = {0, 1, 2, 3, 3, 2, 1, 0};
+        tr_source *source =
+            must_open(memory ? "{folder: {path: coloured, masks: indices, classes: 4, memory: true}}"
+                             : "{folder: {path: coloured, masks: indices, classes: 4}}");
+        int32_t labels[8];
+        if (tr_source_read(source, 0, NULL, 0, NULL, labels) != TR_OK) fail_msg("%s", tr_error_message());
+        assert_memory_equal(labels, wanted, sizeof wanted);
+        tr_source_close(&source);
+    }
+}
+
 /* Names of classes come from a state, which may be hostile. */
 static void names_of_states_are_checked(void **unused)
 {
@@ -181,9 +213,8 @@ static void names_of_states_are_checked(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_and_folders_count),
-        cmocka_unit_test(masks_have_the_size_of_their_images),
-        cmocka_unit_test(odd_files_are_told),
+        cmocka_unit_test(images_and_folders_count),    cmocka_unit_test(masks_have_the_size_of_their_images),
+        cmocka_unit_test(masks_may_have_palettes),     cmocka_unit_test(odd_files_are_told),
         cmocka_unit_test(names_of_states_are_checked),
     };
     return cmocka_run_group_tests(tests, write_data, NULL);
