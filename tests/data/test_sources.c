@@ -109,6 +109,8 @@ static void a_lack_of_memory_leaves_nothing(void **unused)
             done = refuse_end();
             if (status != (done ? TR_OK : TR_ENOMEM))
                 fail_msg("%s: allocation %d: %s", sources[i].description, (int)at, tr_error_message());
+            if (status == TR_OK && (!shown || !*shown))
+                fail_msg("%s: allocation %d: nothing is shown", sources[i].description, (int)at);
             /* Whoever has the source knows all of its files. */
             if (source && source->files.count != files)
                 fail_msg("%s: allocation %d: %d files", sources[i].description, (int)at,

@@ -174,6 +174,33 @@ static void memory_that_cannot_be_shared_is_left(void **state)
     tr_log_set_sink(NULL, NULL, TR_LOG_WARNING);
 }
 
+/* The same description, read in two directories: each process has its own data. */
+static void requests_are_of_their_directory(void **state)
+{
+    (void)state;
+    static const char description[] = "{idx: {images: images}}";
+    static uint8_t images[16 + 4] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 2, 9, 8, 7, 6};
+    const int memory = memfd_create("slot", MFD_CLOEXEC);
+    char path[64];
+    assert_int_equal(mkdir(test_path("other"), 0700), 0);
+    write_file("other/images", images, sizeof images);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
+    for (int other = 0; other < 2; other++) {
+        tr_config *node;
+        tr_source *source;
+        tr_store *store = share(open(path, O_RDWR | O_CLOEXEC));
+        assert_int_equal(tr_config_parse(description, strlen(description), "images", &node), TR_OK);
+        assert_int_equal(tr_source_open_config(node, other ? test_path("other") : test_directory(), NULL,
+                                               store, 0, &source),
+                         TR_OK);
+        assert_int_equal(source->info.count, other ? 1 : IMAGES);
+        tr_config_destroy(&node);
+        tr_source_close(&source);
+        tr_store_destroy(&store);
+    }
+    close(memory);
+}
+
 /* Whichever allocation fails while data are shared: an error, or right data; and what the next process finds
    is whole. */
 static void shared_data_are_whole_without_memory(void **state)
@@ -213,6 +240,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_that_cannot_be_shared_is_left),
+        cmocka_unit_test(requests_are_of_their_directory),
         cmocka_unit_test(shared_data_are_whole_without_memory),
         cmocka_unit_test(open_data_hold_up_nobody),
         cmocka_unit_test(without_memory_nothing_stays),

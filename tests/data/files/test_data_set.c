@@ -264,6 +264,8 @@ static void test_fetch_of_sets(void **unused)
     assert_int_equal(tr_data_set_fetch("sst2", NULL, test_directory(), NULL, count, &counts),
                      TR_EUNSUPPORTED);
     assert_non_null(strstr(tr_error_message(), "ships with Trireme"));
+    assert_int_equal(counts.state[TR_DATA_FILE_MISSING], 1);
+    assert_int_equal(counts.state[TR_DATA_FILE_BAD], 0);
     assert_int_equal(tr_data_set_fetch("nothing", NULL, DATA, NULL, NULL, NULL), TR_ENOTFOUND);
 }
 

@@ -1,6 +1,8 @@
 /* CIFAR-10, from files and from an archive as it is published. */
+#include "base/alloc.h"
 #include "data/source.h"
 #include "data/support.h"
+#include "refuse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -155,6 +157,15 @@ static void test_bad_files(void **unused)
     expect_refusal("{cifar: {path: bad, part: test}}", TR_EFORMAT, "label 77 at offset 15365");
     expect_refusal("{cifar: {path: bad, part: both}}", TR_EINVAL, "both");
     free(file);
+    assert_int_equal(remove(test_path("bad/test_batch.bin")), 0);
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = try_open("{cifar: {path: bad, part: test}}");
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_ENOTFOUND : TR_ENOMEM);
+        assert_int_equal(tr_alloc_live(), live);
+    }
 }
 
 int main(void)

@@ -133,7 +133,7 @@ static void each_example_is_looked_at_anew(void **unused)
 static void lists_of_floats_are_read(void **unused)
 {
     struct bytes features = {.size = 0}, list = {.size = 0};
-    static const float wanted[] = {1.5f, -2, 3, 4};
+    static const float wanted[] = {1.5f, -3.14159274f, 1e-9f, 7.7e20f}; /* all bytes count */
     float got[5];
     size_t count = 0;
     (void)unused;

@@ -187,6 +187,54 @@ static void masks_may_have_palettes(void **unused)
     }
 }
 
+/* Pictures of 16 bits are numbers, decoded each time or kept; by depth those of 8 bits are, too. */
+static void deep_pictures_are_numbers(void **unused)
+{
+    static const uint16_t values[2][6] = {{0, 1, 256, 65535, 40000, 7}, {9, 8, 7, 6, 5, 4}};
+    (void)unused;
+    make_folder("deep");
+    make_folder("deep/class");
+    for (int i = 0; i < 2; i++) {
+        size_t size;
+        uint8_t *file = png_of(PNG_GREY, 16, 2, 3, values[i], &size);
+        write_file(i ? "deep/class/2.png" : "deep/class/1.png", file, size);
+        free(file);
+    }
+    for (int memory = 0; memory < 2; memory++) {
+        tr_source *source =
+            must_open(memory ? "{folder: {path: deep, memory: true}}" : "{folder: {path: deep}}");
+        const struct tr_source_info *info = tr_source_info(source);
+        assert_int_equal(info->features, TR_FEATURE_FLOATS);
+        assert_int_equal(info->floats, 6);
+        assert_true(info->height == 2 && info->width == 3 && info->channels == 1);
+        assert_int_equal(source->range, TR_RANGE_PICTURE);
+        assert_null(source->resident);
+        for (int i = 0; i < 2; i++) {
+            float numbers[6];
+            int64_t length = 0;
+            assert_int_equal(tr_source_read(source, i, numbers, 6, &length, NULL), TR_OK);
+            assert_int_equal(length, 6);
+            for (int k = 0; k < 6; k++) assert_true(numbers[k] == values[i][k]);
+        }
+        tr_source_close(&source);
+    }
+    write_png("deep/class/3.png", 2, 3, 1);
+    expect_refusal("{folder: {path: deep}}", TR_EFORMAT, "class/3.png has 8 bits a value, and ");
+    assert_non_null(strstr(tr_error_message(), "class/1.png has 16; set depth: 16 to widen those of 8"));
+    tr_source *source = must_open("{folder: {path: deep, depth: 16}}");
+    float numbers[6];
+    uint8_t pixels[6];
+    assert_int_equal(tr_source_read(source, 2, numbers, 6, NULL, NULL), TR_OK);
+    for (int k = 0; k < 6; k++) assert_true(numbers[k] == 257);
+    tr_source_close(&source);
+    source = must_open("{folder: {path: deep, depth: 8}}");
+    assert_int_equal(tr_source_info(source)->features, TR_FEATURE_IMAGE);
+    assert_int_equal(source->range, TR_RANGE_OPEN);
+    assert_int_equal(tr_source_read(source, 0, pixels, 6, NULL, NULL), TR_OK);
+    for (int k = 0; k < 6; k++) assert_int_equal(pixels[k], values[0][k] >> 8);
+    tr_source_close(&source);
+}
+
 /* Names of classes come from a state, which may be hostile. */
 static void names_of_states_are_checked(void **unused)
 {
@@ -213,9 +261,9 @@ static void names_of_states_are_checked(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_and_folders_count),    cmocka_unit_test(masks_have_the_size_of_their_images),
-        cmocka_unit_test(masks_may_have_palettes),     cmocka_unit_test(odd_files_are_told),
-        cmocka_unit_test(names_of_states_are_checked),
+        cmocka_unit_test(images_and_folders_count),  cmocka_unit_test(masks_have_the_size_of_their_images),
+        cmocka_unit_test(deep_pictures_are_numbers), cmocka_unit_test(masks_may_have_palettes),
+        cmocka_unit_test(odd_files_are_told),        cmocka_unit_test(names_of_states_are_checked),
     };
     return cmocka_run_group_tests(tests, write_data, NULL);
 }

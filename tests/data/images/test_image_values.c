@@ -195,6 +195,24 @@ static void grey_is_that_of_the_colours(void **state)
     }
 }
 
+/* (19595 R + 38470 G + 7471 B + 32768) / 65536, rounded down (docs/reference/images.md): these sums are just
+   below the next integer. */
+static void luma_is_exact(void **state)
+{
+    (void)state;
+    static const uint8_t cases[][4] = {
+        {65, 56, 28, 55}, {0, 73, 32, 46}, {0, 0, 250, 28}, {0, 62, 229, 62}, {255, 255, 255, 255}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint8_t *png, grey = 0;
+        size_t size;
+        const struct tr_image_size one = {1, 1, 3, false};
+        assert_int_equal(tr_image_encode(cases[i], one, &png, &size), TR_OK);
+        assert_int_equal(tr_image_decode("a.png", png, size, one, 1, &grey), TR_OK);
+        tr_free(png);
+        assert_int_equal(grey, cases[i][3]);
+    }
+}
+
 /* Four inks, stored inverted: white paper where all are 255. */
 static void inks_become_light(void **state)
 {
@@ -208,6 +226,11 @@ static void inks_become_light(void **state)
     for (size_t ink = 0; ink < sizeof inks / sizeof inks[0]; ink++) {
         for (int i = 0; i < COUNT; i++) memcpy(pixels + 4 * i, inks[ink], 4);
         struct bytes file = packed_jpeg(pixels, TJPF_CMYK, TJSAMP_444);
+        struct tr_image_size size;
+        uint8_t *read;
+        write_file("a.jpg", file.data, file.size - 20);
+        assert_int_equal(tr_image_read(test_path("a.jpg"), 3, &size, &read), TR_EFORMAT);
+        assert_null(read);
         write_file("a.jpg", file.data, file.size);
         free(file.data);
         read_image("a.jpg", 3, 3, rgb);
@@ -336,10 +359,15 @@ static void old_pixels_are_not_served(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(png_gives_what_is_stored), cmocka_unit_test(sixteen_bits_are_kept),
-        cmocka_unit_test(sixteen_bits_are_fitted),  cmocka_unit_test(grey_is_that_of_the_colours),
-        cmocka_unit_test(inks_become_light),        cmocka_unit_test(surplus_is_refused),
-        cmocka_unit_test(surplus_of_rows_is_left),  cmocka_unit_test(old_pixels_are_not_served),
+        cmocka_unit_test(png_gives_what_is_stored),
+        cmocka_unit_test(sixteen_bits_are_kept),
+        cmocka_unit_test(sixteen_bits_are_fitted),
+        cmocka_unit_test(grey_is_that_of_the_colours),
+        cmocka_unit_test(luma_is_exact),
+        cmocka_unit_test(inks_become_light),
+        cmocka_unit_test(surplus_is_refused),
+        cmocka_unit_test(surplus_of_rows_is_left),
+        cmocka_unit_test(old_pixels_are_not_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,6 +32,8 @@ static const struct {
     struct tr_arrays arrays;
     const char *message;
 } refused[] = {
+    {{.labels = {bytes, TR_ARRAY_UINT8, 1, {4}, {0}}},
+     "there are no features; give the array of struct tr_arrays"},
     {{.features = {bytes, (enum tr_array_type) - 1, 1, {4}, {0}}},
      "features: type -1 is none of enum tr_array_type"},
     {{.features = {bytes, (enum tr_array_type)7, 1, {4}, {0}}},
