@@ -216,6 +216,25 @@ static void idx_files(void **unused)
     }
 }
 
+static void idx_files_of_pixels(void **unused)
+{
+    static const uint8_t masks[16 + 8] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 2, [16 + 5] = 9};
+    (void)unused;
+    write_idx("images", 3, 2, 2, 2);
+    write_file("masks", masks, sizeof masks);
+    expect_good("{idx: {images: images, labels: masks, classes: 10}}");
+    expect_refusal(
+        "{idx: {images: images, labels: masks, classes: 9}}", TR_EFORMAT,
+        "masks: label 9 of example 1 at offset 21 is not below classes: 9; correct the file or set "
+        "classes to at least 10, or set ignore, where it marks pixels without a class");
+    write_file("labels", "\0\0\10\1\0\0\0\2\0\3", 10);
+    expect_refusal(
+        "{idx: {images: images, labels: labels, classes: 3}}", TR_EFORMAT,
+        "labels: label 3 of example 1 at offset 9 is not below classes: 3; correct the file or set "
+        "classes to at least 4");
+    assert_null(strstr(tr_error_message(), "ignore"));
+}
+
 static void arrays(void **unused)
 {
     const int32_t label[] = {0, 3};
@@ -338,6 +357,7 @@ int main(void)
         cmocka_unit_test(tables),
         cmocka_unit_test(bad_records_are_told_ten_times),
         cmocka_unit_test(idx_files),
+        cmocka_unit_test(idx_files_of_pixels),
         cmocka_unit_test(arrays),
         cmocka_unit_test(folders_and_records),
         cmocka_unit_test(fields_of_examples),

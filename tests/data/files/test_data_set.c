@@ -83,7 +83,8 @@ static void test_shipped_sets(void **unused)
     assert_int_equal(tr_source_info(source)->count, 872);
     tr_source_close(&source);
     assert_int_equal(tr_data_set_open("cifar-10", "test", test_directory(), NULL, &source), TR_ENOTFOUND);
-    assert_non_null(strstr(tr_error_message(), "trireme data fetch cifar-10"));
+    assert_non_null(
+        strstr(tr_error_message(), "data set cifar-10 is missing; download it: trireme data fetch cifar-10"));
     assert_int_equal(tr_data_set_verify("unknown", DATA, NULL, NULL), TR_ENOTFOUND);
 }
 

@@ -148,6 +148,13 @@ static void odd_files_are_told(void **unused)
     expect_refusal("{folder: {path: odd, table: odd/table, column: name, memory: true}}", TR_EFORMAT,
                    "table:3:");
     assert_int_equal(tr_alloc_live(), live);
+    write_text("odd/table", "class/1.png\n");
+    tr_source *source = must_open("{folder: {path: odd, table: odd/table}}");
+    const char *name;
+    char *state;
+    assert_int_equal(tr_source_state(source, &name, &state), TR_OK);
+    assert_null(state); /* images without labels have no classes */
+    tr_source_close(&source);
     make_folder("odd/a\nb");
     expect_refusal("{folder: {path: odd}}", TR_EFORMAT,
                    "the name of a class has a line feed in it; rename the folder");
