@@ -122,6 +122,32 @@ static void an_abandoned_file_is_not_there(void **unused)
     free(got.data);
 }
 
+/* A device that is full: large records cannot be added, and small ones not be finished. */
+static void a_full_device_is_told(void **unused)
+{
+    (void)unused;
+    fill();
+    unlink(test_path("full"));
+    assert_int_equal(symlink("/dev/full", test_path("full")), 0);
+    for (int packing = TR_PACKING_NONE; packing <= TR_PACKING_ZLIB; packing++)
+        for (int large = 0; large < 2; large++) {
+            const int64_t live = tr_alloc_live();
+            tr_record_writer *writer = NULL;
+            assert_int_equal(tr_record_writer_create(test_path("full"), (enum tr_packing)packing, &writer),
+                             TR_OK);
+            tr_status status = tr_record_writer_add(writer, data, large ? MOST : 5);
+            assert_int_equal(status, large ? TR_EIO : TR_OK);
+            if (large) {
+                assert_non_null(strstr(tr_error_message(), "No space left"));
+                tr_record_writer_abandon(&writer);
+            } else {
+                assert_int_equal(tr_record_writer_finish(&writer), TR_EIO);
+                assert_null(writer);
+            }
+            assert_int_equal(tr_alloc_live(), live);
+        }
+}
+
 /* ---- faults ---- */
 
 static void expect_fault(const uint8_t *bytes, size_t size, uint64_t offset, enum tr_record_fault wanted,
@@ -234,7 +260,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_read_again),          cmocka_unit_test(plain_files_have_no_more),
         cmocka_unit_test(an_abandoned_file_is_not_there),  cmocka_unit_test(faults_have_their_place),
-        cmocka_unit_test(a_lack_of_memory_leaves_nothing), cmocka_unit_test(options_must_go_together),
+        cmocka_unit_test(a_lack_of_memory_leaves_nothing), cmocka_unit_test(a_full_device_is_told),
+        cmocka_unit_test(options_must_go_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
