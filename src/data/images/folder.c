@@ -80,7 +80,7 @@ static int32_t class_of(const struct folder_source *source, int64_t index)
 /* The path of an example's file; free with tr_free(), NULL when memory fails. */
 static char *path_of(const struct folder_source *source, int64_t index, int32_t class)
 {
-    if (source->table) return tr_path_join(source->path, source->files[class].name[index]);
+    if (source->table || source->masks) return tr_path_join(source->path, source->files[class].name[index]);
     return tr_format("%s/%s/%s", source->path, source->class_names[class],
                      source->files[class].name[index - source->first[class]]);
 }

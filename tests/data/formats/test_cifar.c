@@ -111,6 +111,18 @@ static void test_files_and_archive(void **unused)
     source = must_open("{cifar: {path: cifar, part: test}}");
     assert_int_equal(tr_source_info(source)->count, 10000);
     assert_int_equal(source->files.count, 1);
+    assert_int_equal(tr_source_digest(source, digest[0]), TR_OK);
+    tr_source_close(&source);
+    uint8_t *other = make_file(5);
+    other[7 * RECORD] ^= 1; /* a label */
+    write_file("cifar/test_batch.bin", other, FILE_SIZE);
+    free(other);
+    source = must_open("{cifar: {path: cifar, part: test}}");
+    assert_int_equal(tr_source_digest(source, digest[1]), TR_OK);
+    assert_string_not_equal(digest[0], digest[1]);
+    tr_source_close(&source);
+    source = must_open("{cifar: {path: cifar}}");
+    assert_int_equal(tr_source_digest(source, digest[0]), TR_OK);
     tr_source_close(&source);
 
     struct bytes packed = pack(archive, at, 31);

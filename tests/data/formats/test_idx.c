@@ -306,7 +306,8 @@ static void test_files_that_do_not_match(void **state)
     expect_refusal("{idx: {images: images, labels: turned}}", TR_EFORMAT, "has labels of 3 x 2 pixels");
     expect_refusal("{idx: {images: images, labels: images, classes: 15}}", TR_EFORMAT,
                    "label 15 of example 0 at offset 21 is not below classes: 15");
-    expect_refusal("{idx: {images: images, labels: labels, ignore: 1}}", TR_EINVAL, "one label for each image");
+    expect_refusal("{idx: {images: images, labels: labels, ignore: 1}}", TR_EINVAL,
+                   "one label for each image");
     expect_refusal("{idx: {images: images, labels: labels, classes: 3}}", TR_EFORMAT,
                    "label 3 of example 0 at offset 8");
     const uint8_t wide[16] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1};
@@ -356,11 +357,11 @@ static void test_allocation_failures(void **state)
         tr_status status = try_open(BOTH);
         tr_alloc_set_hook(NULL, NULL);
         assert_int_equal(tr_alloc_live(), live);
+        assert_int_equal(status, left < 0 ? TR_ENOMEM : TR_OK); /* one was refused */
         if (status == TR_OK) {
             assert_true(n >= 6);
             break;
         }
-        assert_int_equal(status, TR_ENOMEM);
     }
 }
 

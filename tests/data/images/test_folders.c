@@ -148,6 +148,14 @@ static void odd_files_are_told(void **unused)
     expect_refusal("{folder: {path: odd, table: odd/table, column: name, memory: true}}", TR_EFORMAT,
                    "table:3:");
     assert_int_equal(tr_alloc_live(), live);
+    write_text("odd/table", "class/none.png\n");
+    expect_refusal("{folder: {path: odd, table: odd/table}}", TR_ENOTFOUND,
+                   "table: example 0 (counted from 0): open \"");
+    assert_non_null(strstr(tr_error_message(), "/odd/class/none.png\": No such file"));
+    write_file("scenes/bad.png", "none", 4);
+    expect_refusal("{folder: {path: scenes, masks: masks, classes: 2}}", TR_EFORMAT,
+                   "/scenes/bad.png: neither PNG nor JPEG");
+    unlink(test_path("scenes/bad.png"));
     write_text("odd/table", "class/1.png\n");
     tr_source *source = must_open("{folder: {path: odd, table: odd/table}}");
     const char *name;
