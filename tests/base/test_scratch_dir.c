@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 #include "base/files/file.h"
-#include "support/descriptors.h"
+#include "support/files/descriptors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

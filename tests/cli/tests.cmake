@@ -86,7 +86,7 @@ trireme_cli_test(usage)
 trireme_cli_test(widths)
 trireme_cli_test(workers)
 # The program with OpenCL devices that fail.
-add_executable(trireme_failing ${PROJECT_SOURCE_DIR}/cli/program/main.c support/failing_table.c)
+add_executable(trireme_failing ${PROJECT_SOURCE_DIR}/cli/program/main.c support/operations/failing_table.c)
 target_link_libraries(trireme_failing PRIVATE trireme_commands)
 trireme_opencl_test(cli opencl SOURCES cli/session.c)
 # Libraries by the names of others: a driver that passes all on to another one, and a loader that misses what it needs.

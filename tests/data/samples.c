@@ -4,7 +4,7 @@
 #include "data/images/image.h"
 #include "data/support.h"
 #include "io/tar.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

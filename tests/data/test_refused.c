@@ -8,7 +8,7 @@
 #include "data/order/order.h"
 #include "data/source.h"
 #include "data/support.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 
 #include "base/alloc.h"
 #include "device/staging.h"

@@ -9,7 +9,7 @@
 #include "refuse.h"
 #include "scratch.h"
 #include "support/networks.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 #include "support/training.h"
 
 #include <setjmp.h>

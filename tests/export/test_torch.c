@@ -1,7 +1,7 @@
 /* PyTorch modules: prepare() takes images as the job does, and its arguments are names that can stand there.
  */
 #include "export/torch_module.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 #include "support/training.h"
 
 #include <setjmp.h>

@@ -8,7 +8,7 @@
 #include "io/proto/hparams.pb-c.h"
 #include "refuse.h"
 #include "scratch.h"
-#include "support/event_files.h"
+#include "support/files/event_files.h"
 
 #include <errno.h>
 #include <setjmp.h>

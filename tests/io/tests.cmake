@@ -1,5 +1,5 @@
 trireme_test(io safetensors)
-trireme_test(io events SOURCES base/files/file_fault.c support/event_files.c)
+trireme_test(io events SOURCES base/files/file_fault.c support/files/event_files.c)
 trireme_test(io graph SOURCES support/networks.c)
 trireme_test(io histogram)
 trireme_test(io npy SOURCES base/files/file_fault.c)

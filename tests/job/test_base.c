@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "nn/base_numbers.h"
 #include "refuse.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 #include "support/training.h"
 
 #include <setjmp.h>

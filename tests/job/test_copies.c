@@ -2,7 +2,7 @@
  * hash, and come back as they went; and what happens where memory for a copy is missing.
  */
 #include "support/networks.h"
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 
 #include "base/alloc.h"
 #include "job/step/variables.h"

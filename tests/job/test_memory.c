@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 #include "support/training.h"
 
 #include "refuse.h"

@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "refuse.h"
 #include "scratch.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "scratch.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 
 #include <math.h>
 #include <setjmp.h>

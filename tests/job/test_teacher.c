@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "refuse.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 #include "support/training.h"
 
 #include <setjmp.h>

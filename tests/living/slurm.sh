@@ -31,7 +31,7 @@ for tool in ip nsenter unshare mpirun slurmctld slurmd munged srun sbatch scontr
 done
 if [ "${TRIREME_SLURM_INSIDE:-}" != yes ]; then
   rm -rf "$place"
-  TRIREME_SLURM_INSIDE=yes exec sh "$(dirname "$0")/../support/own_mounts.sh" sh "$0" "$@"
+  TRIREME_SLURM_INSIDE=yes exec sh "$(dirname "$0")/../support/files/own_mounts.sh" sh "$0" "$@"
 fi
 shift 2
 jobs=${*:-through lost limit}

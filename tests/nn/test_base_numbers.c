@@ -4,7 +4,7 @@
 #include "nn/base_numbers.h"
 
 #include "support/networks.h"
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 
 #include "base/alloc.h"
 #include "refuse.h"

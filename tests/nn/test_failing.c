@@ -1,7 +1,7 @@
 /* Operations that fail: whichever it is of a training step or an evaluation, of any network, the pass tells
  * of it, and computes no further.
  */
-#include "support/failing_operation.h"
+#include "support/operations/failing.h"
 #include "support/networks.h"
 
 #include "base/fail.h"

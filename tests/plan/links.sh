@@ -30,7 +30,7 @@ done
 # Mounts of `ip netns` must vanish with this program: it runs in a separate name space of mounts.
 if [ "${TRIREME_LINKS_INSIDE:-}" != yes ]; then
   rm -rf "$place"
-  TRIREME_LINKS_INSIDE=yes exec sh "$(dirname "$0")/../support/own_mounts.sh" sh "$0" "$program" "$source" "$@"
+  TRIREME_LINKS_INSIDE=yes exec sh "$(dirname "$0")/../support/files/own_mounts.sh" sh "$0" "$program" "$source" "$@"
 fi
 { ip netns add "$a" && ip netns add "$b" &&
   ip link add v0 netns "$a" type veth peer name v0 netns "$b" &&

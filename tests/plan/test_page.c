@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "plan/plan.h"
 #include "refuse.h"
-#include "support/html.h"
+#include "support/files/html.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@ trireme_test(plan machine)
 trireme_test(plan cluster)
 trireme_test(plan plan)
 trireme_test(plan traces)
-trireme_test(plan page SOURCES support/html.c)
+trireme_test(plan page SOURCES support/files/html.c)
 trireme_test(plan rehearsal SOURCES support/ranks.c support/training.c support/families.c)
 
 # The traces are what SimGrid replays; skipped where it is missing.

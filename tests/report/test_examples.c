@@ -4,7 +4,7 @@
  */
 #include "trireme/report.h"
 
-#include "support/html.h"
+#include "support/files/html.h"
 #include "support/training.h"
 
 #include "report/pages.h"

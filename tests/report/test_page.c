@@ -1,7 +1,7 @@
 /* The page of runs: well-formed, complete, and closed to hostile names. */
 #include "trireme/report.h"
 
-#include "support/html.h"
+#include "support/files/html.h"
 #include "support/training.h"
 
 #include "report/pages.h"

@@ -5,7 +5,7 @@
 #include "refuse.h"
 #include "report/pages.h"
 #include "scratch.h"
-#include "support/html.h"
+#include "support/files/html.h"
 #include "trireme/data.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * that are bad, and of those that are begun before the one in front of them is judged.
  */
 #include "strategy/values.h"
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Whole runs by the layer for CUDA, on the stand-in for its driver: the hash of the cpu device, with ranks on
  * one device, on two, and in mixed fleets.
  */
-#include "support/opencl.h"
+#include "support/gpu/opencl.h"
 #include "support/ranks.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Operations that fail: whichever it is of those that a rank computes in a run, under every strategy, the
  * rank tells of it, no rank hangs, and none goes on with what was not computed.
  */
-#include "support/failing_operation.h"
+#include "support/operations/failing.h"
 #include "support/ranks.h"
 
 #include "strategy/class.h"

@@ -1,7 +1,7 @@
 /* One device computes, another holds the parameters and updates them: the same bits, under all strategies;
  * and with a device whose memory is its own, by copies. */
 #include "support/ranks.h"
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 
 #include "job/step/mirror.h"
 #include "strategy/strategy.h"

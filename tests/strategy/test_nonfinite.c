@@ -4,7 +4,7 @@
  */
 #include "strategy/values.h"
 #include "support/ranks.h"
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 
 #include "train/loop/trainer.h"
 

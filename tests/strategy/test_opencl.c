@@ -1,7 +1,7 @@
 /* Whole runs on OpenCL devices: the hash of the cpu device, for every family, several ranks on one device,
  * ranks on different ones, parameters on the other device, and checkpoints that change devices.
  */
-#include "support/opencl.h"
+#include "support/gpu/opencl.h"
 #include "support/ranks.h"
 
 #include <setjmp.h>

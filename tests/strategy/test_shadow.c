@@ -4,7 +4,7 @@
 #include "strategy/values.h"
 #include "support/ranks.h"
 
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 
 #include "base/text/log.h"
 #include "strategy/class.h"

@@ -3,7 +3,7 @@
  * it is counts as one who waits.
  */
 #include "support/ranks.h"
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 
 #include <limits.h>
 #include <setjmp.h>

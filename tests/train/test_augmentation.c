@@ -3,7 +3,7 @@
  * (docs/reference/augmentation.md), and only the random words are the program's.
  */
 #include "refuse.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 #include "support/ranks.h"
 
 #include "base/numbers/rng.h"

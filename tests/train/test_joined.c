@@ -1,7 +1,7 @@
 /* Networks that take examples of several sources by name: the same bits as of one source that has the numbers
  * side by side, on any device, any number of ranks and over stops.
  */
-#include "support/npy.h"
+#include "support/files/npy.h"
 #include "support/ranks.h"
 
 #include "base/text/text.h"

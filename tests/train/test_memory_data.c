@@ -2,7 +2,7 @@
  * and over stops; arrays of every type and layout; functions; what is refused.
  */
 #include "refuse.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 #include "support/ranks.h"
 
 #include "data/cache/store.h"

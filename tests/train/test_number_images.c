@@ -2,7 +2,7 @@
  * from files and from memory, as rows do that a layer makes images of.
  */
 #include "refuse.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 #include "support/training.h"
 
 #include <setjmp.h>

@@ -3,8 +3,8 @@
  */
 #include "device/cpu/cpu.h"
 #include "device/gpu/internal.h"
-#include "support/gpu_counting.h"
-#include "support/opencl.h"
+#include "support/gpu/counting.h"
+#include "support/gpu/opencl.h"
 #include "support/ranks.h"
 #include "support/training.h"
 

@@ -5,7 +5,7 @@
  * test_train_opencl_models [cuda] [TEST]       cuda: on the first CUDA device
  */
 #include "base/files/file.h"
-#include "support/opencl.h"
+#include "support/gpu/opencl.h"
 #include "support/training.h"
 
 #include <setjmp.h>

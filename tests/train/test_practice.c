@@ -2,7 +2,7 @@
  * pace, a validation split, a rate that falls where nothing becomes better, draws by class, and beginnings
  * out of other runs and files. All on any number of ranks and over stops with the same bits.
  */
-#include "support/npy.h"
+#include "support/files/npy.h"
 #include "support/ranks.h"
 
 #include "base/text/text.h"

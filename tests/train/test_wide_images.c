@@ -1,10 +1,10 @@
 /* PNG files of 16 bits keep them: a folder, archives and masks beside them give the weights that an array of
  * the same values gives, which is read by another reader; the files are written without libpng
- * (support/png.h).
+ * (support/files/png.h).
  */
 #include "refuse.h"
-#include "support/npy.h"
-#include "support/png.h"
+#include "support/files/npy.h"
+#include "support/files/png.h"
 #include "support/training.h"
 
 #include "base/alloc.h"

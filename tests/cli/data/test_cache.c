@@ -18,7 +18,7 @@
 #include "base/files/file.h"
 #include "scratch.h"
 #include "cli/session.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 
 #define LONG_RUN "--steps", "100000000", "--log", "json", "--set", "train.log_every=1000"
 

@@ -20,7 +20,7 @@
 #include "cli/printed.h"
 #include "cli/program/signals.h"
 #include "refuse.h"
-#include "support/descriptors.h"
+#include "support/files/descriptors.h"
 
 /* Asks once; what is answered, or NULL with `status`. Free with tr_free(). */
 static char *ask(struct cli_speaker *speaker, const char *question, tr_status expected)

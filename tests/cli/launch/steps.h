@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "cli/launch/attempt.h"
 #include "cli/program/exit_codes.h"
-#include "support/descriptors.h"
+#include "support/files/descriptors.h"
 
 #include <math.h>
 #include <signal.h>

@@ -99,7 +99,7 @@ static void test_an_output_that_is_closed_ends_the_job(void **state)
 
 /* ---- room ---- */
 
-#define OWN_MOUNTS "sh " TRIREME_SOURCE_DIR "/tests/support/own_mounts.sh "
+#define OWN_MOUNTS "sh " TRIREME_SOURCE_DIR "/tests/support/files/own_mounts.sh "
 #define SMALL      "mount -t tmpfs -o size=%s none /dev/shm"
 
 static void skip_without_namespaces(void)

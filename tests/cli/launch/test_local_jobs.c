@@ -19,7 +19,7 @@
 #include "cli/program/exit_codes.h"
 #include "comm/transport.h"
 #include "refuse.h"
-#include "support/descriptors.h"
+#include "support/files/descriptors.h"
 
 /* For scripts: r is the rank. */
 #define PRELUDE "r=${TRIREME_LOCAL#*:}; r=${r%%:*}\n" ATTEMPT_SHELL

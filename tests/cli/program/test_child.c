@@ -22,7 +22,7 @@
 #include "cli/program/exit_codes.h"
 #include "cli/program/signals.h"
 #include "refuse.h"
-#include "support/descriptors.h"
+#include "support/files/descriptors.h"
 
 #define PATIENCE 20 /* seconds, on any machine */
 

@@ -2,7 +2,7 @@
  * lost, what it lists, and jobs of several processes that compute there.
  */
 #include "cli/session.h"
-#include "support/opencl.h"
+#include "support/gpu/opencl.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

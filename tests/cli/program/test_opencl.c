@@ -1,11 +1,12 @@
 /* The program with OpenCL devices: what it says where there is none, or one that is refused, too small or
  * lost; and jobs of several processes that compute there.
  *
- * TRIREME_FAILING is the program with devices that fail as they are told (support/failing_table.c).
+ * TRIREME_FAILING is the program with devices that fail as they are told
+ * (support/operations/failing_table.c).
  */
 #include "cli/session.h"
 #include "device/gpu/kinds.h"
-#include "support/opencl.h"
+#include "support/gpu/opencl.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

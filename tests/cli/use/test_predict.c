@@ -19,8 +19,8 @@
 #include "base/text/json.h"
 #include "data/images/image.h"
 #include "io/npy.h"
-#include "support/npy.h"
-#include "support/png.h"
+#include "support/files/npy.h"
+#include "support/files/png.h"
 
 static const char heads[] =
     "name: heads\n"

@@ -18,7 +18,7 @@
 
 #include "base/fail.h"
 #include "comm/location.h"
-#include "support/descriptors.h"
+#include "support/files/descriptors.h"
 
 /* Seconds: between beats, of the watch's thread in real time, too; by which time goes on, which is enough for
    a beat and too short for a pause. */

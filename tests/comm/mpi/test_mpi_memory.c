@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "comm/mpi/memory.h"
-#include "support/descriptors.h"
+#include "support/files/descriptors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include "comm/location.h"
 #include "comm/mpi/processes.h"
-#include "support/descriptors.h"
+#include "support/files/descriptors.h"
 
 #include <signal.h>
 #include <string.h>

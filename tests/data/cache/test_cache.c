@@ -11,8 +11,8 @@
 #include "data/support.h"
 #include "data/cache/store.h"
 #include "data/cache/unpacked_format.h"
-#include "support/descriptors.h"
-#include "support/npy.h"
+#include "support/files/descriptors.h"
+#include "support/files/npy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

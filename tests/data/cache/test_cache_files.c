@@ -11,7 +11,7 @@
 #include "data/source.h"
 #include "data/support.h"
 #include "refuse.h"
-#include "support/descriptors.h"
+#include "support/files/descriptors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 #include "data/images/image.h"
 #include "data/source.h"
 #include "data/support.h"
-#include "support/png.h"
+#include "support/files/png.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

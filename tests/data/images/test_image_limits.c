@@ -6,7 +6,7 @@
 #include "data/images/image.h"
 #include "data/support.h"
 #include "refuse.h"
-#include "support/png.h"
+#include "support/files/png.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 #include "data/cache/store.h"
 #include "data/support.h"
 #include "data/cache/unpacked.h"
-#include "support/png.h"
+#include "support/files/png.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 #include "base/options/config.h"
 #include "data/support.h"
 #include "data/tables/join.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "data/support.h"
 #include "data/text/vocabulary.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

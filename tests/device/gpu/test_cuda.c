@@ -8,7 +8,7 @@
 #include "device/gpu/opencl/internal.h"
 #include "scratch.h"
 #include "support/cuda/control.h"
-#include "support/opencl.h"
+#include "support/gpu/opencl.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

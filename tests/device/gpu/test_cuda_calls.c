@@ -3,7 +3,7 @@
  */
 #include "device/gpu/internal.h"
 #include "support/cuda/control.h"
-#include "support/opencl.h"
+#include "support/gpu/opencl.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -4,7 +4,7 @@
  * test_device_cuda_equality [OPERATION,...]
  */
 #include "device/equal.h"
-#include "support/opencl.h"
+#include "support/gpu/opencl.h"
 
 #include "trireme/status.h"
 

@@ -12,8 +12,8 @@
 #include "device/ref/ref.h"
 #include "refuse.h"
 #include "scratch.h"
-#include "support/gpu_tables.h"
-#include "support/opencl.h"
+#include "support/gpu/tables.h"
+#include "support/gpu/opencl.h"
 
 #include "base/alloc.h"
 #include "base/files/file.h"

@@ -4,8 +4,8 @@
  * without a driver, on that of host.h.
  */
 #include "device/gpu/lists/kept.h"
-#include "support/gpu_counting.h"
-#include "support/opencl.h"
+#include "support/gpu/counting.h"
+#include "support/gpu/opencl.h"
 
 #include "base/alloc.h"
 #include "trireme/status.h"

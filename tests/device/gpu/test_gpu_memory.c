@@ -2,7 +2,7 @@
  * limits, memory for intermediate numbers, and tables; and what stays when a call fails.
  */
 #include "device/gpu/on_host.h"
-#include "support/gpu_tables.h"
+#include "support/gpu/tables.h"
 
 #include "refuse.h"
 

@@ -6,7 +6,7 @@
  */
 #include "device/equal.h"
 #include "device/gpu/internal.h"
-#include "support/opencl.h"
+#include "support/gpu/opencl.h"
 
 #include "trireme/status.h"
 

@@ -3,7 +3,7 @@
  */
 #include "device/functions.h"
 #include "device/gpu/gpu.h"
-#include "support/opencl.h"
+#include "support/gpu/opencl.h"
 
 #include "base/alloc.h"
 

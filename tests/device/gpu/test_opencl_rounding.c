@@ -5,7 +5,7 @@
  */
 #include "device/gpu/rounding.h"
 #include "device/gpu/internal.h"
-#include "support/opencl.h"
+#include "support/gpu/opencl.h"
 
 #include "trireme/status.h"
 

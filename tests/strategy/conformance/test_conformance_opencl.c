@@ -12,7 +12,7 @@
 #include "device/gpu/internal.h"
 #include "device/gpu/kinds.h"
 #include "device/ref/ref.h"
-#include "support/opencl.h"
+#include "support/gpu/opencl.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

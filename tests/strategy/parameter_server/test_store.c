@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "refuse.h"
 #include "scratch.h"
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* What a listener hears: figures that follow from each other, progress between reports, warnings, and the
  * last words of a run. */
-#include "support/event_files.h"
+#include "support/files/event_files.h"
 #include "train/loop/told_job.h"
 
 #include "base/fail.h"

@@ -1,5 +1,5 @@
 /* TensorBoard shows a run that is under way: what was told of is in the files, not only after the end. */
-#include "support/event_files.h"
+#include "support/files/event_files.h"
 #include "support/training.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Samples for TensorBoard: the first examples of the first batch, as they are stored, with their labels and
  * with what the network says of them. */
-#include "support/event_files.h"
+#include "support/files/event_files.h"
 #include "support/training.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* What a run shows to TensorBoard: the right figures, under every strategy, and without a trace in the run.
  */
-#include "support/event_files.h"
+#include "support/files/event_files.h"
 #include "support/ranks.h"
 
 #include "base/alloc.h"

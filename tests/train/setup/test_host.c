@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "support/ranks.h"
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 
 #include "job/job.h"
 #include "train/loop/trainer.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "support/ranks.h"
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "refuse.h"
-#include "support/npy.h"
+#include "support/files/npy.h"
 #include "train/setup/vectors.h"
 
 #include <float.h>

@@ -1,4 +1,4 @@
-#include "support/opencl.h"
+#include "support/gpu/opencl.h"
 
 #include "device/gpu/kinds.h"
 

@@ -1,6 +1,6 @@
 /* Descriptors of this process: how many are open, and a limit that leaves room for a few. */
-#ifndef TESTS_SUPPORT_DESCRIPTORS_H
-#define TESTS_SUPPORT_DESCRIPTORS_H
+#ifndef TESTS_SUPPORT_FILES_DESCRIPTORS_H
+#define TESTS_SUPPORT_FILES_DESCRIPTORS_H
 
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -1,6 +1,6 @@
 /* Devices of which one operation fails: its number is chosen, those of all such devices count together. */
-#ifndef TESTS_SUPPORT_FAILING_OPERATION_H
-#define TESTS_SUPPORT_FAILING_OPERATION_H
+#ifndef TESTS_SUPPORT_OPERATIONS_FAILING_H
+#define TESTS_SUPPORT_OPERATIONS_FAILING_H
 
 #include "device/device.h"
 

@@ -1,6 +1,6 @@
 /* Rules that every page we write keeps to. */
-#ifndef TESTS_SUPPORT_HTML_H
-#define TESTS_SUPPORT_HTML_H
+#ifndef TESTS_SUPPORT_FILES_HTML_H
+#define TESTS_SUPPORT_FILES_HTML_H
 
 /* Fails unless every tag is closed in order. */
 void expect_well_formed(const char *html);

@@ -1,4 +1,4 @@
-#include "support/gpu_counting.h"
+#include "support/gpu/counting.h"
 
 #include "base/alloc.h"
 #include "device/gpu/gpu.h"

@@ -1,4 +1,4 @@
-#include "support/html.h"
+#include "support/files/html.h"
 
 #include <ctype.h>
 #include <setjmp.h>

@@ -3,8 +3,8 @@
  * on accelerators: to the host not before a wait, and from the host at any time until then, so that a
  * missing wait is found, too. The bits are those of the cpu device.
  */
-#ifndef TESTS_SUPPORT_SHADOW_H
-#define TESTS_SUPPORT_SHADOW_H
+#ifndef TESTS_SUPPORT_OPERATIONS_SHADOW_H
+#define TESTS_SUPPORT_OPERATIONS_SHADOW_H
 
 #include "device/device.h"
 

@@ -1,6 +1,6 @@
 /* TensorBoard's event files, read back. A function that cannot do its work ends the test. */
-#ifndef TESTS_SUPPORT_EVENT_FILES_H
-#define TESTS_SUPPORT_EVENT_FILES_H
+#ifndef TESTS_SUPPORT_FILES_EVENT_FILES_H
+#define TESTS_SUPPORT_FILES_EVENT_FILES_H
 
 #include "io/proto/event.pb-c.h"
 

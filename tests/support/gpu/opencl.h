@@ -1,8 +1,8 @@
 /* OpenCL devices in tests: whether there are any. All tests share a cache of programs, since most of their
  * time would be compiling.
  */
-#ifndef TESTS_SUPPORT_OPENCL_H
-#define TESTS_SUPPORT_OPENCL_H
+#ifndef TESTS_SUPPORT_GPU_OPENCL_H
+#define TESTS_SUPPORT_GPU_OPENCL_H
 
 #include "device/device.h"
 

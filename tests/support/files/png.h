@@ -1,7 +1,7 @@
 /* PNG files written by the specification, with zlib alone: what libpng makes of a file is not its own word.
  */
-#ifndef TESTS_PNG_H
-#define TESTS_PNG_H
+#ifndef TESTS_SUPPORT_FILES_PNG_H
+#define TESTS_SUPPORT_FILES_PNG_H
 
 #include <stdint.h>
 #include <stdlib.h>

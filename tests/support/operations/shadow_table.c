@@ -1,7 +1,7 @@
 /* The table of devices with the shadow device, for tests that choose it by name. */
 #include "device/cpu/cpu.h"
 #include "device/ref/ref.h"
-#include "support/shadow.h"
+#include "support/operations/shadow.h"
 
 static tr_status create(const struct tr_device_choice *choice, tr_device **out)
 {

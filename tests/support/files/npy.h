@@ -1,6 +1,6 @@
 /* Files of NumPy's arrays, version 1.0, written by the format's description. */
-#ifndef TESTS_NPY_H
-#define TESTS_NPY_H
+#ifndef TESTS_SUPPORT_FILES_NPY_H
+#define TESTS_SUPPORT_FILES_NPY_H
 
 #include "base/alloc.h"
 #include "base/files/file.h"

@@ -1,4 +1,4 @@
-#include "support/failing_operation.h"
+#include "support/operations/failing.h"
 
 #include "base/fail.h"
 #include "device/ops.h"

@@ -1,4 +1,4 @@
-#include "support/event_files.h"
+#include "support/files/event_files.h"
 
 #include "base/alloc.h"
 #include "base/files/file.h"

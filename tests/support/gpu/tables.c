@@ -1,4 +1,4 @@
-#include "support/gpu_tables.h"
+#include "support/gpu/tables.h"
 
 #include "device/gpu/internal.h"
 
