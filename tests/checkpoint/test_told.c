@@ -7,6 +7,7 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/sample.h"
 #include "io/tar.h"
+#include "refuse.h"
 #include "scratch.h"
 
 #include <setjmp.h>
@@ -80,6 +81,36 @@ static void every_later_step_is_named(void **state)
         assert_int_equal(sample_load(scratch_join(path, run, names[i]), NULL, NULL), 2);
         heard[0] = '\0';
     }
+}
+
+/* Where memory runs out on the way, the save fails or says what is left to do; a checkpoint can be read, and
+   none is lost. */
+static void without_memory_no_step_is_lost(void **state)
+{
+    int64_t at = 0;
+    (void)state;
+    for (bool done = false; !done; at++) {
+        assert_int_equal(tr_file_remove(NULL, run), TR_OK);
+        save(1);
+        save(2);
+        save(1); /* sets aside */
+        save(2); /* and this one gets another name */
+        heard[0] = '\0';
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = sample_save(NULL, run, 3, 1);
+        done = refuse_end();
+        if (status == TR_OK)
+            assert_heard(done ? "of a later step" : "out of memory");
+        else
+            assert_int_equal(status, TR_ENOMEM);
+        assert_int_equal(tr_alloc_live(), live);
+        const int64_t step = sample_load(run, NULL, NULL);
+        assert_true(step == 1 || (step == 2 && !done));
+        assert_int_equal(sample_count(run, ".abandoned"), 1);
+        assert_int_equal(sample_count(run, "-00000002") + sample_count(run, ".abandoned-2"), 1);
+    }
+    assert_true(at > 10);
 }
 
 /* A run with a mark on a later step, a step twice, and what a killed save left. */
@@ -220,6 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_FILES(every_later_step_is_named),
+        WITH_FILES(without_memory_no_step_is_lost),
         WITH_FILES(failures_behind_the_rename_are_told),
         WITH_FILES(a_mark_that_stays_keeps_its_checkpoint),
         WITH_FILES(manifests_have_a_limit),

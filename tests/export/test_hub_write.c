@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/numbers/half.h"
 #include "data/bpe/bpe.h"
+#include "export/hub/match.h"
 #include "export/hub_given.h"
 #include "io/safetensors.h"
 #include "refuse.h"
@@ -240,6 +241,27 @@ static void lack_of_memory_leaves_no_directory(void **state)
     tr_exporter_destroy(&exporter);
 }
 
+/* GPT-2 has a bias wherever it has weights. */
+static void biases_that_are_not_there_are_zeros(void **state)
+{
+    struct tr_layer theirs[2] = {{.name = "first"}, {.name = "second"}};
+    struct tr_layer ours[2] = {{.parameter_count = 2, .parameter = {0, 1}},
+                               {.parameter_count = 1, .parameter = {2}}};
+    struct tr_parameter parameters[3] = {{.offset = 0}, {.offset = 4}, {.offset = 8}};
+    struct tr_model like = {.layers = theirs}, model = {.layers = ours, .parameters = parameters};
+    const struct tr_hub_match match = {.model = &model, .like = &like, .layer = (int[]){0, 1}};
+    const float arena[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    struct tr_hub_piece piece = {.part = "bias", .rank = 1, .rows = 3, .columns = 1, .total = 3};
+    float values[4] = {-1, -1, -1, -1};
+    (void)state;
+    snprintf(piece.layer, sizeof piece.layer, "second");
+    tr_hub_gather(&match, &piece, false, arena, values);
+    assert_memory_equal(values, ((float[]){0, 0, 0, -1}), sizeof values);
+    snprintf(piece.layer, sizeof piece.layer, "first");
+    tr_hub_gather(&match, &piece, false, arena, values);
+    assert_memory_equal(values, ((float[]){5, 6, 7, -1}), sizeof values);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_directory_of_other_files_is_refused),
         cmocka_unit_test(a_number_beyond_16_bits_is_refused),
         cmocka_unit_test(lack_of_memory_leaves_no_directory),
+        cmocka_unit_test(biases_that_are_not_there_are_zeros),
     };
     return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

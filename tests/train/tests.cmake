@@ -38,6 +38,7 @@ trireme_test(train clear SOURCES checkpoint/sample.c)
 trireme_test(train host SOURCES support/ranks.c support/training.c support/families.c support/operations/shadow.c
              support/operations/shadow_table.c)
 trireme_test(train admit SOURCES comm/ranks.c support/training.c)
+trireme_test(train rank_info)
 trireme_test(train share SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train digests SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train recording SOURCES support/ranks.c support/training.c support/families.c)

@@ -236,6 +236,25 @@ static void a_write_says_how_far_it_came(void **state)
     assert_int_equal(entries(), 0);
 }
 
+/* Whoever may read and write is a matter of the process's mask; none may execute data. */
+static void new_files_have_the_mode_of_the_mask(void **state)
+{
+    (void)state;
+    static const mode_t masks[] = {0, 022, 077};
+    char path[SCRATCH_PATH];
+    struct stat facts;
+    for (int i = 0; i < 3; i++) {
+        const mode_t before = umask(masks[i]);
+        const tr_status status =
+            tr_file_write_atomic(NULL, scratch_join(path, scratch_place, "moded"), "x", 1);
+        umask(before);
+        assert_int_equal(status, TR_OK);
+        assert_int_equal(stat(path, &facts), 0);
+        assert_int_equal(facts.st_mode & 07777, 0666 & ~masks[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
 static void devices_are_not_replaced(void **state)
 {
     (void)state;
@@ -442,6 +461,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_fault_leaves_the_old_file, scratch_place_make,
                                         scratch_place_remove),
         cmocka_unit_test_setup_teardown(a_write_says_how_far_it_came, scratch_place_make,
+                                        scratch_place_remove),
+        cmocka_unit_test_setup_teardown(new_files_have_the_mode_of_the_mask, scratch_place_make,
                                         scratch_place_remove),
         cmocka_unit_test_setup_teardown(devices_are_not_replaced, scratch_place_make, scratch_place_remove),
         cmocka_unit_test_setup_teardown(only_regular_files_are_written, scratch_place_make,

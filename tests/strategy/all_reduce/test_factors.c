@@ -3,7 +3,11 @@
  */
 #include "support/ranks.h"
 
+#include "base/alloc.h"
 #include "comm/program.h"
+#include "refuse.h"
+#include "strategy/all_reduce/all_reduce.h"
+#include "support/comm_thread/thread.h"
 #include "train/loop/trainer.h"
 
 #include <setjmp.h>
@@ -194,6 +198,35 @@ static void they_are_taken_where_they_pay(void **state)
     }
 }
 
+static void choosing_them_may_lack_memory(void **state)
+{
+    static const struct tr_comm_settings patience = {.timeout = 60, .patience = 60};
+    (void)state;
+    const char *const set[] = {"layers.0.units=12", NULL};
+    tr_comm *comm[2];
+    struct job job;
+    struct tr_job *opened;
+    begin(&job, set);
+    const struct tr_job_settings settings = {.set = job.set, .set_count = job.settings.set_count};
+    must_train(tr_job_open(job.settings.model, &settings, &opened));
+    must_train(tr_comm_thread_create(2, NULL, &patience, comm));
+    for (int64_t at = 0, done = 0; !done; at++) {
+        struct all_reduce self = {.head = {.job = opened, .comm = comm[0], .size = 2},
+                                  .options.factors = FACTORS_ALWAYS};
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = all_reduce_choose_factors(&self);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        if (done) assert_int_equal(self.factors.count, 2);
+        all_reduce_release_factors(&self);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    for (int r = 0; r < 2; r++) tr_comm_abort(comm[r], "enough");
+    for (int r = 0; r < 2; r++) tr_comm_destroy(&comm[r]);
+    tr_job_destroy(&opened);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +234,7 @@ int main(void)
         cmocka_unit_test(what_rows_move_is_counted),
         cmocka_unit_test(memory_is_told),
         cmocka_unit_test(they_are_taken_where_they_pay),
+        cmocka_unit_test(choosing_them_may_lack_memory),
     };
     return cmocka_run_group_tests_name("strategy.factors", tests, make, scratch_place_remove);
 }
