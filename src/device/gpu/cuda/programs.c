@@ -29,7 +29,6 @@ static char *join(const struct gpu_program_source *source)
     char *whole = NULL;
     for (int i = 0; i < source->count; i++) tr_text_add(&text, source->parts[i]);
     (void)tr_text_finish(&text, &whole);
-    tr_text_release(&text);
     return whole;
 }
 
