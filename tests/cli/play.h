@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 /* PLAY_FILE: where arguments are added, a line for each; PLAY_TEXT: what is said, of an evaluation PLAY_EVAL,
-   by a launcher PLAY_LAUNCH and, once the file is there, PLAY_LATER, where these are set; PLAY_ERROR: what is said on standard error, if set; PLAY_CODE: the exit code, or "wait": until it is asked
-   to end. */
+   by a launcher PLAY_LAUNCH and, once the file is there, PLAY_LATER, where these are set; PLAY_ERROR: what is
+   said on standard error, if set; PLAY_CODE: the exit code, or "wait": until it is asked to end. */
 bool is_played(int argc);
 int play(char **argv);
 
