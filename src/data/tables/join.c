@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/counted.h"
 #include "data/cache/store.h"
 
 #include <inttypes.h>
@@ -147,13 +148,15 @@ static tr_status open_one(struct join_source *join, int32_t k, const tr_config *
 
 static tr_status check_counts(const struct join_source *join)
 {
-    int64_t count = join->source[0]->info.count;
+    const int64_t count = join->source[0]->info.count;
+    char counted[TR_COUNTED_SIZE];
     for (int32_t k = 1; k < join->count; k++)
         if (join->source[k]->info.count != count)
             return tr_fail(TR_EMISMATCH,
-                           "source \"%s\" has %" PRId64 " examples, source \"%s\" %" PRId64
+                           "source \"%s\" has %s, source \"%s\" %" PRId64
                            "; joined sources have as many, example by example in the same order",
-                           join->name[0], count, join->name[k], join->source[k]->info.count);
+                           join->name[0], tr_counted_long(count, "example", counted), join->name[k],
+                           join->source[k]->info.count);
     return TR_OK;
 }
 

@@ -382,7 +382,7 @@ static void test_refusals(void **state)
         {JOIN("photo: {join: {sources: {}}}, " FACTS), TR_EINVAL, "cannot be a join"},
         {JOIN("photo: {idy: {images: images.idx}}, " FACTS), TR_EINVAL, "did you mean \"idx\"?"},
         {JOIN("words: {text: {path: text.tsv}}, " FACTS), TR_EMISMATCH,
-         "source \"words\" has 1 examples, source \"facts\" 7"},
+         "source \"words\" has 1 example, source \"facts\" 7"},
         {JOIN("gaps: {csv: {path: gaps.csv, missing: skip}}, " FACTS), TR_EFORMAT,
          "source \"gaps\" has left out 1 rows"},
         {JOIN("photo: {idx: {images: none.idx}}, " FACTS), TR_EIO, "source \"photo\": "},
