@@ -1,5 +1,13 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
 #include "cli/play.h"
 
+#include "base/files/file.h"
 #include "cli/program/exit_codes.h"
 
 #include <signal.h>
@@ -45,4 +53,25 @@ void play_with(const char *file, const char *text, const char *code)
     setenv("PLAY_TEXT", text, 1);
     setenv("PLAY_CODE", code, 1);
     unlink(file);
+}
+
+const char *play_arguments(void)
+{
+    static char arguments[16384];
+    const char *path = getenv("PLAY_FILE");
+    struct tr_file_content content = {0};
+    arguments[0] = '\0';
+    if (!tr_file_exists(path)) return arguments;
+    assert_int_equal(tr_file_read(path, sizeof arguments - 1, &content), TR_OK);
+    memcpy(arguments, content.data, content.size + 1);
+    tr_file_content_free(&content);
+    return arguments;
+}
+
+void play_expect(const char *part, int count)
+{
+    const char *arguments = play_arguments();
+    int found = 0;
+    for (const char *at = arguments; (at = strstr(at, part)) != NULL; at++) found++;
+    if (found != count) fail_msg("\"%s\" %d times, not %d: %s", part, found, count, arguments);
 }

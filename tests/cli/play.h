@@ -15,4 +15,9 @@ int play(char **argv);
 /* What the next programs do, with no error; their arguments go to this file, which is removed. */
 void play_with(const char *file, const char *text, const char *code);
 
+/* The arguments of all programs since then, in static storage until the next call; "" if none was started. */
+const char *play_arguments(void);
+/* Fails the test unless `part` stands so many times in them. */
+void play_expect(const char *part, int count);
+
 #endif

@@ -26,8 +26,6 @@
     "{\"event\":\"end\",\"step\":40,\"seconds\":10,\"examples_per_second\":80,\"hash\":\"" hash "\"}\n"
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static char started[16384]; /* the arguments of all runs */
-
 /* Runs the command; what it prints, in static storage. The runs say `text` and end with `code`. */
 static const char *compare(const char *const *words, const char *text, const char *code, tr_status *status)
 {
@@ -41,26 +39,7 @@ static const char *compare(const char *const *words, const char *text, const cha
     *status = cli_compare.run(options);
     const char *printed = printed_end();
     cli_command_release(&cli_compare, &options);
-    struct tr_file_content content = {0};
-    started[0] = '\0';
-    if (!tr_file_exists("arguments")) return printed;
-    assert_int_equal(tr_file_read("arguments", sizeof started - 1, &content), TR_OK);
-    memcpy(started, content.data, content.size + 1);
-    tr_file_content_free(&content);
     return printed;
-}
-
-static int count_of(const char *part)
-{
-    int count = 0;
-    for (const char *at = started; (at = strstr(at, part)) != NULL; at++) count++;
-    return count;
-}
-
-static void expect_count(const char *part, int count)
-{
-    if (count_of(part) != count)
-        fail_msg("\"%s\" %d times, not %d: %s", part, count_of(part), count, started);
 }
 
 /* The file of figures; release with json_decref(). */
@@ -84,14 +63,14 @@ static void options_reach_the_runs(void **state)
     assert_int_equal(status, TR_OK);
     assert_int_equal(tr_alloc_live(), live);
     /* The single process is measured again at the end. */
-    expect_count("train\ntiny.yaml\n", 4);
-    expect_count("launch\n", 2);
-    expect_count("--processes=2\n--threads=3\ntrain\n", 1);
-    expect_count("--processes=3\n--threads=2\ntrain\n", 1);
-    expect_count("--transport=none\n--threads=7\n", 2);
-    expect_count("--strategy=allreduce\n", 4);
-    expect_count("--steps=12\n--seed=5\n--set=train.batch=9\n--set=train.microbatches=3\n", 4);
-    expect_count("--set=train.until_accuracy=0.75\n--set=train.evaluate_every=1\n", 4);
+    play_expect("train\ntiny.yaml\n", 4);
+    play_expect("launch\n", 2);
+    play_expect("--processes=2\n--threads=3\ntrain\n", 1);
+    play_expect("--processes=3\n--threads=2\ntrain\n", 1);
+    play_expect("--transport=none\n--threads=7\n", 2);
+    play_expect("--strategy=allreduce\n", 4);
+    play_expect("--steps=12\n--seed=5\n--set=train.batch=9\n--set=train.microbatches=3\n", 4);
+    play_expect("--set=train.until_accuracy=0.75\n--set=train.evaluate_every=1\n", 4);
     assert_true(tr_file_exists("c.csv"));
     json_t *root = figures();
     assert_string_equal(json_string_value(json_object_get(root, "model")), "tiny.yaml");
@@ -106,7 +85,7 @@ static void options_reach_the_runs(void **state)
     }
     json_decref(root);
     /* The directory of the runs is gone. */
-    const char *out = strstr(started, "--out=");
+    const char *out = strstr(play_arguments(), "--out=");
     char directory[512];
     snprintf(directory, sizeof directory, "%.*s", (int)strcspn(out + 6, "\n"), out + 6);
     assert_string_equal(strrchr(directory, '/'), "/run");
@@ -123,12 +102,12 @@ static void without_options_there_are_defaults(void **state)
     compare(WORDS("tiny.yaml", "--json=c.json", "--strategies=allreduce"), END("abc"), "0", &status);
     assert_int_equal(status, TR_OK);
     snprintf(threads, sizeof threads, "--transport=none\n--threads=%d\n", processors);
-    expect_count(threads, 2);
-    expect_count("--processes=", 1);
-    expect_count("--processes=2\n", 1);
-    expect_count("--steps=", 0);
-    expect_count("--seed=", 0);
-    expect_count("until_accuracy", 0);
+    play_expect(threads, 2);
+    play_expect("--processes=", 1);
+    play_expect("--processes=2\n", 1);
+    play_expect("--steps=", 0);
+    play_expect("--seed=", 0);
+    play_expect("until_accuracy", 0);
     json_t *root = figures();
     assert_true(json_number_value(json_object_get(root, "budget_seconds")) == 300);
     assert_null(json_object_get(root, "until_accuracy"));
@@ -138,7 +117,7 @@ static void without_options_there_are_defaults(void **state)
                   "--strategies=allreduce"),
             END("abc"), "0", &status);
     assert_int_equal(status, TR_OK);
-    expect_count("--seed=0\n", 1); /* a process by itself is not measured again */
+    play_expect("--seed=0\n", 1); /* a process by itself is not measured again */
     root = figures();
     assert_null(json_object_get(root, "budget_seconds"));
     json_decref(root);
@@ -152,8 +131,8 @@ static void rounds_repeat_all(void **state)
                                      "--strategies=allreduce", "--threads=2"),
                                END("abc"), "0", &status);
     assert_int_equal(status, TR_OK);
-    expect_count("train\ntiny.yaml\n", 6);
-    expect_count("launch\n", 3);
+    play_expect("train\ntiny.yaml\n", 6);
+    play_expect("launch\n", 3);
     const char *best = strstr(text, "\nthe fastest of each:\n");
     assert_non_null(best);
     int heads = 0, rows = 0, last = 0;
@@ -237,14 +216,14 @@ static void failed_runs_are_counted(void **state)
     compare(WORDS("tiny.yaml", "--workers=2", "--strategies=allreduce"), "", "1", &status);
     assert_int_equal(status, TR_EIO);
     assert_string_equal(tr_error_message(), "2 of the runs failed");
-    expect_count("train\ntiny.yaml\n", 3);
+    play_expect("train\ntiny.yaml\n", 3);
     /* What is wrong in itself is not tried again. */
     compare(WORDS("tiny.yaml", "--workers=2", "--strategies=allreduce"), "", "2", &status);
     unsetenv("PLAY_ERROR");
     assert_int_equal(status, TR_EINVAL);
     assert_string_equal(tr_error_message(),
                         "one process cannot run the job, so no strategy can: trireme train: no luck");
-    expect_count("train\ntiny.yaml\n", 1);
+    play_expect("train\ntiny.yaml\n", 1);
 }
 
 static void runs_have_a_place(void **state)
@@ -255,17 +234,17 @@ static void runs_have_a_place(void **state)
     compare(WORDS("tiny.yaml", "--workers=1"), END("abc"), "0", &status);
     assert_int_equal(status, TR_EIO);
     assert_non_null(strstr(tr_error_message(), "no directory can be made at \"nowhere/trireme-compare-"));
-    assert_string_equal(started, "");
+    assert_string_equal(play_arguments(), "");
     assert_int_equal(tr_file_make_directory(NULL, "here"), TR_OK);
     setenv("TMPDIR", "here", 1);
     compare(WORDS("tiny.yaml", "--workers=1", "--strategies=allreduce"), END("abc"), "0", &status);
     assert_int_equal(status, TR_OK);
-    expect_count("--out=here/trireme-compare-", 1);
+    play_expect("--out=here/trireme-compare-", 1);
     setenv("TMPDIR", "", 1);
     compare(WORDS("tiny.yaml", "--workers=1", "--strategies=allreduce"), END("abc"), "0", &status);
     unsetenv("TMPDIR");
     assert_int_equal(status, TR_OK);
-    expect_count("--out=/tmp/trireme-compare-", 1);
+    play_expect("--out=/tmp/trireme-compare-", 1);
 }
 
 int main(int argc, char **argv)

@@ -16,30 +16,13 @@
 #include "base/fail.h"
 #include "base/files/file.h"
 #include "base/threads/team.h"
+#include "cli/noting.h"
 #include "cli/plan/plan.h"
 #include "cli/printed.h"
-#include "cli/program/arguments.h"
-#include "cli/program/commands.h"
 #include "cli/session.h"
 #include "strategy/strategy.h"
 
-static char noted[2048];
 static bool probes = true; /* messages of this host can be measured */
-
-static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void note(const char *format, ...)
-{
-    va_list values;
-    size_t length = strlen(noted);
-    va_start(values, format);
-    vsnprintf(noted + length, sizeof noted - length, format, values);
-    va_end(values);
-}
-
-static const char *word(const char *text)
-{
-    return text ? text : "-";
-}
 
 tr_status __wrap_cli_plan_probe(struct tr_path *out);
 tr_status __wrap_cli_plan_probe(struct tr_path *out)
@@ -64,7 +47,7 @@ tr_status __wrap_cli_plan_probe_hosts(const char *model, const char *hosts, int 
 tr_status __wrap_cli_plan_answer(const char *launched);
 tr_status __wrap_cli_plan_answer(const char *launched)
 {
-    note("answer %s", word(launched));
+    note("answer %s", noted_word(launched));
     return TR_OK;
 }
 
@@ -74,8 +57,8 @@ tr_status __wrap_cli_plan_rows(const struct cli_plan_orders *o, struct tr_plan *
 {
     note("%s set=%d strategies=%s grow=%d,%d threads=%d seconds=%g run=%g calls=%d", o->model, o->set->count,
          o->strategies, o->grow, plan->grows, o->threads, o->seconds, o->run_seconds, (int)o->calls);
-    note(" traces=%s hosts=%s device=%s isa=%s,%s", word(o->traces), word(o->hosts), o->device.name,
-         word(o->device.isa), plan->device);
+    note(" traces=%s hosts=%s device=%s isa=%s,%s", noted_word(o->traces), noted_word(o->hosts),
+         o->device.name, noted_word(o->device.isa), plan->device);
     assert_int_equal(o->processors, tr_team_processors());
     note(" workers");
     for (int i = 0; i < o->worker_counts; i++) note("%s%d", i ? "," : "=", o->workers[i]);
@@ -111,25 +94,11 @@ tr_status __wrap_cli_plan_verify(const struct cli_plan_orders *orders, const str
     return TR_OK;
 }
 
-/* Runs the command with these words, which blanks part; its status. */
 static tr_status plan(const char *words)
 {
-    static const char *const environment[] = {NULL};
-    const char *word_of[64];
-    char copy[1024];
-    void *options;
-    int count = 0;
-    snprintf(copy, sizeof copy, "%s", words);
-    for (char *at = strtok(copy, " "); at; at = strtok(NULL, " ")) word_of[count++] = at;
-    if (cli_command_read(&cli_plan, count, word_of, environment, &options) != TR_OK)
-        fail_msg("%s: %s", words, tr_error_message());
-    const int64_t live = tr_alloc_live();
-    noted[0] = '\0';
     printed_begin();
-    const tr_status status = cli_plan.run(options);
+    const tr_status status = run_noted(&cli_plan, words);
     printed_end();
-    assert_int_equal(tr_alloc_live(), live);
-    cli_command_release(&cli_plan, &options);
     return status;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/program/noted.h"
 
 #include "base/fail.h"
+#include "cli/noting.h"
 #include "dispute/party.h"
 #include "trireme/tokenizer.h"
 #include "trireme/trireme.h"
@@ -9,23 +10,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-char noted[4096];
-
-static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void note(const char *format, ...)
-{
-    va_list values;
-    size_t length = strlen(noted);
-    va_start(values, format);
-    vsnprintf(noted + length, sizeof noted - length, format, values);
-    va_end(values);
-}
-
-static const char *word(const char *text)
-{
-    return text ? text : "-";
-}
 
 static const char *layout_of(enum tr_layout layout)
 {
@@ -48,8 +32,9 @@ tr_status __wrap_tr_trainer_create(const struct tr_train_settings *s, tr_trainer
 tr_status __wrap_tr_trainer_create(const struct tr_train_settings *s, tr_trainer **out)
 {
     (void)out;
-    note("transport=%s slow=%s out=%s tensorboard=%s cache=%s programs=%s", word(s->transport), word(s->slow),
-         word(s->out), word(s->tensorboard), word(s->data_cache), word(s->program_cache));
+    note("transport=%s slow=%s out=%s tensorboard=%s cache=%s programs=%s", noted_word(s->transport),
+         noted_word(s->slow), noted_word(s->out), noted_word(s->tensorboard), noted_word(s->data_cache),
+         noted_word(s->program_cache));
     return enough();
 }
 
@@ -58,8 +43,8 @@ tr_status __wrap_tr_predictor_create(const struct tr_predict_settings *s, tr_pre
 tr_status __wrap_tr_predictor_create(const struct tr_predict_settings *s, tr_predictor **out)
 {
     note("%s device=%s threads=%d isa=%s average=%d best=%d cache=%s bytes=%" PRId64 " programs=%s",
-         s->checkpoint, s->device, s->threads, word(s->isa), s->use_average, s->best, word(s->data_cache),
-         s->data_cache_bytes, word(s->program_cache));
+         s->checkpoint, s->device, s->threads, noted_word(s->isa), s->use_average, s->best,
+         noted_word(s->data_cache), s->data_cache_bytes, noted_word(s->program_cache));
     *out = (tr_predictor *)(void *)&nothing;
     return TR_OK;
 }
@@ -86,9 +71,9 @@ tr_status __wrap_tr_predictor_generate(tr_predictor *predictor, const struct tr_
                                        tr_text_listener listener, void *user)
 {
     (void)predictor, (void)listener, (void)user;
-    snprintf(noted, sizeof noted, "prompt=%s", word(s->prompt));
+    snprintf(noted, sizeof noted, "prompt=%s", noted_word(s->prompt));
     note(" tokens=%" PRId64 " temperature=%g top_k=%d seed=%" PRIu64 " context=%" PRId64 " source=%s",
-         s->tokens, s->temperature, (int)s->top_k, s->seed, s->context, word(s->source));
+         s->tokens, s->temperature, (int)s->top_k, s->seed, s->context, noted_word(s->source));
     return enough();
 }
 
@@ -97,7 +82,7 @@ tr_status __wrap_tr_exporter_create(const struct tr_export_settings *s, tr_expor
 {
     (void)out;
     note("%s average=%d best=%d layout=%s name=%s merge=%d half=%d", s->checkpoint, s->use_average, s->best,
-         layout_of(s->layout), word(s->name), s->merge, s->half);
+         layout_of(s->layout), noted_word(s->name), s->merge, s->half);
     return enough();
 }
 
@@ -106,8 +91,8 @@ tr_status __wrap_tr_import(const struct tr_import_settings *s, char **path)
 {
     (void)path;
     note("%s model=%s out=%s layout=%s partial=%d overwrite=%d prefix=%s text=%s base=%s", s->file,
-         word(s->model), s->out, layout_of(s->layout), s->partial, s->overwrite, word(s->prefix),
-         word(s->text), word(s->base));
+         noted_word(s->model), s->out, layout_of(s->layout), s->partial, s->overwrite, noted_word(s->prefix),
+         noted_word(s->text), noted_word(s->base));
     note_list("set", s->set, s->set_count);
     note_list("rename", s->rename, s->rename_count);
     return enough();
@@ -120,10 +105,10 @@ tr_status __wrap_tr_verify(const struct tr_verify_settings *s, tr_verify_listene
 {
     (void)listener, (void)user, (void)result, (void)text;
     note("%s model=%s from=%s device=%s isa=%s threads=%d segments=%" PRId64 " seed=%" PRIu64 " share=%d/%d",
-         s->path, word(s->model), word(s->from), s->device, word(s->isa), s->threads, s->segments, s->seed,
-         s->share, s->shares);
-    note(" expect=%s check=%d cache=%s bytes=%" PRId64 " programs=%s", word(s->expect), !s->no_memory_check,
-         word(s->data_cache), s->data_cache_bytes, word(s->program_cache));
+         s->path, noted_word(s->model), noted_word(s->from), s->device, noted_word(s->isa), s->threads,
+         s->segments, s->seed, s->share, s->shares);
+    note(" expect=%s check=%d cache=%s bytes=%" PRId64 " programs=%s", noted_word(s->expect),
+         !s->no_memory_check, noted_word(s->data_cache), s->data_cache_bytes, noted_word(s->program_cache));
     note_list("set", s->set, s->set_count);
     return enough();
 }
@@ -134,7 +119,7 @@ tr_status __wrap_tr_burn_in(const struct tr_burn_in_settings *s, tr_burn_in_list
                             bool *good)
 {
     (void)listener, (void)user, (void)good;
-    note("seconds=%g devices=%d programs=%s", s->seconds, s->device_count, word(s->program_cache));
+    note("seconds=%g devices=%d programs=%s", s->seconds, s->device_count, noted_word(s->program_cache));
     return enough();
 }
 
@@ -143,8 +128,8 @@ tr_status __wrap_tr_party_create(const struct tr_party_settings *s, tr_party **o
 {
     (void)out;
     note("%s model=%s from=%s device=%s isa=%s threads=%d check=%d cache=%s bytes=%" PRId64, s->path,
-         word(s->model), word(s->from), s->device, word(s->isa), s->threads, !s->no_memory_check,
-         word(s->data_cache), s->data_cache_bytes);
+         noted_word(s->model), noted_word(s->from), s->device, noted_word(s->isa), s->threads,
+         !s->no_memory_check, noted_word(s->data_cache), s->data_cache_bytes);
     note_list("set", s->set, s->set_count);
     return enough();
 }
@@ -165,7 +150,7 @@ tr_status __wrap_tr_report(const char *const *runs, int count, const struct tr_r
                            char **html)
 {
     (void)html;
-    note("title=%s trace=%s examples=%d", word(s->title), word(s->trace), s->examples);
+    note("title=%s trace=%s examples=%d", noted_word(s->title), noted_word(s->trace), s->examples);
     note_list("runs", runs, count);
     return enough();
 }
@@ -219,6 +204,6 @@ tr_status __wrap_tr_data_set_fetch(const char *name, const char *mirror, const c
                                    tr_data_progress progress, tr_data_report report, void *user)
 {
     (void)progress, (void)report, (void)user;
-    note("%s from %s to %s", name, word(mirror), directory);
+    note("%s from %s to %s", name, noted_word(mirror), directory);
     return enough();
 }

@@ -16,6 +16,7 @@
 #include "base/files/file.h"
 #include "base/threads/team.h"
 #include "cli/data/data.h"
+#include "cli/noting.h"
 #include "cli/play.h"
 #include "cli/printed.h"
 #include "cli/program/arguments.h"
@@ -24,24 +25,11 @@
 #include "cli/session.h"
 #include "refuse.h"
 
-/* Runs a command with these words, which blanks part, and compares what was noted. */
+/* Runs a command with these words, and compares what was noted. */
 static void expect(const struct cli_command *command, const char *words, const char *expected)
 {
-    static const char *const environment[] = {NULL};
-    const char *word_of[64];
-    char copy[1024];
-    void *options;
-    int count = 0;
-    snprintf(copy, sizeof copy, "%s", words);
-    for (char *at = strtok(copy, " "); at; at = strtok(NULL, " ")) word_of[count++] = at;
-    if (cli_command_read(command, count, word_of, environment, &options) != TR_OK)
-        fail_msg("%s: %s", words, tr_error_message());
-    const int64_t live = tr_alloc_live();
-    noted[0] = '\0';
-    const tr_status status = command->run(options);
+    const tr_status status = run_noted(command, words);
     if (status != TR_EUNSUPPORTED) fail_msg("%s: %d, %s", words, (int)status, tr_error_message());
-    assert_int_equal(tr_alloc_live(), live);
-    cli_command_release(command, &options);
     if (strcmp(noted, expected) != 0) fail_msg("%s %s\n%s\nnot\n%s", command->name, words, noted, expected);
 }
 

@@ -25,8 +25,6 @@
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static char started[16384]; /* the arguments of all runs */
-
 /* Runs the command on tiny.yaml, in a new directory "sweep" if `out`, whose runs fail; its status. */
 static tr_status sweep(bool out, const char *a, const char *b, const char *c, const char *d)
 {
@@ -49,26 +47,7 @@ static tr_status sweep(bool out, const char *a, const char *b, const char *c, co
     unsetenv("PLAY_ERROR");
     assert_int_equal(tr_alloc_live(), live);
     cli_command_release(&cli_sweep, &options);
-    struct tr_file_content content = {0};
-    started[0] = '\0';
-    if (!tr_file_exists("arguments")) return status;
-    assert_int_equal(tr_file_read("arguments", sizeof started - 1, &content), TR_OK);
-    memcpy(started, content.data, content.size + 1);
-    tr_file_content_free(&content);
     return status;
-}
-
-static int count_of(const char *part)
-{
-    int count = 0;
-    for (const char *at = started; (at = strstr(at, part)) != NULL; at++) count++;
-    return count;
-}
-
-static void expect_count(const char *part, int count)
-{
-    if (count_of(part) != count)
-        fail_msg("\"%s\" %d times, not %d: %s", part, count_of(part), count, started);
 }
 
 /* Fails the test unless all `points` have failed, the first being point-0001. */
@@ -79,30 +58,30 @@ static void expect_failed(tr_status status, int points)
              points);
     assert_int_equal(status, TR_EIO);
     assert_string_equal(tr_error_message(), message);
-    expect_count("train\ntiny.yaml\n", points);
+    play_expect("train\ntiny.yaml\n", points);
 }
 
 static void options_reach_the_runs(void **state)
 {
     (void)state;
     expect_failed(sweep(true, "--set=optimizer.rate=0.1,0.2", "--seeds=2", "--seed=5", "--threads=7"), 4);
-    expect_count("--threads=7\n", 4);
-    expect_count("--seed=5\n--set=optimizer.rate=0.1\n", 1);
-    expect_count("--seed=6\n--set=optimizer.rate=0.2\n", 1);
+    play_expect("--threads=7\n", 4);
+    play_expect("--seed=5\n--set=optimizer.rate=0.1\n", 1);
+    play_expect("--seed=6\n--set=optimizer.rate=0.2\n", 1);
     expect_failed(sweep(true, "--set=train.batch=9", "--folds=3", "--workers=2", "--threads=7"), 3);
-    expect_count("--threads=3\n", 3);
-    expect_count("--seed=", 0);
-    expect_count("--set=train.batch=9\n--set=data.validation_split=0\n--set=data.folds=3\n--set=data.fold=",
-                 3);
-    expect_count("--set=data.fold=3\n", 1);
+    play_expect("--threads=3\n", 3);
+    play_expect("--seed=", 0);
+    play_expect("--set=train.batch=9\n--set=data.validation_split=0\n--set=data.folds=3\n--set=data.fold=",
+                3);
+    play_expect("--set=data.fold=3\n", 1);
     expect_failed(sweep(true, "--set=optimizer.rate=1e-3..1e-1", "--random=3", "--workers=4", "--threads=4"),
                   3);
-    expect_count("--set=optimizer.rate=0.0", 3);
-    expect_count("--threads=1\n", 3);
+    play_expect("--set=optimizer.rate=0.0", 3);
+    play_expect("--threads=1\n", 3);
     /* Several runs at a time have one thread at least. */
     expect_failed(sweep(true, "--workers=5", "--threads=4", NULL, NULL), 1);
-    expect_count("--threads=1\n", 1);
-    expect_count("--out=sweep/point-0001\n", 1);
+    play_expect("--threads=1\n", 1);
+    play_expect("--out=sweep/point-0001\n", 1);
 }
 
 static void without_options_there_are_defaults(void **state)
@@ -111,13 +90,13 @@ static void without_options_there_are_defaults(void **state)
     (void)state;
     snprintf(threads, sizeof threads, "--threads=%d\n", (int)sysconf(_SC_NPROCESSORS_ONLN));
     expect_failed(sweep(false, NULL, NULL, NULL, NULL), 1);
-    expect_count(threads, 1);
-    expect_count("--seed=", 0);
-    expect_count("--set=", 0);
-    expect_count("--out=runs/tiny-sweep/point-0001\n", 1);
+    play_expect(threads, 1);
+    play_expect("--seed=", 0);
+    play_expect("--set=", 0);
+    play_expect("--out=runs/tiny-sweep/point-0001\n", 1);
     /* The job's name is that of all points. */
     expect_failed(sweep(false, "--set=name=other", "--set=optimizer.rate=0.1,0.2", NULL, NULL), 2);
-    expect_count("--out=runs/other-sweep/point-0002\n", 1);
+    play_expect("--out=runs/other-sweep/point-0002\n", 1);
 }
 
 /* Where nothing is finished there is a table and no page; the figure that judges has its column. */
@@ -157,7 +136,7 @@ static void others_are_refused_before_the_runs(void **state)
         const tr_status status = sweep(true, cases[i].word, cases[i].other, NULL, NULL);
         if (status == TR_OK || !strstr(tr_error_message(), cases[i].part))
             fail_msg("%s: %d, %s", cases[i].word, (int)status, tr_error_message());
-        assert_string_equal(started, "");
+        assert_string_equal(play_arguments(), "");
         assert_false(tr_file_exists("sweep"));
     }
     /* Of several values one that can be is enough; the others fail as runs. */
@@ -167,7 +146,7 @@ static void others_are_refused_before_the_runs(void **state)
     assert_int_equal(tr_file_make_directories(NULL, "runs/tiny-sweep"), TR_OK);
     assert_int_equal(tr_file_lock("runs/tiny-sweep", &lock), TR_OK);
     assert_int_not_equal(sweep(false, NULL, NULL, NULL, NULL), TR_OK);
-    assert_string_equal(started, "");
+    assert_string_equal(play_arguments(), "");
     if (lock >= 0) close(lock);
     expect_failed(sweep(false, NULL, NULL, NULL, NULL), 1);
 }
@@ -177,7 +156,7 @@ static char *rates_with(const char *word, const char *other)
 {
     struct tr_file_content content;
     if (sweep(true, "--rate-test", "--threads=1", word, other) != TR_OK) fail_msg("%s", tr_error_message());
-    assert_string_equal(started, ""); /* it is a run of this process */
+    assert_string_equal(play_arguments(), ""); /* it is a run of this process */
     assert_int_equal(tr_file_read("sweep/rate-test.csv", 1 << 20, &content), TR_OK);
     assert_true(tr_file_exists("sweep/rate-test.html"));
     return content.data;
