@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "base/files/file.h"
 #include "base/text/text.h"
-#include "receipt/receipt.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -16,22 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-
-static struct tr_receipt receipt;
-
-/* A party with the receipt as it was changed. */
-static tr_party *party_with(const struct tr_receipt *changed)
-{
-    static char path[SCRATCH_PATH];
-    const struct tr_party_settings settings = {.path = path, .device = "ref"};
-    tr_party *party;
-    char *text;
-    must_train(tr_receipt_write(changed, &text));
-    must_train(tr_file_write_atomic(NULL, scratch_join(path, run_path, "other.receipt"), text, strlen(text)));
-    tr_free(text);
-    must_train(tr_party_create(&settings, &party));
-    return party;
-}
 
 static void expect(tr_party *party, const char *question, const char *words)
 {
@@ -46,7 +29,7 @@ static void a_model_file_has_room_in_a_line(void **state)
 {
     const size_t most = TR_WIRE_MOST / 2 - 8;
     char *model = tr_alloc_zero(most + 2, 1), *answer;
-    struct tr_receipt large = receipt;
+    struct tr_receipt large = run_receipt;
     (void)state;
     assert_non_null(model);
     memset(model, 'm', most);
@@ -69,8 +52,8 @@ static void a_model_file_has_room_in_a_line(void **state)
 /* A segment of a million steps is repeated, as far as the run goes here; a longer one is not. */
 static void a_million_steps_are_followed(void **state)
 {
-    struct tr_receipt_boundary boundary[2] = {receipt.boundary[0], receipt.boundary[1]};
-    struct tr_receipt large = receipt;
+    struct tr_receipt_boundary boundary[2] = {run_receipt.boundary[0], run_receipt.boundary[1]};
+    struct tr_receipt large = run_receipt;
     (void)state;
     large.steps = 2000000;
     large.boundary = boundary;
@@ -229,23 +212,6 @@ static void a_stop_ends_it(void **state)
     tr_stop_destroy(&settings.stop);
 }
 
-static int set_up(void **state)
-{
-    char path[SCRATCH_PATH];
-    struct tr_file_content file;
-    if (run_make(state) != 0) return -1;
-    must_train(tr_file_read(scratch_join(path, run_path, TR_RECEIPT_FILE), TR_RECEIPT_MOST, &file));
-    must_train(tr_receipt_read(path, file.data, file.size, &receipt));
-    tr_file_content_free(&file);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tr_receipt_release(&receipt);
-    return run_remove(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,5 +223,5 @@ int main(void)
         cmocka_unit_test(what_it_is_given_reaches_the_run),
         cmocka_unit_test(a_stop_ends_it),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, run_make, run_remove);
 }

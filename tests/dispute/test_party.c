@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
-#include "receipt/receipt.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -18,7 +17,6 @@
 #include <cmocka.h>
 
 static struct side side[2];
-static struct tr_receipt receipt;
 
 static int begin(void **state)
 {
@@ -63,19 +61,19 @@ static const char *hex(const struct tr_sha256_sum *sum)
 static void the_facts_of_its_receipt(void **state)
 {
     (void)state;
-    expect("hello 1", "hello 1 %" PRId64 " %s %s 4 %d 4", receipt.numerics, hex(&receipt.settings),
-           hex(&receipt.data), RUN_STEPS);
+    expect("hello 1", "hello 1 %" PRId64 " %s %s 4 %d 4", run_receipt.numerics, hex(&run_receipt.settings),
+           hex(&run_receipt.data), RUN_STEPS);
     for (int i = 0; i < 4; i++) {
         char question[32];
         snprintf(question, sizeof question, "boundary %d", i);
-        expect(question, "boundary %d %s %s", i * RUN_EVERY, hex(&receipt.boundary[i].root),
-               hex(&receipt.boundary[i].chain));
+        expect(question, "boundary %d %s %s", i * RUN_EVERY, hex(&run_receipt.boundary[i].root),
+               hex(&run_receipt.boundary[i].chain));
     }
     char *answer = side_says(&side[0], "model"), *model = tr_alloc_zero(strlen(answer), 1);
     struct tr_wire wire = {.at = answer};
     assert_true(tr_wire_begins(&wire, "model"));
-    assert_int_equal(tr_wire_bytes(&wire, model, strlen(answer)), strlen(receipt.model));
-    assert_string_equal(model, receipt.model);
+    assert_int_equal(tr_wire_bytes(&wire, model, strlen(answer)), strlen(run_receipt.model));
+    assert_string_equal(model, run_receipt.model);
     tr_free(answer);
     tr_free(model);
 }
@@ -88,7 +86,7 @@ static void replays_and_their_steps(void **state)
     expect_sorry("step 1", "there is no such step in what was made again last");
     for (int i = 2; i >= 0; i--) {
         char question[32];
-        const struct tr_receipt_boundary *after = &receipt.boundary[i + 1];
+        const struct tr_receipt_boundary *after = &run_receipt.boundary[i + 1];
         snprintf(question, sizeof question, "replay %d", i);
         expect(question, "replay %s %s", hex(&after->root), hex(&after->chain));
         snprintf(question, sizeof question, "step %d", 2 * i + 2);
@@ -140,9 +138,9 @@ static void the_evidence_of_a_step(void **state)
                hex(&expected.root), expected.before.count, hex(&expected.before.root), expected.after.count,
                hex(&expected.after.root));
         if (step % RUN_EVERY == 0)
-            assert_memory_equal(&expected.after.root, &receipt.boundary[step / RUN_EVERY].root, 32);
+            assert_memory_equal(&expected.after.root, &run_receipt.boundary[step / RUN_EVERY].root, 32);
         else
-            assert_memory_equal(&expected.before.root, &receipt.boundary[step / RUN_EVERY].root, 32);
+            assert_memory_equal(&expected.before.root, &run_receipt.boundary[step / RUN_EVERY].root, 32);
         /* The first two leaves of each tree. */
         const struct tr_sha256_sum *sum = expected.evidence.leaf;
         expect("node entries 0 2", "node %s %s", hex(&sum[0]), hex(&sum[1]));
@@ -243,17 +241,12 @@ static void questions_that_have_no_answer(void **state)
  */
 static void a_receipt_of_a_part_of_the_steps(void **state)
 {
-    char path[SCRATCH_PATH], *text;
-    struct tr_receipt part = receipt;
+    struct tr_receipt part = run_receipt;
     struct dispute_step expected;
     (void)state;
     part.count = 2;
     part.parameters[0] = '\0';
-    must_train(tr_receipt_write(&part, &text));
-    must_train(tr_file_write_atomic(NULL, scratch_join(path, run_path, "part.receipt"), text, strlen(text)));
-    tr_free(text);
-    const struct tr_party_settings settings = {.path = path, .device = "ref"};
-    must_train(tr_party_create(&settings, &side[0].party));
+    side[0].party = party_with(&part);
     for (int step = 2; step <= RUN_STEPS; step += 4) {
         char question[32];
         true_step(&expected, step);
@@ -280,20 +273,9 @@ static void a_party_needs_a_receipt(void **state)
 
 static int set_up(void **state)
 {
-    char path[SCRATCH_PATH];
-    struct tr_file_content file;
     if (run_make(state) != 0) return -1;
-    must_train(tr_file_read(scratch_join(path, run_path, TR_RECEIPT_FILE), TR_RECEIPT_MOST, &file));
-    must_train(tr_receipt_read(path, file.data, file.size, &receipt));
-    tr_file_content_free(&file);
-    assert_int_equal(receipt.count, 4);
+    assert_int_equal(run_receipt.count, 4);
     return 0;
-}
-
-static int tear_down(void **state)
-{
-    tr_receipt_release(&receipt);
-    return run_remove(state);
 }
 
 int main(void)
@@ -307,5 +289,5 @@ int main(void)
         cmocka_unit_test(a_receipt_of_a_part_of_the_steps),
         cmocka_unit_test(a_party_needs_a_receipt),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, run_remove);
 }

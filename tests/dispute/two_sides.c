@@ -18,6 +18,7 @@
 
 static char run_place[SCRATCH_PATH];
 struct dispute_step run_forged;
+struct tr_receipt run_receipt;
 char run_path[SCRATCH_PATH], run_model[SCRATCH_PATH];
 
 /* ---- answers ---- */
@@ -272,13 +273,30 @@ int run_make(void **state)
     true_step(&run_forged, FORGED_STEP);
     while (run_forged.evidence.entry[i].kind != TR_EVIDENCE_OPERATION) i++;
     claim_number(&run_forged, run_forged.evidence.entry[i].first, 4, &its, sizeof its);
+    struct tr_file_content file;
+    must_train(tr_file_read(scratch_join(path, run_path, TR_RECEIPT_FILE), TR_RECEIPT_MOST, &file));
+    must_train(tr_receipt_read(path, file.data, file.size, &run_receipt));
+    tr_file_content_free(&file);
     return 0;
 }
 
 int run_remove(void **state)
 {
     (void)state;
+    tr_receipt_release(&run_receipt);
     dispute_step_release(&run_forged);
     scratch_remove(run_place);
     return 0;
+}
+tr_party *party_with(const struct tr_receipt *receipt)
+{
+    static char path[SCRATCH_PATH];
+    const struct tr_party_settings settings = {.path = path, .device = "ref"};
+    tr_party *party;
+    char *text;
+    must_train(tr_receipt_write(receipt, &text));
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, run_path, "other.receipt"), text, strlen(text)));
+    tr_free(text);
+    must_train(tr_party_create(&settings, &party));
+    return party;
 }

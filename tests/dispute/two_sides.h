@@ -9,6 +9,7 @@
 
 #include "dispute/judge.h"
 #include "dispute/step.h"
+#include "receipt/receipt.h"
 
 #define RUN_STEPS 6
 #define RUN_EVERY 2 /* steps between its boundaries: 0, 2, 4 and 6 */
@@ -42,10 +43,13 @@ extern char run_path[SCRATCH_PATH], run_model[SCRATCH_PATH]; /* its directory, a
 /* The step after which FORGED_STEP steps are done, but for a number of its first operation. */
 #define FORGED_STEP 3
 extern struct dispute_step run_forged;
+extern struct tr_receipt run_receipt; /* as the run wrote it */
 
 /* Makes the run in a directory of its own, and the forged step; for setup and teardown of a group. */
 int run_make(void **state);
 int run_remove(void **state);
+/* A party to the run on "ref", with this receipt in the place of its own; destroy it. */
+tr_party *party_with(const struct tr_receipt *receipt);
 
 void sides_begin(struct side side[2]);
 /* And one of them, 0 or 1, has the forged step. */
