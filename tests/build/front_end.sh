@@ -40,7 +40,7 @@ for compiler in "$@"; do
     more="-isystem $place/include"
   fi
   # The compiler's name is the text before the first flag.
-  sed "s|^[^-]* -|$compiler -|; s| -o [^ ]* | |; s| -M[TF] [^ ]*||g; s| -MD||; s| -fvect-cost-model=[^ ]*||; s| -c \\([^ ]*\\)\$| $more -Werror -fsyntax-only \\1|" \
+  sed "s|^[^-]* -|$compiler -|; s| -o [^ ]* | |; s| -M[TF] [^ ]*||g; s| -MD||; s| -fvect-cost-model=[^ ]*||; s| -fno-unswitch-loops||; s| -c \\([^ ]*\\)\$| $more -Werror -fsyntax-only \\1|" \
     "$place/all" >"$place/lines"
   if xargs -a "$place/lines" -d '\n' -n 1 -P "$(getconf _NPROCESSORS_ONLN)" sh -c 'cd "$0" && eval "$1"' "$(dirname "$commands")" \
     >"$place/said" 2>&1; then

@@ -70,4 +70,4 @@ target_link_libraries(fetch_with PRIVATE trireme_flags PkgConfig::CURL)
 target_link_options(fetch_with PRIVATE LINKER:--wrap=curl_easy_setopt)
 add_test(NAME data.redirect COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/data/files/redirect.sh $<TARGET_FILE:fetch_with>
                                     ${CMAKE_CURRENT_SOURCE_DIR}/data/files/redirect.py)
-set_tests_properties(data.redirect PROPERTIES LABELS data SKIP_RETURN_CODE 77 TIMEOUT 900)
+set_tests_properties(data.redirect PROPERTIES LABELS "data;program" SKIP_RETURN_CODE 77 TIMEOUT 900)

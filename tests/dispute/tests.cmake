@@ -24,4 +24,4 @@ foreach(test disputes settle referee)
 endforeach()
 
 add_test(NAME dispute.command COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/dispute/command.sh $<TARGET_FILE:trireme> ${PROJECT_SOURCE_DIR})
-set_tests_properties(dispute.command PROPERTIES LABELS dispute TIMEOUT 600)
+set_tests_properties(dispute.command PROPERTIES LABELS "dispute;program" TIMEOUT 600)

@@ -6,7 +6,7 @@ target_link_libraries(test_fuzz_corpus PRIVATE trireme_commands)
 if(NOT TRIREME_SANITIZE AND NOT TRIREME_FUZZ)
   add_test(NAME fuzz.undefined COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/undefined.sh ${PROJECT_SOURCE_DIR}
                                        ${PROJECT_BINARY_DIR}/undefined ${CMAKE_COMMAND})
-  set_tests_properties(fuzz.undefined PROPERTIES LABELS fuzz TIMEOUT 3600 SKIP_RETURN_CODE 77 PROCESSORS 2)
+  set_tests_properties(fuzz.undefined PROPERTIES LABELS "fuzz;program" TIMEOUT 3600 SKIP_RETURN_CODE 77 PROCESSORS 2)
 endif()
 if(TRIREME_FUZZ)
   add_executable(fuzz fuzz/libfuzzer.c ${targets})

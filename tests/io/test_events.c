@@ -181,8 +181,8 @@ static void each_file_is_named_later(void **state)
     assert_int_equal(tr_file_remove(NULL, scratch_place), TR_OK);
     assert_int_equal(tr_file_make_directory(NULL, scratch_place), TR_OK);
     static const char *const others[] = {"a",
-                                         "01234567890123456789"
-                                         "0000009000.log",
+                                         ("01234567890123456789"
+                                          "0000009000.log"),
                                          "events.out.tfevents", "events.out.tfevents.9999999999.too.late"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) scratch_write_text(others[i], "x");
     tr_events *alone;

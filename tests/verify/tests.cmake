@@ -9,4 +9,4 @@ trireme_test(verify replay SOURCES support/training.c support/families.c)
 
 # Roots by another program than ours.
 add_test(NAME verify.root COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/verify/root.sh $<TARGET_FILE:trireme> ${PROJECT_SOURCE_DIR})
-set_tests_properties(verify.root PROPERTIES LABELS verify SKIP_RETURN_CODE 77 TIMEOUT 600)
+set_tests_properties(verify.root PROPERTIES LABELS "verify;program" SKIP_RETURN_CODE 77 TIMEOUT 600)

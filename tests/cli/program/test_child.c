@@ -131,8 +131,8 @@ static void the_end_of_much_is_kept(void **state)
     (void)state;
     static const char *const scripts[] = {
         "head -c 100000 /dev/zero | tr '\\0' a >&2; echo the end >&2",
-        "for i in 1 2 3 4 5 6 7 8 9; do head -c 1000 /dev/zero | tr '\\0' a >&2; sleep 0.01; done; echo the "
-        "end >&2",
+        ("for i in 1 2 3 4 5 6 7 8 9; do head -c 1000 /dev/zero | tr '\\0' a >&2; sleep 0.01; done; echo the "
+         "end >&2"),
         "head -c 4090 /dev/zero | tr '\\0' b >&2; sleep 0.2; echo athe end >&2",
     };
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {

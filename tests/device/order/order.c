@@ -197,6 +197,18 @@ float activated(enum tr_activation activation, float slope, float x)
     }
 }
 
+int64_t *taps_between(const struct tr_sliding_window *window)
+{
+    const int64_t in = pixels_in(window), out = pixels_out(window), taps = taps_of(window);
+    int64_t *tap_of = tr_alloc_zero((size_t)(in * out) + 1, sizeof *tap_of);
+    for (int64_t i = 0; i < in * out; i++) tap_of[i] = -1;
+    for (int64_t i = 0; i < out * taps; i++) {
+        const int64_t from = pixel_of(window, i / taps, i % taps);
+        if (from >= 0) tap_of[from * out + i / taps] = i % taps;
+    }
+    return tap_of;
+}
+
 int64_t pixels_in(const struct tr_sliding_window *w)
 {
     return (int64_t)w->in_h * w->in_w;

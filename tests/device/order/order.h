@@ -64,6 +64,8 @@ void each_node(const struct tr_cut *cut, int64_t width, float *out, order_leaf *
 float activated(enum tr_activation activation, float slope, float x);
 /* Whether and where a tap of an output lies inside the image: the number of the pixel, or -1. */
 int64_t pixel_of(const struct tr_sliding_window *window, int64_t output, int64_t tap);
+/* By which tap an output reads a pixel, or -1: [pixel][output], which the caller frees. */
+int64_t *taps_between(const struct tr_sliding_window *window);
 int64_t pixels_in(const struct tr_sliding_window *window);
 int64_t pixels_out(const struct tr_sliding_window *window);
 int64_t taps_of(const struct tr_sliding_window *window);

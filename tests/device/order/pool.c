@@ -30,24 +30,24 @@ ORDER(pool_forward)
 ORDER(pool_backward)
 {
     const int64_t in = pixels_in(&a->window), out = pixels_out(&a->window), taps = taps_of(&a->window);
+    int64_t *tap_of = taps_between(&a->window);
     for (int64_t i = 0; i < a->rows * in * a->channels; i++) {
         const int64_t r = i / a->channels / in, c = i % a->channels;
         for (int64_t pixel = 0; pixel < out; pixel++) {
             const int64_t at = (r * out + pixel) * a->channels + c;
-            int64_t mine = -1, inside = 0;
-            for (int64_t tap = 0; tap < taps; tap++) {
-                const int64_t from = pixel_of(&a->window, pixel, tap);
-                if (from == i / a->channels % in) mine = tap;
-                inside += from >= 0;
-            }
+            const int64_t mine = tap_of[i / a->channels % in * out + pixel];
             if (mine < 0) continue;
-            if (a->kind == TR_POOL_AVERAGE)
-                number(a->dy[at] * (1 / (float)(a->count_border ? taps : inside)));
-            else if (a->taken[at] == mine && (!a->relu_output || a->relu_output[at] > 0))
-                number(a->dy[at]);
+            if (a->kind == TR_POOL_MAX) {
+                if (a->taken[at] == mine && (!a->relu_output || a->relu_output[at] > 0)) number(a->dy[at]);
+                continue;
+            }
+            int64_t inside = 0;
+            for (int64_t tap = 0; tap < taps; tap++) inside += pixel_of(&a->window, pixel, tap) >= 0;
+            number(a->dy[at] * (1 / (float)(a->count_border ? taps : inside)));
         }
         a->dx[i] = sum_chain(0);
     }
+    tr_free(tap_of);
 }
 
 /* Rows of example e. */

@@ -27,17 +27,12 @@ ORDER(conv_forward)
 
 ORDER(conv_backward_data)
 {
-    const int64_t in = pixels_in(&a->window), out = pixels_out(&a->window), taps = taps_of(&a->window);
-    int64_t *tap_of =
-        tr_alloc_zero((size_t)(in * out) + 1, sizeof *tap_of); /* plus 1; 0: it does not read it */
-    for (int64_t i = 0; i < out * taps; i++) {
-        const int64_t from = pixel_of(&a->window, i / taps, i % taps);
-        if (from >= 0) tap_of[from * out + i / taps] = i % taps + 1;
-    }
+    const int64_t in = pixels_in(&a->window), out = pixels_out(&a->window);
+    int64_t *tap_of = taps_between(&a->window);
     for (int64_t r = 0; r < a->rows; r++)
         for (int64_t i = 0; i < in * a->in_c; i++) {
             for (int64_t pixel = 0; pixel < out; pixel++) {
-                const int64_t tap = tap_of[i / a->in_c * out + pixel] - 1;
+                const int64_t tap = tap_of[i / a->in_c * out + pixel];
                 for (int64_t o = 0; tap >= 0 && o < a->out_c; o++)
                     term(a->dy[(r * out + pixel) * a->out_c + o],
                          a->w[(tap * a->in_c + i % a->in_c) * a->out_c + o]);
@@ -97,18 +92,19 @@ ORDER(grouped_conv_forward)
 ORDER(grouped_conv_backward_data)
 {
     const struct tr_op_conv_backward_data *op = &a->conv;
-    const int64_t in = pixels_in(&op->window), out = pixels_out(&op->window), taps = taps_of(&op->window);
+    const int64_t in = pixels_in(&op->window), out = pixels_out(&op->window);
     const int64_t ins = op->in_c / a->groups, outs = op->out_c / a->groups;
+    int64_t *tap_of = taps_between(&op->window);
     for (int64_t i = 0; i < op->rows * in * op->in_c; i++) {
         const int64_t c = i % op->in_c, to = i / op->in_c % in, r = i / op->in_c / in;
-        for (int64_t pixel = 0; pixel < out; pixel++)
-            for (int64_t tap = 0; tap < taps; tap++)
-                for (int64_t o = c / ins * outs;
-                     pixel_of(&op->window, pixel, tap) == to && o < (c / ins + 1) * outs; o++)
-                    term(op->dy[(r * out + pixel) * op->out_c + o],
-                         op->w[(tap * ins + c % ins) * op->out_c + o]);
+        for (int64_t pixel = 0; pixel < out; pixel++) {
+            const int64_t tap = tap_of[to * out + pixel];
+            for (int64_t o = c / ins * outs; tap >= 0 && o < (c / ins + 1) * outs; o++)
+                term(op->dy[(r * out + pixel) * op->out_c + o], op->w[(tap * ins + c % ins) * op->out_c + o]);
+        }
         op->dx[i] = chain(0);
     }
+    tr_free(tap_of);
 }
 
 static float grouped_weight_leaf(const void *arguments, int64_t first, int64_t end, int64_t k)
@@ -290,16 +286,18 @@ struct tiled {
     const struct tr_op_conv_backward_weights *conv;
     struct span high[64], wide[64];
     int rows, columns;
+    int64_t images;
     square *v, *z;
+    square
+        *kept; /* of all taps: [images + 1][in_c * out_c], by the first of the rows, the last without rows */
 };
 
-static float winograd_weight_leaf(const void *arguments, int64_t first, int64_t end, int64_t k)
+/* The gradients of all taps of a pair of channels, of rows first to end. */
+static void winograd_taps(const struct tiled *t, int64_t first, int64_t end, int64_t c, int64_t o, square g)
 {
-    const struct tiled *t = arguments;
     const int64_t out_c = t->conv->out_c, in_c = t->conv->in_c, tiles = t->rows * t->columns;
-    const int64_t o = k % out_c, c = k / out_c % in_c, tap = k / out_c / in_c;
     const int taps = t->conv->window.kernel_h;
-    square s, half, g;
+    square s, half;
     for (int p = 0; p < PLACES; p++) {
         for (int64_t n = first * tiles; n < end * tiles; n++)
             if (has_point(t->high[n / t->columns % t->rows], p / SIDE) &&
@@ -309,19 +307,30 @@ static float winograd_weight_leaf(const void *arguments, int64_t first, int64_t 
     }
     for (int j = 0; j < SIDE; j++) tr_winograd_weights_adjoint(taps, &s[0][j], SIDE, &half[0][j], SIDE);
     for (int i = 0; i < taps; i++) tr_winograd_weights_adjoint(taps, half[i], 1, g[i], 1);
-    return g[tap / taps][tap % taps];
+}
+
+static float winograd_weight_leaf(const void *arguments, int64_t first, int64_t end, int64_t k)
+{
+    const struct tiled *t = arguments;
+    const int64_t pairs = (int64_t)t->conv->out_c * t->conv->in_c, pair = k % pairs, tap = k / pairs;
+    const int64_t c = pair / t->conv->out_c, o = pair % t->conv->out_c;
+    const int taps = t->conv->window.kernel_h;
+    square *g = &t->kept[(first < end ? first : t->images) * pairs + pair];
+    if (tap == 0) winograd_taps(t, first, end, c, o, *g);
+    return (*g)[tap / taps][tap % taps];
 }
 
 ORDER(winograd_backward_weights)
 {
     const struct tr_op_conv_backward_weights *conv = &a->conv;
     const struct tr_sliding_window *window = &conv->window;
-    struct tiled t = {.conv = conv};
+    struct tiled t = {.conv = conv, .images = rows_of(&conv->cut)};
     t.rows = spans_of(window->kernel_h, window->out_h, t.high);
     t.columns = spans_of(window->kernel_w, window->out_w, t.wide);
-    const int64_t tiles = t.rows * t.columns, all = rows_of(&conv->cut) * tiles;
+    const int64_t tiles = t.rows * t.columns, all = t.images * tiles;
     t.v = tr_alloc_zero((size_t)(all * conv->in_c) + 1, sizeof *t.v);
     t.z = tr_alloc_zero((size_t)(all * conv->out_c) + 1, sizeof *t.z);
+    t.kept = tr_alloc_zero((size_t)((t.images + 1) * conv->in_c * conv->out_c), sizeof *t.kept);
     for (int64_t n = 0; n < all; n++) {
         const struct span h = t.high[n / t.columns % t.rows], w = t.wide[n % t.columns];
         const float *x = conv->x + n / tiles * pixels_in(window) * conv->in_c;
@@ -335,6 +344,7 @@ ORDER(winograd_backward_weights)
     if (conv->db) each_node(&conv->cut, conv->out_c, conv->db, conv_bias_leaf, conv);
     tr_free(t.v);
     tr_free(t.z);
+    tr_free(t.kept);
 }
 
 ORDER(winograd_backward)

@@ -165,8 +165,8 @@ static void columns_may_be_written_in_many_ways(void **state)
         "session,workers=2,steps=2\napplied,3,1,0\napplied,4,0,1\n",
         "session workers=2 steps=2\r\n\r\napplied 3 1 0\r\napplied 4 0 1",
         "# a log\n\tsession , workers=2 , steps=2 # of two workers\n\n,applied\t3, 1, 0,\n applied 4 0 1#",
-        "session workers=9 workers=9 workers=9 workers=9 workers=9 workers=9 workers=9 workers=9 workers=9 "
-        "workers=9 workers=9 workers=9 steps=9 workers=2 steps=2\napplied 3 1 0\napplied +4 0x0 1",
+        ("session workers=9 workers=9 workers=9 workers=9 workers=9 workers=9 workers=9 workers=9 workers=9 "
+         "workers=9 workers=9 workers=9 steps=9 workers=2 steps=2\napplied 3 1 0\napplied +4 0x0 1"),
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         static const struct tr_update expected[] = {{.number = 3, .worker = 1}, {.number = 4}};

@@ -21,7 +21,7 @@
 static char run[SCRATCH_PATH];
 
 static const char *const gone[] = {EVENTS, "test/" EVENTS, "validation/" EVENTS};
-static const char *const kept[] = {"log.jsonl", "checkpoint-3.txt", "test/notes", "other/" EVENTS};
+static const char *const kept[] = {"log.jsonl", "checkpoint-3.txt", "test/notes", ("other/" EVENTS)};
 
 static bool is_there(const char *name)
 {

@@ -26,20 +26,31 @@ bool ref_chains_fuse(void)
     return FUSES;
 }
 
+/* Static, since GCC makes a function of several versions visible to other programs whatever its visibility. */
 WITH_FMA_WHERE_POSSIBLE
-void ref_chain_rows(int64_t depth, int64_t width, const float *restrict a, const float *restrict b,
-                    float *restrict acc)
+static void chain_rows(int64_t depth, int64_t width, const float *restrict a, const float *restrict b,
+                       float *restrict acc)
 {
     for (int64_t k = 0; k < depth; k++)
         for (int64_t j = 0; j < width; j++) acc[j] = fmaf(a[k], b[k * width + j], acc[j]);
 }
 
 WITH_FMA_WHERE_POSSIBLE
-void ref_chain_outer(int64_t height, int64_t width, const float *restrict a, const float *restrict b,
-                     float *restrict acc)
+static void chain_outer(int64_t height, int64_t width, const float *restrict a, const float *restrict b,
+                        float *restrict acc)
 {
     for (int64_t i = 0; i < height; i++)
         for (int64_t j = 0; j < width; j++) acc[i * width + j] = fmaf(a[i], b[j], acc[i * width + j]);
+}
+
+void ref_chain_rows(int64_t depth, int64_t width, const float *a, const float *b, float *acc)
+{
+    chain_rows(depth, width, a, b, acc);
+}
+
+void ref_chain_outer(int64_t height, int64_t width, const float *a, const float *b, float *acc)
+{
+    chain_outer(height, width, a, b, acc);
 }
 
 float *ref_transposed(int64_t blocks, int64_t rows, int64_t columns, const float *from)
