@@ -64,7 +64,7 @@ static const struct tr_option table[] = {
 };
 #undef AT
 
-static struct tr_party_settings settings_of(const struct options *options, const char *cache)
+static struct tr_party_settings settings_of(const struct options *options, const char *cache, tr_stop *stop)
 {
     return (struct tr_party_settings){
         .model = options->model,
@@ -77,6 +77,7 @@ static struct tr_party_settings settings_of(const struct options *options, const
         .no_memory_check = !options->memory_check,
         .data_cache = cache,
         .data_cache_bytes = cli_data_cache_bytes(&options->cache),
+        .stop = stop,
     };
 }
 
@@ -208,16 +209,20 @@ static tr_status run(const void *options_)
 {
     const struct options *options = options_;
     char *cache = NULL;
+    tr_stop *stop;
     if (options->answer ? options->a != NULL : !options->a || !options->b)
         return tr_fail(TR_EINVAL,
                        "name two receipts, directories of runs, or commands after \"|\"; or one with "
                        "--answer");
+    TR_TRY(tr_stop_create(&stop));
     cli_signals_catch(NULL, options->answer ? NULL : "stopping the dispute");
+    cli_signals_stop(stop); /* between two questions a party may repeat steps for minutes */
     tr_status status = cli_data_cache_directory(&options->cache, &cache);
-    const struct tr_party_settings settings = settings_of(options, cache);
+    const struct tr_party_settings settings = settings_of(options, cache, stop);
     if (status == TR_OK) status = options->answer ? answer(options, &settings) : settle(options, &settings);
     tr_free(cache);
     cli_signals_release();
+    tr_stop_destroy(&stop);
     return status;
 }
 

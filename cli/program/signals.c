@@ -21,6 +21,7 @@ static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 /* Everything the handler uses is prepared: it may neither allocate nor print by stdio. */
 static tr_trainer *_Atomic target;
+static tr_stop *_Atomic stopped;
 static atomic_int received;
 static double first; /* its time */
 static struct sigaction before[CAUGHT];
@@ -51,7 +52,9 @@ static void handle(int number)
     if (atomic_compare_exchange_strong(&received, &none, number)) {
         first = now();
         tr_trainer *trainer = atomic_load(&target);
+        tr_stop *stop = atomic_load(&stopped);
         if (trainer) tr_trainer_stop(trainer);
+        if (stop) tr_stop_set(stop, 1);
         say(notice, notice_length);
         cli_launched_stopping();
     } else if (number != SIGHUP && number != SIGUSR1 && now() - first > REPEAT_SECONDS) {
@@ -94,16 +97,24 @@ void cli_signals_catch(tr_trainer *trainer, const char *what)
     hold(SIG_UNBLOCK);
 }
 
+void cli_signals_stop(tr_stop *stop)
+{
+    atomic_store(&stopped, stop);
+    if (atomic_load(&received)) tr_stop_set(stop, 1);
+}
+
 void cli_signals_release(void)
 {
     for (int i = 0; i < CAUGHT; i++) sigaction(caught[i], &before[i], NULL);
     atomic_store(&target, NULL);
+    atomic_store(&stopped, NULL);
 }
 
 void cli_signals_ignore(void)
 {
     for (int i = 0; i < CAUGHT; i++) signal(caught[i], SIG_IGN);
     atomic_store(&target, NULL);
+    atomic_store(&stopped, NULL);
 }
 
 int cli_signals_received(void)

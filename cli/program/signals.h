@@ -20,6 +20,9 @@ void cli_signals_hold(void);
    "trireme NAME: <notice> (once more: leave at once)" on stderr, nothing where `notice` is NULL. The
    trainer is borrowed until cli_signals_release(). */
 void cli_signals_catch(tr_trainer *trainer, const char *notice);
+/* A signal then also sets `stop`; one that came since cli_signals_catch() does so now. Borrowed until
+   cli_signals_release(). */
+void cli_signals_stop(tr_stop *stop);
 /* Signals act as before cli_signals_catch() again. */
 void cli_signals_release(void);
 /* Instead of that, when the work is done and the process is about to leave by itself: signals are ignored,

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@
 #include "cli/program/commands.h"
 #include "cli/session.h"
 #include "dispute/judge.h"
+#include "train/setup/stop.h"
 #include "trireme/receipt.h"
 
 static struct tr_dispute_result settled; /* with texts of the test */
@@ -26,6 +28,7 @@ static const struct tr_burn_in_event *places;
 static int place_count;
 static bool all_good;
 static int nothing, parties;
+static int signal_meanwhile; /* 0: none */
 
 tr_status __wrap_tr_party_create(const struct tr_party_settings *settings, tr_party **out);
 tr_status __wrap_tr_party_create(const struct tr_party_settings *settings, tr_party **out)
@@ -48,7 +51,13 @@ tr_status __wrap_tr_dispute_settle(const struct tr_party_settings *settings,
 tr_status __wrap_tr_dispute_settle(const struct tr_party_settings *settings,
                                    const struct tr_dispute_side side[2], struct tr_dispute_result *out)
 {
-    (void)settings, (void)side;
+    (void)side;
+    if (signal_meanwhile) {
+        assert_int_equal(tr_stop_check(settings->stop, "it"), TR_OK);
+        raise(signal_meanwhile);
+        *out = (struct tr_dispute_result){.outcome = TR_DISPUTE_OPEN};
+        return tr_stop_check(settings->stop, "it");
+    }
     *out = settled;
     out->text = tr_strdup(settled.text);
     out->referee = settled.referee ? tr_strdup(settled.referee) : NULL;
@@ -149,6 +158,22 @@ static void a_case_is_written(void **state)
     tr_file_content_free(&content);
 }
 
+/* A party that repeats steps when a signal arrives ends, too. */
+static void a_signal_stops_it(void **state)
+{
+    static const char *const words[] = {"a", "b"}, *const environment[] = {NULL};
+    void *options;
+    (void)state;
+    assert_int_equal(cli_command_read(&cli_dispute, 2, words, environment, &options), TR_OK);
+    const int64_t live = tr_alloc_live();
+    signal_meanwhile = SIGINT;
+    assert_int_equal(cli_dispute.run(options), TR_EINTERRUPTED);
+    signal_meanwhile = 0;
+    assert_int_equal(parties, 0);
+    assert_int_equal(tr_alloc_live(), live);
+    cli_command_release(&cli_dispute, &options);
+}
+
 static void parties_are_named(void **state)
 {
     static const char *const cases[][3] = {{NULL}, {"a"}, {"a", "--answer=b"}};
@@ -190,9 +215,8 @@ static void places_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(disputes_have_outcomes),
-        cmocka_unit_test(a_case_is_written),
-        cmocka_unit_test(parties_are_named),
+        cmocka_unit_test(disputes_have_outcomes), cmocka_unit_test(a_case_is_written),
+        cmocka_unit_test(a_signal_stops_it),      cmocka_unit_test(parties_are_named),
         cmocka_unit_test(places_are_told),
     };
     return cmocka_run_group_tests_name("cli.outcomes", tests, place_make, place_remove);

@@ -19,6 +19,7 @@
 #include "cli/program/apart.h"
 #include "cli/program/signals.h"
 #include "cli/terminal/output.h"
+#include "train/setup/stop.h"
 
 static const int each[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
@@ -95,6 +96,31 @@ static int hear_in_silence(int number)
     cli_signals_catch(NULL, NULL);
     raise(number);
     return cli_signals_received() == number ? 0 : 1;
+}
+
+/* A stop is set by a later signal and by one that has come; another job begins without one. */
+static int stop_work(int number)
+{
+    tr_stop *early, *late;
+    if (tr_stop_create(&early) != TR_OK || tr_stop_create(&late) != TR_OK) return 1;
+    cli_signals_catch(NULL, NULL);
+    cli_signals_stop(early);
+    if (tr_stop_check(early, "it") != TR_OK) return 2;
+    raise(number);
+    if (tr_stop_check(early, "it") != TR_EINTERRUPTED) return 3;
+    cli_signals_stop(late);
+    if (tr_stop_check(late, "it") != TR_EINTERRUPTED) return 4;
+    cli_signals_release();
+    tr_stop_set(late, 0);
+    cli_signals_catch(NULL, NULL);
+    raise(number);
+    return tr_stop_check(late, "it") == TR_OK ? 0 : 5;
+}
+
+static void work_is_stopped(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) assert_int_equal(run(stop_work, each[i]), 0);
 }
 
 static int hear_again(int number)
@@ -325,10 +351,10 @@ static void lines_of_others_are_no_notes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_is_heard),           cmocka_unit_test(what_is_said_is_the_callers),
-        cmocka_unit_test(a_second_one_leaves),          cmocka_unit_test(what_is_ignored_stays_so),
-        cmocka_unit_test(what_came_early_waits),        cmocka_unit_test(notes_go_to_the_launcher),
-        cmocka_unit_test(lines_of_others_are_no_notes),
+        cmocka_unit_test(the_first_is_heard),       cmocka_unit_test(what_is_said_is_the_callers),
+        cmocka_unit_test(work_is_stopped),          cmocka_unit_test(a_second_one_leaves),
+        cmocka_unit_test(what_is_ignored_stays_so), cmocka_unit_test(what_came_early_waits),
+        cmocka_unit_test(notes_go_to_the_launcher), cmocka_unit_test(lines_of_others_are_no_notes),
     };
     return cmocka_run_group_tests_name("cli.signals", tests, NULL, NULL);
 }
