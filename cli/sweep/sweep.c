@@ -219,24 +219,21 @@ static tr_status write_page(const struct cli_sweep_orders *orders, const struct 
     return status;
 }
 
-static void say_best(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
-                     const int *order, int count, struct cli_screen *screen)
+static tr_status say_best(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
+                          const int *order, int count, struct cli_screen *screen)
 {
     const struct cli_sweep_point *best = count > 0 ? &plan->points[order[0]] : NULL;
     struct tr_text text = TR_TEXT_INIT;
-    cli_screen_line(screen, "");
+    char *lines;
+    tr_text_add(&text, "\n");
     if (best && best->state == CLI_SWEEP_DONE) {
         tr_text_addf(&text, "best        %s: ", best->directory);
         cli_sweep_name(plan, best, &text);
-        if (!text.failed) cli_screen_line(screen, text.bytes);
-        tr_text_release(&text);
-        tr_text_addf(&text, "report      %s/report.html", orders->out);
-        if (!text.failed) cli_screen_line(screen, text.bytes);
-        tr_text_release(&text);
+        tr_text_addf(&text, "\nreport      %s/report.html\n", orders->out);
     }
-    tr_text_addf(&text, "table       %s/sweep.csv", orders->out);
-    if (!text.failed) cli_screen_line(screen, text.bytes);
-    tr_text_release(&text);
+    tr_text_addf(&text, "table       %s/sweep.csv\n", orders->out);
+    TR_TRY(tr_text_finish(&text, &lines));
+    return cli_screen_text(screen, lines);
 }
 
 /* Table, files and last lines. */
@@ -251,7 +248,7 @@ static tr_status sum_up(const struct cli_sweep_orders *orders, const struct cli_
     if (status == TR_OK) status = cli_sweep_csv(orders, plan, order, count, &text);
     if (status == TR_OK) status = write_file(orders, "sweep.csv", text);
     if (status == TR_OK) status = write_page(orders, plan, order, count);
-    if (status == TR_OK) say_best(orders, plan, order, count, screen);
+    if (status == TR_OK) status = say_best(orders, plan, order, count, screen);
     tr_free(order);
     return status;
 }

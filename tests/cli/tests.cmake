@@ -148,6 +148,8 @@ trireme_test(cli columns)
 trireme_test(cli compare_run SOURCES cli/play.c)
 trireme_test(cli compare_said)
 trireme_test(cli plan_hosts SOURCES cli/play.c)
+trireme_test(cli plan_verify)
+target_link_options(test_cli_plan_verify PRIVATE LINKER:--wrap=cli_compare_run)
 target_link_options(test_cli_child PRIVATE LINKER:--wrap=fork)
 trireme_test(cli output)
 trireme_test(cli pages)
@@ -165,7 +167,7 @@ trireme_test(cli speaker)
 target_link_options(test_cli_speaker PRIVATE LINKER:--wrap=tr_party_answer)
 trireme_test(cli verdicts)
 foreach(name arguments candidates child columns compare_run compare_said conclusion facts input_lines lines lost_file
-             output pages pieces plan_hosts prediction_files predictions profile ranges screen settings shipped signals speaker
+             output pages pieces plan_hosts plan_verify prediction_files predictions profile ranges screen settings shipped signals speaker
              train_lines verdicts)
   target_link_libraries(test_cli_${name} PRIVATE trireme_commands)
 endforeach()

@@ -67,7 +67,27 @@ struct work {
     int64_t last; /* only so many of the last allocations are refused: the others are those of the library, 0:
                      all */
     bool timed;   /* what it prints has a time in it */
+    const char *files[2]; /* that it writes, whole if it says nothing */
 };
+
+/* The files of `work`; none where one is missing. */
+static struct tr_file_content written(const struct work *work, int file)
+{
+    struct tr_file_content content = {0};
+    if (work->files[file] && tr_file_exists(work->files[file]))
+        assert_int_equal(tr_file_read(work->files[file], 1 << 24, &content), TR_OK);
+    return content;
+}
+
+static void expect_written(const struct work *work, const struct tr_file_content whole[2], int64_t at)
+{
+    for (int i = 0; i < 2 && work->files[i]; i++) {
+        struct tr_file_content got = written(work, i);
+        if (!got.data || got.size != whole[i].size) /* a page has its time in it, of one length */
+            fail_msg("%s, allocation %d: %s", work->command->name, (int)at, work->files[i]);
+        tr_file_content_free(&got);
+    }
+}
 
 static void expect_whole(const struct work *work, const void *options)
 {
@@ -76,11 +96,12 @@ static void expect_whole(const struct work *work, const void *options)
     const tr_status usual = work->command->run(options);
     const int64_t count = INT64_MAX - refuse_left;
     refuse_end();
-    struct tr_file_content whole = to_terminal();
+    struct tr_file_content whole = to_terminal(), files[2] = {written(work, 0), written(work, 1)};
     if (usual != TR_OK) fail_msg("%s: %s", work->command->name, tr_error_message());
     int64_t at = work->last > 0 && count > work->last ? count - work->last : 0;
     for (bool done = false; !done; at++) {
         const int64_t live = tr_alloc_live();
+        for (int i = 0; i < 2 && work->files[i]; i++) remove(work->files[i]);
         to_file();
         refuse_begin(at);
         const tr_status status = work->command->run(options);
@@ -95,7 +116,9 @@ static void expect_whole(const struct work *work, const void *options)
             fail_msg("%s, allocation %d: %d stay", work->command->name, (int)at,
                      (int)(tr_alloc_live() - live));
         if (done) assert_int_equal(status, TR_OK);
+        if (status == TR_OK) expect_written(work, files, at);
     }
+    for (int i = 0; i < 2; i++) tr_file_content_free(&files[i]);
     tr_file_content_free(&whole);
 }
 
@@ -176,11 +199,35 @@ static void commands_with_runs(void **state)
     expect_all(works, sizeof works / sizeof works[0]);
 }
 
+/* Sweeps whose points are done, so that no run is started, and a test of the rate. */
+static void commands_with_many_runs(void **state)
+{
+    static const struct work works[] = {
+        {&cli_sweep,
+         {"few.yaml", "-soptimizer.rate=0.1,0.2", "-strain.batch=9", "--seeds=2", "-t1"},
+         .files = {"runs/few-sweep/sweep.csv", "runs/few-sweep/report.html"}},
+        {&cli_sweep, {"few.yaml", "--folds=2", "-ofolded", "-t1"}, .files = {"folded/sweep.csv"}},
+        {&cli_sweep, {"few.yaml", "-soptimizer.rate=0.1..0.2", "--random=2", "-odrawn", "-t1"}},
+        {&cli_sweep,
+         {"few.yaml", "-strain.batch=9", "--rate-test", "-orates", "-t1"},
+         .files = {"rates/rate-test.csv", "rates/rate-test.html"}},
+    };
+    (void)state;
+    write_text("few.yaml", "name: few\ndata: {train: {idx: {images: images.idx, labels: labels.idx}}}\n"
+                           "layers: [{dense: 3}]\noptimizer: {rule: sgd, rate: 0.1}\n"
+                           "train: {batch: 4, steps: 1}\n");
+    expect_exit(0, "sweep", "few.yaml", "-soptimizer.rate=0.1,0.2", "-strain.batch=9", "--seeds=2", "-t1");
+    expect_exit(0, "sweep", "few.yaml", "--folds=2", "-ofolded", "-t1");
+    expect_exit(0, "sweep", "few.yaml", "-soptimizer.rate=0.1..0.2", "--random=2", "-odrawn", "-t1");
+    expect_all(works, sizeof works / sizeof works[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_without_networks),
         cmocka_unit_test(commands_with_runs),
+        cmocka_unit_test(commands_with_many_runs),
     };
     return cmocka_run_group_tests_name("cli.memory", tests, place_make, place_remove);
 }
