@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,6 +21,7 @@
 #include "cli/session.h"
 #include "cli/terminal/output.h"
 #include "refuse.h"
+#include "support/files/png.h"
 
 /* Standard output goes to a file from here to to_terminal(). */
 static int before;
@@ -61,9 +63,12 @@ static int lines_of(const char *text)
     return lines;
 }
 
+/* Where a command makes many allocations, about so many of them are refused. */
+#define REFUSED_MOST 200
+
 struct work {
     const struct cli_command *command;
-    const char *words[8];
+    const char *words[10];
     int64_t last; /* only so many of the last allocations are refused: the others are those of the library, 0:
                      all */
     bool timed;   /* what it prints has a time in it */
@@ -79,7 +84,8 @@ static void expect_whole(const struct work *work, const void *options)
     struct tr_file_content whole = to_terminal();
     if (usual != TR_OK) fail_msg("%s: %s", work->command->name, tr_error_message());
     int64_t at = work->last > 0 && count > work->last ? count - work->last : 0;
-    for (bool done = false; !done; at++) {
+    const int64_t step = 1 + (count - at) / REFUSED_MOST;
+    for (bool done = false; !done; at += step) {
         const int64_t live = tr_alloc_live();
         to_file();
         refuse_begin(at);
@@ -119,12 +125,35 @@ static void commands_without_networks(void **state)
         {&cli_data_list, {"--dir", "nowhere", "--json"}},
         {&cli_models, {NULL}},
         {&cli_models, {"--json"}},
+        {&cli_data_convert, {"mnist", "converted", "--dir=known"}},
+        {&cli_data_convert, {"mnist", "converted", "--dir=known", "--format=idx"}},
+        {&cli_data_tokenizer, {"words.txt", "--tokens=257", "-oagain.json"}},
+        {&cli_data_cache, {"--data-cache-dir=none", "--clear"}},
+        {&cli_data_cache, {"--data-cache-dir=none", "--clear", "--json"}},
         {&cli_completion, {"bash"}},
+        {&cli_completion, {"fish", "--", "train", "--log=j"}},
+        {&cli_completion, {"fish", "--", "train", ""}},
+        {&cli_completion, {"zsh", "--", "data", "show", "m"}},
         {&cli_inspect, {"tiny.yaml"}, 60},
+        {&cli_inspect, {"--layers"}},
+        {&cli_inspect, {"--manual"}},
+        {&cli_help, {NULL}},
+        {&cli_help, {"train"}},
+        {&cli_help, {"data"}},
+        {&cli_help, {"cheatsheet"}},
+        {&cli_help, {"--man=pages"}},
     };
     (void)state;
     write_text("words.txt", "ab ab ab ab\n");
     write_text("numbers", "64 65 66\n");
+    assert_int_equal(mkdir("known", 0700) | mkdir("known/mnist", 0700), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(link(i % 2 ? "labels.idx" : "images.idx",
+                              (const char *[]){"known/mnist/train-images-idx3-ubyte.gz",
+                                               "known/mnist/train-labels-idx1-ubyte.gz",
+                                               "known/mnist/t10k-images-idx3-ubyte.gz",
+                                               "known/mnist/t10k-labels-idx1-ubyte.gz"}[i]),
+                         0);
     expect_exit(0, "data", "tokenizer", "words.txt", "--tokens", "257");
     expect_all(works, sizeof works / sizeof works[0]);
 }
@@ -152,6 +181,14 @@ static void commands_with_runs(void **state)
         {&cli_predict, {"runs/tags", "--text=the dog", "--text=cat", "-t1", "--no-data-cache"}, 40},
         {&cli_predict, {"runs/tags", "--set-name=train", "-n0", "-t1", "--no-data-cache"}, 40},
         {&cli_generate, {"runs/letters", "-n3", "-pthe", "-t1", "--no-data-cache"}, 20},
+        {&cli_import, {"tiny.safetensors", "-mtiny.yaml", "-sname=in", "--overwrite"}},
+        {&cli_eval, {"runs/line", "--set-name=train", "-t1", "--no-data-cache"}, 30, true},
+        {&cli_verify, {"runs/tiny", "-t1", "--no-data-cache", "--json"}, 30, true},
+        {&cli_dispute, {"runs/tiny", "runs/tiny", "-t1", "--no-data-cache", "--json"}, 30, true},
+        {&cli_train,
+         {"tiny.yaml", "--steps=1", "--quiet", "--placement", "-t1", "-oplaced", "--overwrite"},
+         60,
+         true},
     };
     (void)state;
     write_text("line.csv", "1,2,3\n2,3,5\n3,1,4\n4,4,8\n");
@@ -173,6 +210,71 @@ static void commands_with_runs(void **state)
     expect_exit(0, "train", "line.yaml", "--quiet");
     expect_exit(0, "train", "tags.yaml", "--quiet");
     expect_exit(0, "train", "letters.yaml", "--quiet");
+    expect_exit(0, "export", "runs/tiny", "--safetensors=tiny.safetensors");
+    expect_all(works, sizeof works / sizeof works[0]);
+}
+
+static void write_picture(const char *name, int depth, uint16_t from, bool mask)
+{
+    uint16_t values[16];
+    size_t size;
+    for (int i = 0; i < 16; i++) values[i] = mask ? i % 2 : (uint16_t)(from + i);
+    uint8_t *file = png_of(PNG_GREY, depth, 4, 4, values, &size);
+    assert_int_equal(tr_file_write_atomic(NULL, name, file, size), TR_OK);
+    free(file);
+}
+
+/* Networks that read images of bytes and of 16 bits, that have classes of pixels, or write texts. */
+static void commands_with_images_and_texts(void **state)
+{
+    static const struct work works[] = {
+        {&cli_predict,
+         {"runs/spots", "--image=spots/0.png", "--image=spots/1.png", "--masks=made", "--show", "-t1",
+          "--no-data-cache"},
+         60},
+        {&cli_predict, {"runs/spots", "--set-name=train", "-n0,1", "--masks=made", "-t1", "--json"}, 40},
+        {&cli_predict,
+         {"runs/spots", "--image=spots/0.png", "-t1", "--no-data-cache", "-ox.jsonl"},
+         40,
+         true},
+        {&cli_predict, {"runs/cells", "--image=cells/a/0.png", "-t1", "--no-data-cache", "--invert"}, 40},
+        {&cli_predict, {"runs/pairs", "--text=ab", "--text=ba", "-t1", "--no-data-cache"}, 60},
+        {&cli_predict, {"runs/pairs", "--set-name=train", "-n0,1", "-t1", "--no-data-cache", "--json"}, 60},
+        {&cli_generate, {"runs/pairs", "--source=ab", "-t1", "--no-data-cache"}, 40},
+    };
+    static const char *const folders[] = {"spots", "masks", "cells", "cells/a", "cells/b"};
+    (void)state;
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        assert_int_equal(mkdir(folders[i], 0700), 0);
+    for (int i = 0; i < 4; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "spots/%d.png", i);
+        write_picture(name, 8, (uint16_t)(20 * i), false);
+        snprintf(name, sizeof name, "masks/%d.png", i);
+        write_picture(name, 8, 0, true);
+        snprintf(name, sizeof name, "cells/%s/%d.png", i % 2 ? "b" : "a", i);
+        write_picture(name, 16, (uint16_t)(2000 * i), false);
+    }
+    write_text("spots.yaml", "name: spots\ndata: {train: {folder: {path: spots, masks: masks, classes: 2}}}\n"
+                             "layers: [{conv: {filters: 2, kernel: 1}}]\nloss: {per: pixel}\n"
+                             "optimizer: {rule: adam, rate: 0.3}\ntrain: {batch: 4, steps: 2}\n");
+    write_text("cells.yaml", "name: cells\ndata: {train: {folder: cells}}\nlayers: [{dense: 2}]\n"
+                             "optimizer: {rule: adam, rate: 0.1}\ntrain: {batch: 4, steps: 2}\n");
+    write_text("pairs.csv", "long,short\nab,b\nba,a\naa,a\n");
+    write_text("pairs.yaml",
+               "name: pairs\n"
+               "data: {train: {join: {sources: {\n"
+               "  long: {text: {path: pairs.csv, layout: table, header: true, unit: characters,"
+               " labels: false, text_columns: long}},\n"
+               "  short: {text: {path: pairs.csv, layout: table, header: true, unit: characters,"
+               " next: true, text_columns: short}}}}}}\n"
+               "layers: [{embedding: {width: 4, from: long, name: memory}},\n"
+               "  {embedding: {width: 4, from: short}}, {cross_attention: {heads: 1, with: memory}},\n"
+               "  {dense: 4}]\n"
+               "optimizer: {rule: adam, rate: 0.05}\ntrain: {batch: 3, steps: 2}\n");
+    expect_exit(0, "train", "spots.yaml", "--quiet");
+    expect_exit(0, "train", "cells.yaml", "--quiet");
+    expect_exit(0, "train", "pairs.yaml", "--quiet");
     expect_all(works, sizeof works / sizeof works[0]);
 }
 
@@ -181,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_without_networks),
         cmocka_unit_test(commands_with_runs),
+        cmocka_unit_test(commands_with_images_and_texts),
     };
     return cmocka_run_group_tests_name("cli.memory", tests, place_make, place_remove);
 }
