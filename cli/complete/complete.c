@@ -110,6 +110,7 @@ static void complete_word(struct cli_candidates *out, const struct cli_command *
         const struct tr_option *option = option_of(command, out->word, &value);
         char *head = option ? tr_format("%.*s", (int)(value - out->word), out->word) : NULL;
         if (head) cli_complete_value(out, command, option, head);
+        out->lines.failed |= option && !head;
         tr_free(head);
     } else if (!ended && out->word[0] == '-') {
         add_flags(out, command);

@@ -115,7 +115,9 @@ enum { WITH_MODELS = 1, WITH_RUNS = 2, WITH_FOLDERS = 4 };
 static void add_entries(struct cli_candidates *out, const char *head, const char *folder, int wanted)
 {
     struct tr_file_names names;
-    if (tr_file_list(NULL, *folder ? folder : ".", &names) != TR_OK) return;
+    const tr_status status = tr_file_list(NULL, *folder ? folder : ".", &names);
+    out->lines.failed |= status == TR_ENOMEM;
+    if (status != TR_OK) return;
     for (int64_t i = 0; i < names.count; i++) {
         const char *name = names.name[i];
         if (name[0] == '.') continue;
@@ -130,6 +132,7 @@ static void add_entries(struct cli_candidates *out, const char *head, const char
             else if (wanted & WITH_FOLDERS && tr_file_is_directory(path))
                 cli_candidates_join(out, head, path, "/", NULL);
         }
+        out->lines.failed |= !path || !journal;
         tr_free(path);
         tr_free(journal);
     }
@@ -139,6 +142,7 @@ static void add_entries(struct cli_candidates *out, const char *head, const char
 static void add_paths(struct cli_candidates *out, const char *head, int wanted)
 {
     char *folder = folder_of(out->word + strlen(head));
+    out->lines.failed |= !folder;
     if (!folder) return;
     add_entries(out, head, folder, wanted | WITH_FOLDERS);
     if (!*folder && wanted & WITH_RUNS) add_entries(out, head, "runs/", WITH_RUNS);
@@ -149,7 +153,9 @@ static void add_models(struct cli_candidates *out, const char *head)
 {
     char *directory;
     struct tr_file_names names;
-    if (cli_shipped_models(&directory, &names) != TR_OK) return;
+    const tr_status status = cli_shipped_models(&directory, &names);
+    out->lines.failed |= status == TR_ENOMEM;
+    if (status != TR_OK) return;
     for (int64_t i = 0; i < names.count; i++)
         cli_candidates_join(out, head, names.name[i], "", "ships with Trireme");
     tr_file_names_free(&names);

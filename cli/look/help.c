@@ -56,15 +56,17 @@ static tr_status help_overview(char **out)
     return tr_text_finish(&text, out);
 }
 
-/* Pages have the day of SOURCE_DATE_EPOCH if it is set, for repeatable builds, otherwise today. */
+/* Pages have the day of SOURCE_DATE_EPOCH if it is set, for repeatable builds, otherwise today. What is no
+   time would make them differ from day to day. */
 static tr_status write_manual(const char *directory)
 {
     const char *given = getenv("SOURCE_DATE_EPOCH");
-    int64_t seconds;
-    time_t at = given && !tr_text_int64(given, &seconds) ? (time_t)seconds : time(NULL);
+    int64_t seconds = time(NULL);
+    const bool known = !given || !*given || !tr_text_int64(given, &seconds);
+    const time_t at = (time_t)seconds;
     char date[16];
     struct tm parts;
-    if (!gmtime_r(&at, &parts) || strftime(date, sizeof date, "%Y-%m-%d", &parts) == 0)
+    if (!known || !gmtime_r(&at, &parts) || strftime(date, sizeof date, "%Y-%m-%d", &parts) == 0)
         return tr_fail(TR_EINVAL, "SOURCE_DATE_EPOCH is \"%s\", which is no time", given ? given : "");
     return cli_manual_write(directory, date);
 }

@@ -27,7 +27,7 @@ bool tr_checkpoint_parse_name(const char *name, struct tr_checkpoint_name *out)
     char *step = copy + strlen(PREFIX), *edition = strchr(step, '-');
     if (edition) *edition++ = '\0';
     out->edition = 1;
-    if (tr_text_int64(step, &out->step) || out->step < 0) return false;
+    if (tr_text_int64(step, &out->step)) return false; /* no minus is left in it */
     if (edition && (tr_text_int64(edition, &out->edition) || out->edition < 2)) return false;
     write_name(*out, canonical);
     return strcmp(name, canonical) == 0;

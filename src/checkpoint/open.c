@@ -277,7 +277,7 @@ static tr_status open_newest(const char *run, const struct tr_checkpoint_scan *s
         if (newest.status == TR_OK) tr_failure_keep(&newest, status);
         tr_text_addf(&skipped, "%s\n", tr_error_message());
     }
-    if (status == TR_OK && skipped.length > 0) {
+    if (status == TR_OK && newest.status != TR_OK) {
         status = tr_text_finish(&skipped, &(*out)->skipped);
         if (status != TR_OK) tr_checkpoint_close(out);
     } else if (is_damage(status)) {

@@ -71,10 +71,15 @@ static int64_t best_in(const char *directory)
     return step;
 }
 
-static bool has(int64_t step)
+static bool has_entry(const char *name)
 {
     char path[SCRATCH_PATH];
-    return tr_file_exists(scratch_join(path, run, name_of(step)));
+    return tr_file_exists(scratch_join(path, run, name));
+}
+
+static bool has(int64_t step)
+{
+    return has_entry(name_of(step));
 }
 
 static void the_marked_one_stays(void **state)
@@ -104,6 +109,10 @@ static void the_marked_one_stays(void **state)
     mark(8);
     save(8);
     assert_true(has(8));
+    assert_int_equal(best_in(run), 8);
+    /* So it stays when the step is saved again; the one between goes. */
+    save(8);
+    assert_true(has(8) && has_entry("checkpoint-00000008-3") && !has_entry("checkpoint-00000008-2"));
     assert_int_equal(best_in(run), 8);
 }
 

@@ -83,6 +83,12 @@ static void failures_leave_nothing_at_a_path(void **state)
     assert_message_has("checkpoint of step 4 not saved");
     assert_int_equal(sample_count(scratch_in("apart"), ""), 0);
     values[2] = 3;
+    const struct tr_checkpoint_file hidden = {".model", "", 0};
+    const struct tr_checkpoint_content content = content_of(NULL, 0, &hidden, 1);
+    assert_int_equal(tr_checkpoint_save_at(scratch_in("apart/bad"), &content), TR_EINVAL);
+    assert_message_has(".model");
+    assert_message_has("checkpoint of step 4 not saved");
+    assert_int_equal(sample_count(scratch_in("apart"), ""), 0);
     scratch_write_text("file", "x");
     assert_int_equal(save_to(scratch_in("file/below"), values), TR_EIO);
     assert_message_has("Not a directory");

@@ -115,6 +115,42 @@ static void every_allocation_of_the_best_fails(void **state)
     }
 }
 
+/* Of a run whose newest checkpoint is damaged: also what is said of that needs memory. */
+static void every_allocation_of_an_earlier_one_fails(void **state)
+{
+    (void)state;
+    char run[SCRATCH_PATH];
+    int64_t step;
+    scratch_join(run, scratch_place, "earlier");
+    assert_int_equal(sample_save(NULL, run, 3, 1), TR_OK);
+    assert_int_equal(sample_save(NULL, run, 3, 2), TR_OK);
+    scratch_write_text("earlier/checkpoint-00000002/manifest.json", "x");
+    for (int64_t at = 0, done = 0; !done; at++) {
+        tr_checkpoint *checkpoint;
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = tr_checkpoint_open(run, &checkpoint);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        if (done) {
+            assert_non_null(strstr(tr_checkpoint_skipped(checkpoint), "checkpoint-00000002"));
+            assert_int_equal(sample_check(&checkpoint), 1);
+        } else {
+            assert_null(checkpoint);
+        }
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = tr_checkpoint_latest(run, &step);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        assert_int_equal(step, done ? 2 : -1);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+}
+
 static void a_mark_that_cannot_be_made(void **state)
 {
     (void)state;
@@ -294,6 +330,7 @@ int main(void)
         cmocka_unit_test(paths_without_a_checkpoint),
         cmocka_unit_test(a_name_makes_a_checkpoint),
         cmocka_unit_test(every_allocation_of_the_best_fails),
+        cmocka_unit_test(every_allocation_of_an_earlier_one_fails),
         cmocka_unit_test(a_mark_that_cannot_be_made),
         cmocka_unit_test(changes_are_noticed),
         cmocka_unit_test(numbers_at_their_limits),

@@ -93,6 +93,17 @@ static void tar_knows_it(void **state)
         assert_int_equal(load(content.data, content.size), 7);
         tr_file_content_free(&content);
     }
+    /* Each of its files is needed. */
+    static const char *const files[] = {"manifest.json", "parameters.safetensors", "optimizer.safetensors",
+                                        "model.yaml"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        shell("tar -cf less.tar -C saved --exclude=%s checkpoint-00000007", files[i]);
+        assert_int_equal(tr_file_read(scratch_join(path, scratch_place, "less.tar"), 1 << 20, &content),
+                         TR_OK);
+        assert_int_equal(load(content.data, content.size), -1);
+        if (!strstr(tr_error_message(), files[i])) fail_msg("%s: %s", files[i], tr_error_message());
+        tr_file_content_free(&content);
+    }
 }
 
 /* Bits that mean nothing, in the gaps between files, may be any: then all the rest is right, which load()

@@ -188,6 +188,8 @@ static void later_steps_are_set_aside(void **state)
                      300);
 }
 
+#define LONG_NAME "checkpoint-00000001-checkpoint-00000001-checkpoint-"
+
 static void leftovers_are_removed_and_strangers_stay(void **state)
 {
     (void)state;
@@ -197,7 +199,8 @@ static void leftovers_are_removed_and_strangers_stay(void **state)
                                        "notes.tmp",
                                        "checkpoint-x.tmp",
                                        "events",
-                                       "x"};
+                                       "x",
+                                       LONG_NAME LONG_NAME LONG_NAME LONG_NAME ".tmp"};
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
         assert_int_equal(tr_file_make_directories(NULL, scratch_join(path, run, made[i])), TR_OK);
     scratch_join(path, run, "checkpoint-00000001.tmp/parameters.safetensors");
@@ -205,7 +208,7 @@ static void leftovers_are_removed_and_strangers_stay(void **state)
     assert_int_equal(sample_save(NULL, run, 2, 1), TR_OK);
     assert_int_equal(sample_load(run, NULL, NULL), 1);
     assert_false(run_has(made[0]) || run_has(made[1]));
-    for (int i = 2; i < 6; i++) assert_true(run_has(made[i]));
+    for (int i = 2; i < 7; i++) assert_true(run_has(made[i]));
 }
 
 static void an_open_checkpoint_outlives_its_directory(void **state)
@@ -253,6 +256,9 @@ static void another_model_is_told_apart(void **state)
          1,
          "has a tensor \"dense.weight\", F32[3,5], in parameters.safetensors, which is not expected"},
         {{bias, weight, renamed}, 3, "has no tensor \"dense.kernel\""},
+        {{weight},
+         1,
+         "has a tensor \"dense.bias\", F32[5], in parameters.safetensors, which is not expected"},
         {{{0}}, 0, "which is not expected"},
     };
     assert_int_equal(sample_save(NULL, run, 2, 3), TR_OK);

@@ -177,6 +177,20 @@ static void every_allocation_of_a_reader_fails(void **state)
             assert_null(checkpoint);
         assert_int_equal(tr_alloc_live(), live);
     }
+    /* What is borrowed stays with the caller. */
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        tr_checkpoint *checkpoint;
+        refuse_begin(at);
+        const tr_status status = tr_checkpoint_open_packed(packed, packed_size, false, &checkpoint);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        if (done)
+            assert_is_whole(&checkpoint);
+        else
+            assert_null(checkpoint);
+        assert_int_equal(tr_alloc_live(), live);
+    }
 }
 
 static tr_status discard(void *user, const void *data, size_t size)

@@ -32,7 +32,6 @@ static const char *kind_of(mode_t mode)
 {
     if (S_ISDIR(mode)) return "a directory";
     if (S_ISFIFO(mode)) return "a pipe";
-    if (S_ISSOCK(mode)) return "a socket";
     return "a device";
 }
 

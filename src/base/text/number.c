@@ -213,8 +213,8 @@ const char *tr_text_from_bytes(int64_t bytes, char buffer[TR_TEXT_NUMBER_SIZE])
     }
     double value = (double)bytes / 1024;
     size_t unit = 0;
-    /* 1023.95 would be written as 1024.0. */
-    while (value >= 1023.95 && unit + 1 < sizeof units / sizeof units[0]) {
+    /* 1023.95 would be written as 1024.0. The largest number is 8 EiB. */
+    while (value >= 1023.95) {
         value /= 1024;
         unit++;
     }

@@ -98,6 +98,27 @@ static void test_numbers_in_a_sha256(void **state)
     assert_string_equal(got, expected);
 }
 
+static void sha256_is_64_digits(void **state)
+{
+    (void)state;
+    char text[66] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    struct tr_sha256_sum sum;
+    assert_true(tr_sha256_parse(text, &sum));
+    assert_true(sum.byte[0] == 0x01 && sum.byte[7] == 0xef && sum.byte[31] == 0xef);
+    static const char others[] = {'g', 'F', '/', ':', '`', ' '};
+    for (size_t i = 0; i < sizeof others; i++)
+        for (int at = 0; at < 64; at += 63) {
+            const char kept = text[at];
+            text[at] = others[i];
+            assert_false(tr_sha256_parse(text, &sum));
+            text[at] = kept;
+        }
+    text[64] = '0';
+    assert_false(tr_sha256_parse(text, &sum));
+    text[63] = '\0';
+    assert_false(tr_sha256_parse(text, &sum));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +129,7 @@ int main(void)
         cmocka_unit_test(crc_of_pieces_is_crc_of_whole),
         cmocka_unit_test(sha256_has_published_values),
         cmocka_unit_test(sha256_of_pieces),
+        cmocka_unit_test(sha256_is_64_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

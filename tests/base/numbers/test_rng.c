@@ -149,6 +149,13 @@ static void test_table_memory(void **state)
     tr_alloc_set_hook(NULL, NULL);
     assert_int_equal(asked, 1);
     assert_int_equal(tr_permutation_at(&permutation, 3), tr_rng_permute(key, 1, 1000, 3));
+    /* A key is another if either half is. */
+    const tr_rng_key others[] = {{key.k0, key.k1 + 1}, {key.k0 + 1, key.k1 + 1}};
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(tr_permutation_set(&permutation, others[k], 1, 1000), TR_OK);
+        for (uint64_t i = 0; i < 1000; i++)
+            assert_int_equal(tr_permutation_at(&permutation, i), tr_rng_permute(others[k], 1, 1000, i));
+    }
     tr_permutation_release(&permutation);
     assert_int_equal(tr_alloc_live(), 0);
 }

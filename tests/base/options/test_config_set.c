@@ -26,6 +26,9 @@ static char *dump(const tr_config *node)
     return text;
 }
 
+#define LONG_KEY    "a-key-of-thirty-two-bytes-in-all"
+#define LONGEST_KEY LONG_KEY LONG_KEY LONG_KEY LONG_KEY
+
 static const char small[] = "layers:\n"
                             "  - conv: {filters: 8, name: c1}\n"
                             "  - dense: {units: 5}\n"
@@ -62,6 +65,8 @@ static void overrides_change_what_they_name(void **state)
         {"layers.1.units=7", "  - dense:\n      units: 7\n"},
         {"layers.1.dense=7", "  - dense: 7\n"},
         {"layers.dense1.units=7", "  - dense:\n      units: 7\n"},
+        {"layers.dense00001.units=7", "  - dense:\n      units: 7\n"},
+        {LONGEST_KEY "=7", "\n" LONGEST_KEY ": 7\n"},
         {"layers.dense2={dense: 7}", "  - dense: 7\n"},
         {"layers.flatten1.x=7", "  - flatten:\n      x: 7\n"},
         {"layers.relu1=tanh", "  - tanh\n"},
@@ -181,6 +186,8 @@ static void bad_overrides_change_nothing(void **state)
          "`set` layers.conv1.x: layers has no item with name: conv1"}, /* its name is c1 */
         {"layers.dense3.x=1", "`set` layers.dense3.x: layers has no item with name: dense3"},
         {"layers.dense0.x=1", "`set` layers.dense0.x: layers has no item"},
+        {"layers.dense000001.x=1", "`set` layers.dense000001.x: layers has no item"},
+        {LONGEST_KEY "s=7", "`set` " LONGEST_KEY "s: key too long"},
         {"layers.dense2.units=1", "`set` layers.dense2.units: layers[5].dense is a text (\"10\") and has no"},
         {"layers.5.units=1", "`set` layers.5.units: layers[5].dense is a text (\"10\") and has no \"units\""},
         {"layers.3.x=1", "`set` layers.3.x: layers[3] is a text (\"relu\") and has no \"x\""},
@@ -214,12 +221,17 @@ static void bad_overrides_change_nothing(void **state)
     static const struct {
         const char *assignment, *meant; /* "": none is near */
     } near[] = {
-        {"list.dens3.x=1", "; did you mean \"dense3\"?"}, {"list.fist.x=1", "; did you mean \"first\"?"},
-        {"list.rleu1.x=1", "; did you mean \"relu1\"?"},  {"list.far.x=1", ""},
+        {"list.dens3.x=1", "; did you mean \"dense3\"?"},
+        {"list.fist.x=1", "; did you mean \"first\"?"},
+        {"list.rleu1.x=1", "; did you mean \"relu1\"?"},
+        {"list.far.x=1", ""},
         {"list.lats.x=1", "; did you mean \"last\"?"},
+        {"list.nmae2.x=1", "; did you mean \"name2\"?"},
+        {"list." LONGEST_KEY ".x=1", ""},
     };
     tr_config *mixed = parse("list:\n  - {name: first}\n  - [1, 2]\n  - dense: 3\n  - ~\n  - {a: 1, b: 2}\n"
-                             "  - relu\n  - dense: {name: last}\n  - dense: 5\n");
+                             "  - relu\n  - dense: {name: last}\n  - dense: 5\n  - {name: [x]}\n"
+                             "  - {name: " LONGEST_KEY "s, a: 1}\n  - " LONGEST_KEY "s\n");
     for (size_t i = 0; i < sizeof near / sizeof near[0]; i++) {
         assert_int_equal(tr_config_set(mixed, near[i].assignment), TR_EINVAL);
         const char *got = strstr(tr_error_message(), "; did you mean");
@@ -228,6 +240,10 @@ static void bad_overrides_change_nothing(void **state)
             fail_msg("\"%s\" lacks \"%s\"", tr_error_message(), near[i].meant);
     }
     tr_config_destroy(&mixed);
+    tr_config *alone = parse("alone");
+    assert_int_equal(tr_config_set(alone, "a.b=1"), TR_EINVAL);
+    assert_string_equal(tr_error_message(), "`set` a.b: the document is a text and has no \"a\"");
+    tr_config_destroy(&alone);
     tr_free(before);
     tr_free(after);
     tr_config_destroy(&root);
@@ -237,12 +253,19 @@ static void memory_may_fail_anywhere(void **state)
 {
     (void)state;
     static const char *const assignments[] = {"layers.c1.weights.normal={deviation: [1, 2], x: 1}",
-                                              "optimizer.schedule.kind=cosine", "layers[0]=3"};
+                                              "optimizer.schedule.kind=cosine",
+                                              "a=1",
+                                              "b=2",
+                                              "c=3",
+                                              "d=4",
+                                              "e=5",
+                                              "layers[0]=3"};
     for (int64_t at = 0, done = 0; !done; at++) {
         tr_config *root = parse(small);
         tr_status status = TR_OK;
         refuse_begin(at);
-        for (size_t i = 0; i < 3 && status == TR_OK; i++) status = tr_config_set(root, assignments[i]);
+        for (size_t i = 0; i < sizeof assignments / sizeof assignments[0] && status == TR_OK; i++)
+            status = tr_config_set(root, assignments[i]);
         done = refuse_end();
         assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
         char *text = dump(root);

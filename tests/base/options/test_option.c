@@ -411,6 +411,10 @@ static void values_are_dumped_and_read_back(void **state)
     assert_int_equal(tr_options_dump(table, COUNT, &thing, &text), TR_OK);
     assert_non_null(strstr(text, "\"fine\": null, \"label\": null"));
     tr_free(text);
+    thing.rate = INFINITY;
+    assert_int_equal(tr_options_dump(table, COUNT, &thing, &text), TR_OK);
+    assert_non_null(strstr(text, "\"rate\": null, "));
+    tr_free(text);
     release(&thing);
 }
 
@@ -453,6 +457,14 @@ static void values_are_handed_out_one_by_one(void **state)
     expect_text("kernel", &thing, "[3, 3]");
     expect_text("names", &thing, "[\"x\", \"y\"]");
     expect_text("weights", &thing, "{\"normal\": [1, \"a\"]}");
+    for (int32_t i = 0; i < COUNT; i++)
+        for (int64_t at = 0, done = 0; !done; at++) {
+            refuse_begin(at);
+            const tr_status status = tr_options_get(table, i, &thing, &value);
+            done = refuse_end();
+            assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+            if (done && value.kind == TR_VALUE_TEXT) tr_free(value.text);
+        }
     release(&thing);
     tr_config_destroy(&root);
     /* What is not given, or belongs to another kind, is nothing. */
@@ -595,6 +607,16 @@ static void memory_may_fail_anywhere(void **state)
         }
         tr_config_destroy(&root);
     }
+    root = parse("{shape: square, radius: 2}");
+    for (int64_t at = 0, done = 0; !done; at++) {
+        struct kinds kinds;
+        assert_int_equal(tr_options_defaults(kinds_table, 3, &kinds), TR_OK);
+        refuse_begin(at);
+        tr_status status = tr_options_read(kinds_table, 3, root, "kinds", &kinds);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_EINVAL : TR_ENOMEM);
+    }
+    tr_config_destroy(&root);
 }
 
 static void damaged_files_do_no_harm(void **state)

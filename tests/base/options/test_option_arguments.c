@@ -438,6 +438,52 @@ static void memory_may_fail_anywhere(void **state)
         tr_free(help);
         assert_int_equal(tr_alloc_live(), live);
     }
+    /* Refusals that build their message from parts. */
+    static const char *const bad[][3] = {{"m", NULL}, {"m", "--thread=1", NULL}, {"m", "--lr=1", NULL}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        for (int64_t at = 0, done = 0; !done; at++) {
+            int64_t live = tr_alloc_live();
+            struct command command;
+            int count = bad[i][1] ? 2 : 1;
+            assert_int_equal(tr_options_defaults(table, COUNT, &command), TR_OK);
+            refuse_begin(at);
+            tr_status status = tr_options_arguments(table, COUNT, count, bad[i], &command);
+            done = refuse_end();
+            assert_int_equal(status, done ? TR_EINVAL : TR_ENOMEM);
+            release(&command);
+            assert_int_equal(tr_alloc_live(), live);
+        }
+}
+
+static void lists_of_texts_have_a_limit(void **state)
+{
+    static const char *words[TR_OPTION_STRINGS_MAX + 3];
+    struct command command;
+    (void)state;
+    words[0] = "--rate=1";
+    words[1] = "m";
+    for (int i = 0; i <= TR_OPTION_STRINGS_MAX; i++) words[2 + i] = "--set=x";
+    for (int more = 0; more < 2; more++) {
+        assert_int_equal(tr_options_defaults(table, COUNT, &command), TR_OK);
+        assert_int_equal(
+            tr_options_arguments(table, COUNT, 2 + TR_OPTION_STRINGS_MAX + more, words, &command),
+            more ? TR_EINVAL : TR_OK);
+        assert_int_equal(command.set.count, TR_OPTION_STRINGS_MAX);
+        release(&command);
+    }
+    assert_non_null(strstr(tr_error_message(), "more than 4096 items"));
+}
+
+/* A value after an option that takes none is not advised to be written with it. */
+static void flags_have_no_value_behind_them(void **state)
+{
+    static const struct tr_option flag[] = {{.key = "quiet", .type = TR_OPTION_BOOL, .fallback = "false"}};
+    bool quiet = false;
+    (void)state;
+    assert_int_equal(tr_options_arguments(flag, 1, 2, ARGUMENTS("--quiet", "x"), &quiet), TR_EINVAL);
+    assert_string_equal(tr_error_message(), "unexpected argument \"x\"; --help shows the usage");
+    assert_int_equal(tr_options_arguments(flag, 1, 1, ARGUMENTS("--no-other"), &quiet), TR_EINVAL);
+    assert_non_null(strstr(tr_error_message(), "unknown option --no-other"));
 }
 
 int main(void)
@@ -451,6 +497,8 @@ int main(void)
         cmocka_unit_test(help_explains_the_table),
         cmocka_unit_test(help_groups_options_and_follows_the_width),
         cmocka_unit_test(memory_may_fail_anywhere),
+        cmocka_unit_test(lists_of_texts_have_a_limit),
+        cmocka_unit_test(flags_have_no_value_behind_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

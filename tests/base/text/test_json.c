@@ -265,6 +265,14 @@ static void members_are_checked(void **state)
     assert_int_equal(tr_json_get_object(root, "f", "a", &inner), TR_EFORMAT);
     assert_message("f: \"a\" is an array; it must be an object");
     assert_int_equal(tr_json_get_array(root, "f", "a", &inner), TR_OK);
+    /* Another kind is as good as none. */
+    assert_int_equal(tr_json_integer_or(root, "n", 7), 5);
+    assert_int_equal(tr_json_integer_or(root, "t", 7), 7);
+    assert_int_equal(tr_json_integer_or(root, "r", 7), 7);
+    assert_int_equal(tr_json_integer_or(root, "missing", 7), 7);
+    assert_string_equal(tr_json_text_or_empty(root, "t"), "x");
+    assert_string_equal(tr_json_text_or_empty(root, "n"), "");
+    assert_string_equal(tr_json_text_or_empty(root, "missing"), "");
     tr_json_destroy(&document);
 }
 

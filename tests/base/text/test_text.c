@@ -329,6 +329,7 @@ static void strings_are_quoted(void **state)
         {"gr\xC3\xBC\xC3\x9F \xF0\x9F\x9A\xA3", "\"gr\xC3\xBC\xC3\x9F \xF0\x9F\x9A\xA3\""},
         {"\xE2\x80\xA8", "\"\\u2028\""}, /* line separator */
         {"\xC2\x85", "\"\\u0085\""},     /* next line */
+        {"\xE2\x80\xA9\xEF\xBB\xBF\xEF\xBF\xBE\xEF\xBF\xBF", "\"\\u2029\\ufeff\\ufffe\\uffff\""},
         /* the first and the last of each length */
         {"\xC2\xA0\xDF\xBF\xE0\xA0\x80\xEF\xBF\xBD", "\"\xC2\xA0\xDF\xBF\xE0\xA0\x80\xEF\xBF\xBD\""},
         {"\xC2\x80", "\"\\u0080\""},

@@ -70,11 +70,12 @@ static void own_times_add_up(void **state)
     assert_null(timeline);
 }
 
-/* Waiting for one rank is another sum than waiting for the next, also where the table is half full. */
+/* Waiting for one rank is another sum than waiting for the next, also where the table is half full; once it
+   is full, the sums that it has go on. */
 static void sums_are_apart_by_what_they_are_about(void **state)
 {
     (void)state;
-    enum { NAMES = 20, ABOUT = 200 };
+    enum { NAMES = 20, ABOUT = 200, MANY = 500 };
     tr_timeline *timeline;
     int count, met[ABOUT] = {0};
     assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
@@ -95,6 +96,18 @@ static void sums_are_apart_by_what_they_are_about(void **state)
         met[totals[i].about]++;
     }
     for (int i = 0; i < ABOUT; i++) assert_int_equal(met[i], NAMES);
+    tr_timeline_enter(timeline, "full");
+    for (int i = 0; i < 2 * MANY; i++)
+        for (int k = 0; k < NAMES; k++) {
+            char name[16];
+            snprintf(name, sizeof name, "buffer %d", k);
+            tr_span_begin(TR_ACTIVITY_WAITING, name);
+            tr_span_end_about(i % MANY);
+        }
+    tr_timeline_leave();
+    totals = tr_lane_totals(tr_timeline_lane(timeline, 1), &count);
+    assert_in_range(count, NAMES * ABOUT, NAMES * MANY - 1);
+    for (int i = 0; i < count; i++) assert_int_equal(totals[i].count, 2);
     tr_timeline_destroy(&timeline);
 }
 

@@ -156,6 +156,10 @@ static void lists_and_clears(void **state)
     assert_non_null(strstr(session.text[0], "2 entries, "));
     session_release(&session);
     assert_int_equal(truncate(entry(&count), 100), 0);
+    assert_int_equal(run(&session, "data", "cache", NULL), 0);
+    assert_non_null(strstr(session.text[0], "good "));
+    assert_non_null(strstr(session.text[0], "damaged "));
+    session_release(&session);
     assert_int_equal(run(&session, "data", "cache", "--json", NULL), 0);
     assert_non_null(strstr(session.text[0], "\"good\":false"));
     assert_non_null(strstr(session.text[0], "\"good\":true"));

@@ -21,6 +21,7 @@
 #include "cli/session.h"
 #include "dispute/judge.h"
 #include "train/setup/stop.h"
+#include "refuse.h"
 #include "trireme/receipt.h"
 
 static struct tr_dispute_result settled; /* with texts of the test */
@@ -61,7 +62,7 @@ tr_status __wrap_tr_dispute_settle(const struct tr_party_settings *settings,
     *out = settled;
     out->text = tr_strdup(settled.text);
     out->referee = settled.referee ? tr_strdup(settled.referee) : NULL;
-    return TR_OK;
+    return out->text && (out->referee || !settled.referee) ? TR_OK : TR_ENOMEM;
 }
 
 tr_status __wrap_tr_burn_in(const struct tr_burn_in_settings *settings, tr_burn_in_listener listener,
@@ -174,6 +175,34 @@ static void a_signal_stops_it(void **state)
     cli_command_release(&cli_dispute, &options);
 }
 
+/* Without memory, that is said, also of a case that could not be written. */
+static void memory_may_fail_anywhere(void **state)
+{
+    static char sentence[] = "a sentence", referee[] = "a case";
+    static const char *const words[] = {"a", "b", "-o", "there/again", "--json"}, *const environment[] = {
+                                                                                      NULL};
+    void *options;
+    (void)state;
+    settled = (struct tr_dispute_result){.outcome = TR_DISPUTE_A, .text = sentence, .referee = referee};
+    assert_int_equal(cli_command_read(&cli_dispute, 5, words, environment, &options), TR_OK);
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        cli_output_leave_with(0);
+        printed_begin();
+        refuse_begin(at);
+        const tr_status status = cli_dispute.run(options);
+        done = refuse_end();
+        const char *printed = printed_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        assert_int_equal(strlen(printed) > 0, done);
+        assert_int_equal(cli_output_leave(0), done ? 6 : 0);
+        assert_int_equal(tr_alloc_live(), live);
+        assert_int_equal(parties, 0);
+    }
+    cli_output_leave_with(0);
+    cli_command_release(&cli_dispute, &options);
+}
+
 static void parties_are_named(void **state)
 {
     static const char *const cases[][3] = {{NULL}, {"a"}, {"a", "--answer=b"}};
@@ -215,9 +244,9 @@ static void places_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(disputes_have_outcomes), cmocka_unit_test(a_case_is_written),
-        cmocka_unit_test(a_signal_stops_it),      cmocka_unit_test(parties_are_named),
-        cmocka_unit_test(places_are_told),
+        cmocka_unit_test(disputes_have_outcomes),   cmocka_unit_test(a_case_is_written),
+        cmocka_unit_test(memory_may_fail_anywhere), cmocka_unit_test(a_signal_stops_it),
+        cmocka_unit_test(parties_are_named),        cmocka_unit_test(places_are_told),
     };
     return cmocka_run_group_tests_name("cli.outcomes", tests, place_make, place_remove);
 }

@@ -99,6 +99,9 @@ static void a_torn_end_is_told(void **state)
     int code = run(&session, "log", "elsewhere", NULL);
     expect_error(2, "elsewhere", &session, code);
     session_release(&session);
+    code = run(&session, "log", "--summary", NULL);
+    expect_error(2, "name the directory of an asynchronous run", &session, code);
+    session_release(&session);
 }
 
 int main(void)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,6 +21,7 @@
 #include "cli/session.h"
 #include "cli/terminal/output.h"
 #include "refuse.h"
+#include "support/files/png.h"
 
 /* Standard output goes to a file from here to to_terminal(). */
 static int before;
@@ -61,13 +63,17 @@ static int lines_of(const char *text)
     return lines;
 }
 
+/* Where a command makes many allocations, about so many of them are refused. */
+#define REFUSED_MOST 200
+
 struct work {
     const struct cli_command *command;
-    const char *words[8];
+    const char *words[10];
     int64_t last; /* only so many of the last allocations are refused: the others are those of the library, 0:
                      all */
     bool timed;   /* what it prints has a time in it */
     const char *files[2]; /* that it writes, whole if it says nothing */
+    tr_status usual;
 };
 
 /* The files of `work`; none where one is missing. */
@@ -97,9 +103,10 @@ static void expect_whole(const struct work *work, const void *options)
     const int64_t count = INT64_MAX - refuse_left;
     refuse_end();
     struct tr_file_content whole = to_terminal(), files[2] = {written(work, 0), written(work, 1)};
-    if (usual != TR_OK) fail_msg("%s: %s", work->command->name, tr_error_message());
+    if (usual != work->usual) fail_msg("%s: %s", work->command->name, tr_error_message());
     int64_t at = work->last > 0 && count > work->last ? count - work->last : 0;
-    for (bool done = false; !done; at++) {
+    const int64_t step = 1 + (count - at) / REFUSED_MOST;
+    for (bool done = false; !done; at += step) {
         const int64_t live = tr_alloc_live();
         for (int i = 0; i < 2 && work->files[i]; i++) remove(work->files[i]);
         to_file();
@@ -107,7 +114,7 @@ static void expect_whole(const struct work *work, const void *options)
         const tr_status status = work->command->run(options);
         done = refuse_end();
         struct tr_file_content got = to_terminal();
-        if (status != TR_ENOMEM && (status != TR_OK || lines_of(got.data) != lines_of(whole.data) ||
+        if (status != TR_ENOMEM && (status != usual || lines_of(got.data) != lines_of(whole.data) ||
                                     (!work->timed && strcmp(got.data, whole.data) != 0)))
             fail_msg("%s, allocation %d: %d, %s", work->command->name, (int)at, (int)status,
                      (char *)got.data);
@@ -115,16 +122,36 @@ static void expect_whole(const struct work *work, const void *options)
         if (tr_alloc_live() != live)
             fail_msg("%s, allocation %d: %d stay", work->command->name, (int)at,
                      (int)(tr_alloc_live() - live));
-        if (done) assert_int_equal(status, TR_OK);
+        if (done) assert_int_equal(status, usual);
         if (status == TR_OK) expect_written(work, files, at);
     }
     for (int i = 0; i < 2; i++) tr_file_content_free(&files[i]);
     tr_file_content_free(&whole);
 }
 
+/* The words of a command are read, or not, and then nothing stays of them. */
+static void expect_read(const struct work *work)
+{
+    static const char *const environment[] = {"TRIREME_DATA_CACHE_DIR=cache", NULL};
+    int count = 0;
+    while (work->words[count]) count++;
+    for (int64_t at = 0, done = 0; !done; at++) {
+        void *options;
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = cli_command_read(work->command, count, work->words, environment, &options);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        if (done) cli_command_release(work->command, &options);
+        assert_null(options);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+}
+
 static void expect_all(const struct work *works, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
+        expect_read(&works[i]);
         void *options = options_of(works[i].command, works[i].words);
         expect_whole(&works[i], options);
         cli_command_release(works[i].command, &options);
@@ -138,16 +165,41 @@ static void commands_without_networks(void **state)
         {&cli_data_tokens, {"-d", "tokenizer.json", "numbers"}},
         {&cli_data_show, {"{idx: {images: images.idx, labels: labels.idx}}"}},
         {&cli_data_convert, {"{idx: {images: images.idx, labels: labels.idx}}", "x"}},
+        {&cli_data_verify, {"--dir=known"}, .usual = TR_ECORRUPT},
+        {&cli_data_verify, {"mnist", "--dir=known"}, .usual = TR_ECORRUPT},
         {&cli_data_list, {"--dir", "nowhere"}},
         {&cli_data_list, {"--dir", "nowhere", "--json"}},
         {&cli_models, {NULL}},
         {&cli_models, {"--json"}},
+        {&cli_data_convert, {"mnist", "converted", "--dir=known"}},
+        {&cli_data_convert, {"mnist", "converted", "--dir=known", "--format=idx"}},
+        {&cli_data_tokenizer, {"words.txt", "--tokens=257", "-oagain.json"}},
+        {&cli_data_cache, {"--data-cache-dir=none", "--clear"}},
+        {&cli_data_cache, {"--data-cache-dir=none", "--clear", "--json"}},
         {&cli_completion, {"bash"}},
+        {&cli_completion, {"fish", "--", "train", "--log=j"}},
+        {&cli_completion, {"fish", "--", "train", ""}},
+        {&cli_completion, {"zsh", "--", "data", "show", "m"}},
         {&cli_inspect, {"tiny.yaml"}, 60},
+        {&cli_inspect, {"--layers"}},
+        {&cli_inspect, {"--manual"}},
+        {&cli_help, {NULL}},
+        {&cli_help, {"train"}},
+        {&cli_help, {"data"}},
+        {&cli_help, {"cheatsheet"}},
+        {&cli_help, {"--man=pages"}},
     };
     (void)state;
     write_text("words.txt", "ab ab ab ab\n");
     write_text("numbers", "64 65 66\n");
+    assert_int_equal(mkdir("known", 0700) | mkdir("known/mnist", 0700), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(link(i % 2 ? "labels.idx" : "images.idx",
+                              (const char *[]){"known/mnist/train-images-idx3-ubyte.gz",
+                                               "known/mnist/train-labels-idx1-ubyte.gz",
+                                               "known/mnist/t10k-images-idx3-ubyte.gz",
+                                               "known/mnist/t10k-labels-idx1-ubyte.gz"}[i]),
+                         0);
     expect_exit(0, "data", "tokenizer", "words.txt", "--tokens", "257");
     expect_all(works, sizeof works / sizeof works[0]);
 }
@@ -175,6 +227,14 @@ static void commands_with_runs(void **state)
         {&cli_predict, {"runs/tags", "--text=the dog", "--text=cat", "-t1", "--no-data-cache"}, 40},
         {&cli_predict, {"runs/tags", "--set-name=train", "-n0", "-t1", "--no-data-cache"}, 40},
         {&cli_generate, {"runs/letters", "-n3", "-pthe", "-t1", "--no-data-cache"}, 20},
+        {&cli_import, {"tiny.safetensors", "-mtiny.yaml", "-sname=in", "--overwrite"}},
+        {&cli_eval, {"runs/line", "--set-name=train", "-t1", "--no-data-cache"}, 30, true},
+        {&cli_verify, {"runs/tiny", "-t1", "--no-data-cache", "--json"}, 30, true},
+        {&cli_dispute, {"runs/tiny", "runs/tiny", "-t1", "--no-data-cache", "--json"}, 30, true},
+        {&cli_train,
+         {"tiny.yaml", "--steps=1", "--quiet", "--placement", "-t1", "-oplaced", "--overwrite"},
+         60,
+         true},
     };
     (void)state;
     write_text("line.csv", "1,2,3\n2,3,5\n3,1,4\n4,4,8\n");
@@ -196,6 +256,71 @@ static void commands_with_runs(void **state)
     expect_exit(0, "train", "line.yaml", "--quiet");
     expect_exit(0, "train", "tags.yaml", "--quiet");
     expect_exit(0, "train", "letters.yaml", "--quiet");
+    expect_exit(0, "export", "runs/tiny", "--safetensors=tiny.safetensors");
+    expect_all(works, sizeof works / sizeof works[0]);
+}
+
+static void write_picture(const char *name, int depth, uint16_t from, bool mask)
+{
+    uint16_t values[16];
+    size_t size;
+    for (int i = 0; i < 16; i++) values[i] = mask ? i % 2 : (uint16_t)(from + i);
+    uint8_t *file = png_of(PNG_GREY, depth, 4, 4, values, &size);
+    assert_int_equal(tr_file_write_atomic(NULL, name, file, size), TR_OK);
+    free(file);
+}
+
+/* Networks that read images of bytes and of 16 bits, that have classes of pixels, or write texts. */
+static void commands_with_images_and_texts(void **state)
+{
+    static const struct work works[] = {
+        {&cli_predict,
+         {"runs/spots", "--image=spots/0.png", "--image=spots/1.png", "--masks=made", "--show", "-t1",
+          "--no-data-cache"},
+         60},
+        {&cli_predict, {"runs/spots", "--set-name=train", "-n0,1", "--masks=made", "-t1", "--json"}, 40},
+        {&cli_predict,
+         {"runs/spots", "--image=spots/0.png", "-t1", "--no-data-cache", "-ox.jsonl"},
+         40,
+         true},
+        {&cli_predict, {"runs/cells", "--image=cells/a/0.png", "-t1", "--no-data-cache", "--invert"}, 40},
+        {&cli_predict, {"runs/pairs", "--text=ab", "--text=ba", "-t1", "--no-data-cache"}, 60},
+        {&cli_predict, {"runs/pairs", "--set-name=train", "-n0,1", "-t1", "--no-data-cache", "--json"}, 60},
+        {&cli_generate, {"runs/pairs", "--source=ab", "-t1", "--no-data-cache"}, 40},
+    };
+    static const char *const folders[] = {"spots", "masks", "cells", "cells/a", "cells/b"};
+    (void)state;
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        assert_int_equal(mkdir(folders[i], 0700), 0);
+    for (int i = 0; i < 4; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "spots/%d.png", i);
+        write_picture(name, 8, (uint16_t)(20 * i), false);
+        snprintf(name, sizeof name, "masks/%d.png", i);
+        write_picture(name, 8, 0, true);
+        snprintf(name, sizeof name, "cells/%s/%d.png", i % 2 ? "b" : "a", i);
+        write_picture(name, 16, (uint16_t)(2000 * i), false);
+    }
+    write_text("spots.yaml", "name: spots\ndata: {train: {folder: {path: spots, masks: masks, classes: 2}}}\n"
+                             "layers: [{conv: {filters: 2, kernel: 1}}]\nloss: {per: pixel}\n"
+                             "optimizer: {rule: adam, rate: 0.3}\ntrain: {batch: 4, steps: 2}\n");
+    write_text("cells.yaml", "name: cells\ndata: {train: {folder: cells}}\nlayers: [{dense: 2}]\n"
+                             "optimizer: {rule: adam, rate: 0.1}\ntrain: {batch: 4, steps: 2}\n");
+    write_text("pairs.csv", "long,short\nab,b\nba,a\naa,a\n");
+    write_text("pairs.yaml",
+               "name: pairs\n"
+               "data: {train: {join: {sources: {\n"
+               "  long: {text: {path: pairs.csv, layout: table, header: true, unit: characters,"
+               " labels: false, text_columns: long}},\n"
+               "  short: {text: {path: pairs.csv, layout: table, header: true, unit: characters,"
+               " next: true, text_columns: short}}}}}}\n"
+               "layers: [{embedding: {width: 4, from: long, name: memory}},\n"
+               "  {embedding: {width: 4, from: short}}, {cross_attention: {heads: 1, with: memory}},\n"
+               "  {dense: 4}]\n"
+               "optimizer: {rule: adam, rate: 0.05}\ntrain: {batch: 3, steps: 2}\n");
+    expect_exit(0, "train", "spots.yaml", "--quiet");
+    expect_exit(0, "train", "cells.yaml", "--quiet");
+    expect_exit(0, "train", "pairs.yaml", "--quiet");
     expect_all(works, sizeof works / sizeof works[0]);
 }
 
@@ -228,6 +353,7 @@ int main(void)
         cmocka_unit_test(commands_without_networks),
         cmocka_unit_test(commands_with_runs),
         cmocka_unit_test(commands_with_many_runs),
+        cmocka_unit_test(commands_with_images_and_texts),
     };
     return cmocka_run_group_tests_name("cli.memory", tests, place_make, place_remove);
 }

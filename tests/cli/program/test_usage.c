@@ -217,6 +217,28 @@ static void test_environment_gives_defaults(void **state)
 }
 
 /* Whatever cannot be written is an error, for every command. */
+/* A day that is none would be another one tomorrow. */
+static void test_days_of_the_manual(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *given;
+        int code;
+    } cases[] = {{"SOURCE_DATE_EPOCH=0", 0},
+                 {"SOURCE_DATE_EPOCH=", 0},
+                 {"SOURCE_DATE_EPOCH=today", 2},
+                 {"SOURCE_DATE_EPOCH=9223372036854775807", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const environment[] = {cases[i].given, NULL};
+        struct session session;
+        int code =
+            run_with(&session, (struct setup){.environment = environment}, "help", "--man", "pages", NULL);
+        assert_int_equal(code, cases[i].code);
+        if (code != 0) expect_error(2, "which is no time", &session, code);
+        session_release(&session);
+    }
+}
+
 static void test_output_that_cannot_be_written(void **state)
 {
     (void)state;
@@ -272,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_mistakes_are_named),
         cmocka_unit_test(test_settings_are_named_as_flags),
         cmocka_unit_test(test_environment_gives_defaults),
+        cmocka_unit_test(test_days_of_the_manual),
         cmocka_unit_test(test_output_that_cannot_be_written),
         cmocka_unit_test(test_no_two_options_are_one),
     };

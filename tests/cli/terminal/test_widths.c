@@ -179,6 +179,7 @@ static void lines_go_on_below_their_last_cell(void **state)
          "  a first cell\n  much wider\n  than that b c\n"},
         {16, "sixteen columns!  b  c\n", "sixteen columns!\n    b  c\n"},
         {15, "sixteen columns!  b  c\n", "sixteen\ncolumns! b c\n"},
+        {4, "      \n", "      \n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tr_text text = TR_TEXT_INIT;

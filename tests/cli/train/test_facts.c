@@ -92,11 +92,21 @@ static void reports_are_kept_by_kind(void **state)
     assert_null(facts.checkpoint);
 }
 
+/* What was said of the loss, of accuracy and of perplexity is not said twice. */
+static void other_measures_are_told_of(void **state)
+{
+    static const char *const told[] = {"loss", "accuracy", "perplexity", "f1", ""};
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(cli_facts_monitors(&(struct tr_train_info){.monitor = told[i]}), i > 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(speed_counts_examples),
         cmocka_unit_test(reports_are_kept_by_kind),
+        cmocka_unit_test(other_measures_are_told_of),
         cmocka_unit_test(remaining_time_leaves_out_the_beginning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

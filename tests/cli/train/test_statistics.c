@@ -109,10 +109,12 @@ static void test_staleness(void **state)
     text = text_of(&statistics, 10);
     assert_non_null(strstr(text, "staleness   mean 1.00, at most 1 (1: 100 %);"));
     tr_free(text);
+    statistics.dropped = 0;
     statistics.staleness = none;
     text = text_of(&statistics, 10);
     assert_non_null(strstr(text, "staleness   mean 0.00, at most 0"));
     assert_null(strstr(text, " ("));
+    assert_null(strstr(text, "too late"));
     tr_free(text);
     statistics.staleness = full;
     statistics.staleness_bins = 2;

@@ -112,6 +112,37 @@ static void values_have_a_loss(void **state)
     session_release(&session);
 }
 
+/* Several values have a table; of a class without examples there is nothing to be said but zeros. */
+static void what_cannot_be_told_is_a_dash(void **state)
+{
+    (void)state;
+    struct session session;
+    write_text("two.csv", "1,2,3,4\n2,3,5,1\n3,1,4,0\n4,4,8,2\n");
+    write_text("two.yaml",
+               "name: two\ndata: {train: {csv: {path: two.csv, label: value, label_columns: [2, 3]}}}\n"
+               "layers: [{dense: 2}]\nloss: mean_squared_error\noptimizer: {rule: sgd, rate: 0.01}\n"
+               "train: {batch: 4, steps: 1}\n");
+    write_text("three.csv", "1,2,0\n3,1,1\n2,5,2\n");
+    write_text("fewer.csv", "1,2,0\n3,1,1\n2,2,0\n");
+    write_text("three.yaml", "name: three\n"
+                             "data: {train: {csv: three.csv}, test: {csv: {path: fewer.csv, classes: 3}}}\n"
+                             "layers: [{dense: 3}]\noptimizer: {rule: sgd, rate: 0.01}\n"
+                             "train: {batch: 3, steps: 1}\n");
+    expect_exit(0, "train", "two.yaml", "--quiet");
+    expect_exit(0, "train", "three.yaml", "--quiet");
+    assert_int_equal(run(&session, "eval", "runs/two", "--set-name", "train", NULL), 0);
+    assert_non_null(strstr(session.text[0], "\n\noutput "));
+    assert_non_null(strstr(session.text[0], "\n1 "));
+    session_release(&session);
+    assert_int_equal(run(&session, "eval", "runs/three", NULL), 0);
+    const char *last = strstr(session.text[0], "\n2   ");
+    if (!last) session_show(&session);
+    assert_non_null(last);
+    assert_non_null(strstr(last, " 0        -\n"));
+    assert_null(strstr(session.text[0], "nan"));
+    session_release(&session);
+}
+
 /* The object of `eval --json`; release with json_decref(). */
 static json_t *object_of(const char *run_name, const char *option)
 {
@@ -209,7 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_have_tables),     cmocka_unit_test(words_have_a_perplexity),
         cmocka_unit_test(values_have_a_loss),      cmocka_unit_test(programs_have_members),
-        cmocka_unit_test(wide_tables_are_refused),
+        cmocka_unit_test(wide_tables_are_refused), cmocka_unit_test(what_cannot_be_told_is_a_dash),
     };
     return cmocka_run_group_tests(tests, make, place_remove);
 }

@@ -222,6 +222,10 @@ static void predictions_are_texts(void **state)
                 run_with(&session, input, "predict", "runs/pairs", "--json", NULL));
     expect_text(translated(lines, 2, numbers, "{\"example\":#,\"input\":\"<\",\"text\":\">\"}\n"), &session,
                 run(&session, "predict", "runs/pairs", "-x", "bca", "-x", "abcz", "--json", NULL));
+    int code = run_with(&session, (struct setup){.input = ""}, "predict", "runs/pairs", NULL);
+    expect_error(2, "nothing to predict: standard input has no lines; give --text LINE, --set-name", &session,
+                 code);
+    session_release(&session);
     /* Examples of a set have a right answer, too. */
     expect_text(translated(chosen, 3, examples, "train[#]: >\n"), &session,
                 run(&session, "predict", "runs/pairs", "--set-name", "train", "--index", "4-,1", NULL));

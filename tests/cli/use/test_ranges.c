@@ -54,6 +54,8 @@ static void others_are_refused(void **state)
         {"", "\"\" is no range"},
         {"1,,2", "\"\" is no range"},
         {"1,", "\"\" is no range"},
+        {"9223372036854775807", "no example 9223372036854775807; data has 7"},
+        {"9223372036854775808", "\"9223372036854775808\" is no range"},
         {"99999999999999999999", "\"99999999999999999999\" is no range"},
     };
     (void)state;
