@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -152,6 +153,49 @@ static void states_survive_a_lack_of_memory(void **unused)
     }
 }
 
+/* Opens with a state that does not fit; fails unless that gives one of these, and leaves nothing behind. */
+static void expect_refused_state(int i, const char *state, tr_status status, tr_status other)
+{
+    const int64_t live = tr_alloc_live();
+    tr_source *source = NULL;
+    const tr_status got = tr_source_open(sources[i].description, test_directory(), state, &source);
+    if (got != status && got != other)
+        fail_msg("%s: %s with the state\n%s", sources[i].description, tr_status_name(got), state);
+    if (tr_alloc_live() != live) fail_msg("%s leaks with the state\n%s", sources[i].description, state);
+}
+
+/* A state lies in a file beside a model: it may be that of other data, cut short, or have more lines. */
+static void states_are_checked(void **unused)
+{
+    static const char *const kinds[] = {"classes", "scaling", "sources", "vocabulary"};
+    (void)unused;
+    for (int i = 0; i < LENGTH(sources); i++) {
+        const char *name;
+        char *state, *cut;
+        tr_source *source = must_open(sources[i].description);
+        assert_int_equal(tr_source_state(source, &name, &state), TR_OK);
+        name = source->state_name ? source->state_name : source->class->state_name;
+        tr_source_close(&source);
+        if (!state && strstr(sources[i].description, "{folder: ")) continue; /* files alone need none */
+        expect_refused_state(i, "none\n", TR_EFORMAT, TR_EFORMAT);
+        for (int k = 0; k < LENGTH(kinds); k++) {
+            char other[64];
+            snprintf(other, sizeof other, "trireme %s 1, 2 classes, 0 lines\n", kinds[k]);
+            const size_t length = strlen(kinds[k]);
+            if (name && strncmp(name, kinds[k], length) == 0 && strcmp(name + length, ".txt") == 0) continue;
+            expect_refused_state(i, other, TR_EMISMATCH, TR_EMISMATCH);
+        }
+        for (size_t size = state ? strlen(state) : 0; size-- > 0;) {
+            if (strncmp(state + size, "trireme ", 8) == 0 && size > 0) continue; /* a part of it */
+            cut = strndup(state, size);
+            assert_non_null(cut);
+            expect_refused_state(i, cut, TR_EFORMAT, TR_EMISMATCH);
+            free(cut);
+        }
+        tr_text_free(state);
+    }
+}
+
 static void reading_is_checked(void **unused)
 {
     uint8_t image[4];
@@ -180,6 +224,7 @@ int main(void)
         cmocka_unit_test(files_are_those_that_were_read),
         cmocka_unit_test(a_lack_of_memory_leaves_nothing),
         cmocka_unit_test(states_survive_a_lack_of_memory),
+        cmocka_unit_test(states_are_checked),
         cmocka_unit_test(reading_is_checked),
     };
     return cmocka_run_group_tests(tests, write_samples, NULL);
