@@ -67,6 +67,8 @@ static const struct {
     {"{corpus: {path: corpus, window: 4, unit: bpe, tokenizer: tokenizer.json}}", "corpus tokenizer.json",
      -1},
     {"{shards: {path: archive.tar, label: \"\"}}", "archive.tar", 0},
+    {"{shards: {path: archive.tar, depth: 16}}", "archive.tar", 0},
+    {"{folder: {path: folder, depth: 16}}", "folder folder/cats folder/dogs", 0},
     {"{join: {labels: right, sources: {left: {csv: {path: table, label: none}}, right: {text: {path: "
      "texts}}, "
      "more: {text: {path: lines, labels: false}}}}}",
@@ -281,6 +283,8 @@ static void files_that_were_overwritten_are_told(void **unused)
         {"{folder: {path: folder/cats, masks: folder/dogs, classes: 256}}", "folder/dogs/1.png",
          LABELS | SHOWN},
         {"{shards: {path: archive.tar}}", "archive.tar", FEATURES | SHOWN},
+        {"{shards: {path: archive.tar, depth: 16}}", "archive.tar", FEATURES | SHOWN},
+        {"{folder: {path: folder, depth: 16}}", "folder/cats/1.png", FEATURES | SHOWN},
         /* joined: an image, the labels, numbers */
         {"{join: {sources: {a: {folder: {path: folder}}, b: {csv: {path: pair, label: none}}}}}",
          "folder/cats/1.png", FEATURES},
