@@ -40,7 +40,7 @@ static void write_colours(const char *name, int type, int depth, const uint8_t *
     png_init_io(png, file);
     png_set_IHDR(png, info, SIDE, SIDE, depth, type, PNG_INTERLACE_ADAM7, 0, 0);
     png_set_gAMA(png, info, 1.0);
-    if (type == PNG_COLOR_TYPE_PALETTE) png_set_PLTE(png, info, colours, 1 << depth);
+    if (type == PNG_COLOR_TYPE_PALETTE) png_set_PLTE(png, info, colours, depth < 4 ? 1 << depth : 16);
     png_write_info(png, info);
     int passes = png_set_interlace_handling(png);
     for (int pass = 0; pass < passes; pass++)
@@ -119,7 +119,7 @@ static void png_gives_what_is_stored(void **state)
         }
 }
 
-/* Fewer bits than a byte: grey is spread over all of a byte, an index is its colour. */
+/* Grey of fewer bits is spread over all of a byte, an index of a palette is its colour. */
 static void few_bits_are_spread(void **state)
 {
     uint8_t stored[COUNT], pixels[COUNT * 3], values[COUNT];
@@ -127,11 +127,11 @@ static void few_bits_are_spread(void **state)
     (void)state;
     for (int i = 0; i < 16; i++)
         colours[i] = (png_color){(uint8_t)(i * 3), (uint8_t)(255 - i), (uint8_t)(i * i)};
-    for (int depth = 1; depth <= 4; depth *= 2)
+    for (int depth = 1; depth <= 8; depth *= 2)
         for (int palette = 0; palette < 2; palette++) {
             memset(stored, 0, sizeof stored);
             for (int i = 0; i < COUNT; i++) {
-                values[i] = (uint8_t)((i * 5 + i / 7) & ((1 << depth) - 1));
+                values[i] = (uint8_t)((i * 5 + i / 7) & ((1 << depth) - 1) & 15);
                 stored[i * depth / 8] |= (uint8_t)(values[i] << (8 - depth - i * depth % 8));
             }
             write_colours("a.png", palette ? PNG_COLOR_TYPE_PALETTE : PNG_COLOR_TYPE_GRAY, depth, stored,
