@@ -1,6 +1,7 @@
 #include "data/samples.h"
 
 #include "base/alloc.h"
+#include "data/bpe/bpe.h"
 #include "data/images/image.h"
 #include "data/support.h"
 #include "io/tar.h"
@@ -35,6 +36,25 @@ static void write_shard(const char *archive, const char *name, const char *class
     tr_free(png);
 }
 
+/* A tokenizer with some pairs of letters. */
+static void write_tokenizer(void)
+{
+    static const char text[] = "the fox, the dog, the other fox";
+    static const char *const special[] = {NULL};
+    const struct tr_bpe_training settings = {TR_BPE_GPT2, 262, 2, special};
+    tr_bpe_trainer *trainer;
+    tr_bpe *bpe;
+    char *json;
+    assert_int_equal(tr_bpe_trainer_create(&settings, &trainer), TR_OK);
+    assert_int_equal(tr_bpe_trainer_count(trainer, text, sizeof text - 1), TR_OK);
+    assert_int_equal(tr_bpe_trainer_finish(trainer, &bpe), TR_OK);
+    assert_int_equal(tr_bpe_write(bpe, &json), TR_OK);
+    write_text("tokenizer.json", json);
+    tr_text_free(json);
+    tr_bpe_destroy(&bpe);
+    tr_bpe_trainer_destroy(&trainer);
+}
+
 int write_samples(void **unused)
 {
     (void)unused;
@@ -62,6 +82,8 @@ int write_samples(void **unused)
         "-4,the third of them,cat\n5,the fourth of them,ox\n6,the fifth and last of them,cat\n");
     write_text("rows", "{\"a\": 1, \"b\": 2, \"label\": 0}\n{\"a\": 3, \"b\": 4, \"label\": 1}\n");
     write_text("texts", "a good film\t1\nbad\t0\nnot good at all\t0\n");
+    write_text("moods", "a good film\tgood\nbad\tbad\n");
+    write_text("empty", "a,b,label\n1,,0\n3,9,1\n-4,0.5,2\n,4,1\n");
     write_text("tags", "a good film\t0 1 -\nbad\t2\n");
     write_text("corpus", "the quick brown fox jumps over the lazy dog\n");
     write_text("reviews", "title,body,stars\nA b,\"so, good\nvery\",1\nC,bad,0\n");
@@ -75,5 +97,9 @@ int write_samples(void **unused)
     assert_int_equal(tr_source_convert(source, "tfrecord", "none", test_path("plain.tfrecord")), TR_OK);
     assert_int_equal(tr_source_convert(source, "tfrecord", "gzip", test_path("packed.tfrecord")), TR_OK);
     tr_source_close(&source);
+    source = must_open("{csv: {path: table, label: value}}");
+    assert_int_equal(tr_source_convert(source, "tfrecord", "none", test_path("numbers.tfrecord")), TR_OK);
+    tr_source_close(&source);
+    write_tokenizer();
     return 0;
 }

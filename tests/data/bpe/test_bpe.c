@@ -36,6 +36,16 @@ static const struct {
     {TR_BPE_CL100K, "!"},
     {TR_BPE_CL100K, "x| '"},
     {TR_BPE_QWEN2, "(\n"},
+    {TR_BPE_GPT2, "I|'m| he|'d| isn|'t| we|'ve| x|'|rx| x|'|lx| x|'|ee| x|'s"},
+    {TR_BPE_GPT2, "x|'|r"}, /* whatever follows the end */
+    {TR_BPE_GPT2, "x|'|l"},
+    {TR_BPE_GPT2, "x|'|\xc5\xbf"},
+    {TR_BPE_CL100K, "I|'M| he|'D| isn|'t| we|'VE| x|'rx| x|'lx| x|'ee| x|'s"},
+    {TR_BPE_CL100K, "x|'r"},
+    {TR_BPE_CL100K, "x|'l"},
+    {TR_BPE_CL100K, "x|'\xc5\x81"},
+    {TR_BPE_CL100K, "x|'\xc4\xbf"},
+    {TR_BPE_CL100K, "x|'\xc5"},
     {TR_BPE_CL100K, "x|'\xc5\xbf|(word|\tword| \n \n| | ...\r\n| y"},
     {TR_BPE_CL100K, "\xe2\x82\xac"
                     "euro| \xe2\x82\xac|9|\xc2\xa0word|\n\n| "},

@@ -81,6 +81,10 @@ static void expect_tokens(const tr_bpe *bpe, const char *text, const int32_t *wa
     "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", " members                            \
     "}, {\"type\": \"ByteLevel\"" CUT_BEFORE
 
+#define SECOND_OF(parts)                                                                                     \
+    "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"behavior\": \"Isolated\", " QWEN2  \
+    "}, " parts "]}"
+
 static const struct {
     struct parts parts;
     tr_status status;
@@ -138,6 +142,20 @@ static const struct {
     {{.merges = "[\"\xc3\xa9\xc3\xa9\", \"a\"]"}, TR_EFORMAT, "here: merge 0 is no pair of tokens"},
     {{.merges = "[\"a\", \"\xc3\xa9\xc3\xa9\"]"}, TR_EFORMAT, "here: merge 0 is no pair of tokens"},
     {{.merges = "1"}, TR_EFORMAT, "here: merge 0 is no pair of tokens"},
+    {{.merges = "[]"}, TR_EFORMAT, "here: merge 0 is no pair of tokens"},
+    {{.cut = SECOND_OF("{\"type\": \"Digits\"}")},
+     TR_EUNSUPPORTED,
+     "here: pre_tokenizer Sequence is not known"},
+    {{.cut = SECOND_OF("{\"type\": \"ByteLevel\", \"use_regex\": false}, " BYTE_LEVEL)},
+     TR_EUNSUPPORTED,
+     "here: pre_tokenizer Sequence is not known"},
+    {{.cut = SECOND_OF("{\"type\": \"ByteLevel\", \"add_prefix_space\": true, \"use_regex\": false}")},
+     TR_EUNSUPPORTED,
+     "here: option add_prefix_space is not known"},
+    {{.cut = "{\"type\": \"Several\", \"pretokenizers\": [{\"type\": \"Split\", \"behavior\": "
+             "\"Isolated\", " QWEN2 "}, {\"type\": \"ByteLevel\"" CUT_BEFORE},
+     TR_EUNSUPPORTED,
+     "here: pre_tokenizer Several is not known"},
     {{.cut = SPLIT("\"behavior\": \"Isolated\", " QWEN2)},
      TR_EUNSUPPORTED,
      "here: option use_regex after a Split is not known"},
@@ -237,6 +255,26 @@ static void whole_pieces_may_be_tokens(void **unused)
     tr_bpe_destroy(&bpe);
 }
 
+/* Options that are there and say nothing, and some that are no truth values. */
+static void options_may_say_nothing(void **unused)
+{
+    static const struct parts cases[] = {
+        {.model = "\"dropout\": null, \"continuing_subword_prefix\": \"\", \"byte_fallback\": false, "},
+        {.model = "\"ignore_merges\": null, "},
+        {.model = "\"ignore_merges\": \"yes\", "},
+        {.model = "\"ignore_merges\": false, "},
+        {.cut = "{\"type\": \"ByteLevel\", \"use_regex\": null}"},
+        {.cut = "{\"type\": \"ByteLevel\", \"use_regex\": true, \"add_prefix_space\": false}"},
+    };
+    (void)unused;
+    for (int i = 0; i < LENGTH(cases); i++) {
+        tr_bpe *bpe = must_parse(&cases[i]);
+        assert_false(tr_bpe_ignores_merges(bpe));
+        assert_int_equal(tr_bpe_pattern_of(bpe), TR_BPE_GPT2);
+        tr_bpe_destroy(&bpe);
+    }
+}
+
 /* Texts are composed only where the normalizer says so. */
 static void texts_are_composed_on_demand(void **unused)
 {
@@ -330,34 +368,74 @@ static void what_is_written_says_all(void **unused)
     tr_bpe_destroy(&bpe);
 }
 
+static void add_run(struct tr_text *text, const char *part, int count)
+{
+    for (int i = 0; i < count; i++) tr_text_add(text, part);
+}
+
+/* Tokens that outgrow the first room for their texts, one of them of no bytes, and a merge of long ones. */
 static void a_lack_of_memory_leaves_nothing(void **unused)
 {
-    static const struct parts parts = {
-        .normalizer = "{\"type\": \"NFC\"}",
-        .tokens = ", \"ab\": 256, \"abc\": 257",
-        .merges = "\"a b\", [\"ab\", \"c\"]",
-        .added = "[{\"id\": 258, \"content\": \"<a>\"}]",
-    };
+    struct tr_text tokens = TR_TEXT_INIT, merges = TR_TEXT_INIT;
     (void)unused;
+    tr_text_add(&tokens, ", \"ab\": 256, \"abc\": 257, \"");
+    add_run(&tokens, "c", 200);
+    tr_text_add(&tokens, "\": 259, \"");
+    add_run(&tokens, "d", 100);
+    tr_text_add(&tokens, "\": 260, \"");
+    add_run(&tokens, "c", 200);
+    add_run(&tokens, "d", 100);
+    tr_text_add(&tokens, "\": 261, \"");
+    add_run(&tokens, "\xe6\x97\xa5", 1500);
+    tr_text_add(&tokens, "\": 262, \"abab\": 263, \"aba\": 264");
+    tr_text_add(&merges, "\"a b\", [\"ab\", \"c\"], [\"");
+    add_run(&merges, "c", 200);
+    tr_text_add(&merges, "\", \"");
+    add_run(&merges, "d", 100);
+    tr_text_add(&merges, "\"], \"ab a\", \"ab ab\"");
+    const struct parts parts = {.normalizer = "{\"type\": \"NFC\"}",
+                                .tokens = tokens.bytes,
+                                .merges = merges.bytes,
+                                .added = "[{\"id\": 258, \"content\": \"<a>\"}]"};
     for (int64_t at = 0, done = 0; !done; at++) {
         const int64_t live = tr_alloc_live();
         tr_bpe *bpe = NULL;
         char *written = NULL;
-        int32_t *tokens = NULL;
+        int32_t *tokens_of = NULL;
         int64_t count;
         struct tr_text text = file_of(&parts);
         refuse_begin(at);
         tr_status status = tr_bpe_parse(text.bytes, text.length, "here", &bpe);
         if (status == TR_OK) status = tr_bpe_write(bpe, &written);
-        if (status == TR_OK) status = tr_bpe_encode(bpe, "e\xcc\x81<a>abc", 9, &tokens, &count);
+        if (status == TR_OK) status = tr_bpe_encode(bpe, "e\xcc\x81<a>abc", 9, &tokens_of, &count);
         done = refuse_end();
         assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
-        tr_free(tokens);
+        tr_free(tokens_of);
         tr_free(written);
         tr_bpe_destroy(&bpe);
         tr_text_release(&text);
         assert_int_equal(tr_alloc_live(), live);
     }
+    /* Long pieces, whose merges make more candidates than there were pairs before. */
+    tr_bpe *bpe = must_parse(&parts);
+    char piece[160]; /* abab where it can be; the last three of an odd number are aba */
+    for (int i = 0; i < LENGTH(piece); i++) piece[i] = i % 2 ? 'b' : 'a';
+    for (size_t length = 60; length < sizeof piece; length++)
+        for (int64_t at = 0, done = 0; !done; at++) {
+            const int64_t live = tr_alloc_live();
+            int32_t *tokens_of = NULL;
+            int64_t count = 0;
+            refuse_begin(at);
+            const tr_status status = tr_bpe_encode(bpe, piece, length, &tokens_of, &count);
+            done = refuse_end();
+            assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+            if (done) assert_int_equal(count, length % 2 ? (length + 4) / 4 : (length + 2) / 4);
+            tr_free(tokens_of);
+            assert_int_equal(tr_alloc_live(), live);
+        }
+    tr_bpe_destroy(&bpe);
+    tr_text_release(&tokens);
+    tr_text_release(&merges);
 }
 
 int main(void)
@@ -367,6 +445,7 @@ int main(void)
         cmocka_unit_test(members_may_not_lack),
         cmocka_unit_test(numbers_are_free),
         cmocka_unit_test(whole_pieces_may_be_tokens),
+        cmocka_unit_test(options_may_say_nothing),
         cmocka_unit_test(texts_are_composed_on_demand),
         cmocka_unit_test(added_tokens_are_found_first),
         cmocka_unit_test(what_is_written_says_all),

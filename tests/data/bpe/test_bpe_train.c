@@ -3,6 +3,7 @@
  */
 #include "base/alloc.h"
 #include "data/bpe/bpe.h"
+#include "refuse.h"
 #include "trireme/status.h"
 
 #include <setjmp.h>
@@ -181,6 +182,55 @@ static void rare_pairs_are_left(void **unused)
     tr_bpe_destroy(&bpe);
 }
 
+/* A run of a letter becomes one token, however long. */
+static void tokens_may_be_long(void **unused)
+{
+    int32_t *tokens;
+    int64_t count;
+    (void)unused;
+    memset(text, 'a', 2048);
+    text[2048] = ' ';
+    text[2049] = '\0';
+    tr_bpe *bpe = train(2048, 256 + 11, 1);
+    assert_int_equal(tr_bpe_merges(bpe), 11);
+    assert_int_equal(tr_bpe_encode(bpe, text, 2047, &tokens, &count), TR_OK);
+    assert_int_equal(count, 11); /* all powers of two below */
+    assert_int_equal(tokens[0], 256 + 9);
+    tr_free(tokens);
+    tr_bpe_destroy(&bpe);
+}
+
+/* Over some words; and over one run, whose tokens outgrow the first room for their texts, as a special token
+ * nearly does. */
+static void a_lack_of_memory_leaves_nothing(void **unused)
+{
+    static char large[4000];
+    static const char *const special[] = {large, NULL};
+    (void)unused;
+    memset(large, '<', sizeof large - 1);
+    for (int run = 0; run < 2; run++) {
+        const size_t length = run ? 8192 : make_text(3) / 20;
+        const struct tr_bpe_training settings = {TR_BPE_GPT2, run ? 269 : 300, 1, special};
+        if (run) memset(text, 'a', length);
+        for (int64_t at = 0, done = 0; !done; at++) {
+            const int64_t live = tr_alloc_live();
+            tr_bpe_trainer *trainer = NULL;
+            tr_bpe *bpe = NULL;
+            refuse_begin(at);
+            tr_status status = tr_bpe_trainer_create(&settings, &trainer);
+            if (status == TR_OK) status = tr_bpe_trainer_count(trainer, text, length);
+            if (status == TR_OK) status = tr_bpe_trainer_finish(trainer, &bpe);
+            done = refuse_end();
+            if (status != (done ? TR_OK : TR_ENOMEM))
+                fail_msg("allocation %d: %s", (int)at, tr_status_name(status));
+            if (done) assert_int_equal(tr_bpe_size(bpe), settings.size);
+            tr_bpe_destroy(&bpe);
+            tr_bpe_trainer_destroy(&trainer);
+            assert_int_equal(tr_alloc_live(), live);
+        }
+    }
+}
+
 /* A text without pairs, and one without anything. */
 static void texts_may_have_no_pairs(void **unused)
 {
@@ -236,6 +286,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merges_are_those_of_plain_counting),
         cmocka_unit_test(rare_pairs_are_left),
+        cmocka_unit_test(tokens_may_be_long),
+        cmocka_unit_test(a_lack_of_memory_leaves_nothing),
         cmocka_unit_test(texts_may_have_no_pairs),
         cmocka_unit_test(the_first_pair_counts),
         cmocka_unit_test(runs_merge_from_the_left),

@@ -236,7 +236,18 @@ static void deep_pictures_are_numbers(void **unused)
     write_png("deep/class/3.png", 2, 3, 1);
     expect_refusal("{folder: {path: deep}}", TR_EFORMAT, "class/3.png has 8 bits a value, and ");
     assert_non_null(strstr(tr_error_message(), "class/1.png has 16; set depth: 16 to widen those of 8"));
-    tr_source *source = must_open("{folder: {path: deep, depth: 16}}");
+    write_png("deep/class/0.png", 2, 3, 1);
+    expect_refusal("{folder: {path: deep}}", TR_EFORMAT, "class/1.png has 16 bits a value, and ");
+    assert_non_null(strstr(tr_error_message(), "class/0.png has 8; set depth: 16 to widen those of 8"));
+    unlink(test_path("deep/class/0.png"));
+    /* 2^24 numbers an image, and more */
+    tr_source *source = must_open("{folder: {path: deep, depth: 16, height: 4096, width: 4096, fit: scale}}");
+    assert_int_equal(tr_source_info(source)->floats, 1 << 24);
+    tr_source_close(&source);
+    expect_refusal("{folder: {path: deep, depth: 16, height: 4097, width: 4096, fit: scale}}", TR_EFORMAT,
+                   "1.png: 16781312 values of 16 bits an image; at most 16777216 are read: give height and "
+                   "width, with fit, or depth: 8");
+    source = must_open("{folder: {path: deep, depth: 16}}");
     float numbers[6];
     uint8_t pixels[6];
     assert_int_equal(tr_source_read(source, 2, numbers, 6, NULL, NULL), TR_OK);
@@ -248,6 +259,45 @@ static void deep_pictures_are_numbers(void **unused)
     assert_int_equal(tr_source_read(source, 0, pixels, 6, NULL, NULL), TR_OK);
     for (int k = 0; k < 6; k++) assert_int_equal(pixels[k], values[0][k] >> 8);
     tr_source_close(&source);
+}
+
+/* To be cut out of a picture, what is wanted must not be larger either way. */
+static void pictures_are_cropped_if_large(void **unused)
+{
+    (void)unused;
+    make_folder("cropped");
+    make_folder("cropped/class");
+    write_png("cropped/class/1.png", 3, 4, 1);
+    tr_source *source = must_open("{folder: {path: cropped, height: 2, width: 4, fit: crop}}");
+    tr_source_close(&source);
+    expect_refusal("{folder: {path: cropped, height: 2, width: 5, fit: crop}}", TR_EFORMAT,
+                   "1.png: 4 x 3 pixels, 5 x 2 are wanted");
+    expect_refusal("{folder: {path: cropped, height: 4, width: 4, fit: crop}}", TR_EFORMAT,
+                   "1.png: 4 x 3 pixels, 4 x 4 are wanted");
+}
+
+/* A table may name files whose names begin with dots, but none outside of the folder. */
+static void names_stay_in_the_folder(void **unused)
+{
+    static const char *const outside[] = {"..", "../1.png", "class/../../1.png", "class/..", "/1.png"};
+    (void)unused;
+    make_folder("dots");
+    make_folder("dots/..class");
+    write_png("dots/..1.png", 2, 3, 1);
+    write_png("dots/..class/...png", 2, 3, 1);
+    write_text("dots/table", "name\n..1.png\n..class/...png\n");
+    tr_source *source = must_open("{folder: {path: dots, table: dots/table, column: name}}");
+    assert_int_equal(tr_source_info(source)->count, 2);
+    tr_source_close(&source);
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
+        char table[64];
+        snprintf(table, sizeof table, "name\n%s\n", outside[i]);
+        write_text("dots/table", table);
+        expect_refusal("{folder: {path: dots, table: dots/table, column: name}}", TR_EFORMAT,
+                       "which is not in the folder");
+    }
+    expect_refusal("{folder: {path: dots, masks: dots, table: dots/table, column: name}}", TR_EUNSUPPORTED,
+                   "folder: masks and table are both given; leave one of them out");
 }
 
 /* Names of classes come from a state, which may be hostile. */
@@ -276,9 +326,14 @@ static void names_of_states_are_checked(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_and_folders_count),  cmocka_unit_test(masks_have_the_size_of_their_images),
-        cmocka_unit_test(deep_pictures_are_numbers), cmocka_unit_test(masks_may_have_palettes),
-        cmocka_unit_test(odd_files_are_told),        cmocka_unit_test(names_of_states_are_checked),
+        cmocka_unit_test(images_and_folders_count),
+        cmocka_unit_test(masks_have_the_size_of_their_images),
+        cmocka_unit_test(deep_pictures_are_numbers),
+        cmocka_unit_test(masks_may_have_palettes),
+        cmocka_unit_test(odd_files_are_told),
+        cmocka_unit_test(names_of_states_are_checked),
+        cmocka_unit_test(pictures_are_cropped_if_large),
+        cmocka_unit_test(names_stay_in_the_folder),
     };
     return cmocka_run_group_tests(tests, write_data, NULL);
 }

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <turbojpeg.h>
+#include <unistd.h>
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -105,6 +106,25 @@ static void files_have_limits(void **state)
                                                     ? "x: neither PNG nor JPEG"
                                                     : "x: damaged PNG: it is cut short; replace the file");
     }
+    static const uint8_t nearly[][3] = {{0xff, 0xd7, 0xff}, {0xff, 0xd8, 0xfe}, {0xfe, 0xd8, 0xff}};
+    for (int i = 0; i < LENGTH(nearly); i++) {
+        assert_int_equal(tr_image_measure("x", nearly[i], 3, &is), TR_EFORMAT);
+        assert_string_equal(tr_error_message(), "x: neither PNG nor JPEG");
+    }
+    /* So large that its head is looked at first, and then read all the same. */
+    const uint16_t value = 77;
+    size_t size;
+    uint8_t *file = png_of(PNG_GREY, 8, 1, 1, &value, &size), *pixels;
+    write_file("large", file, size);
+    free(file);
+    assert_int_equal(truncate(test_path("large"), (16 << 20) + 1), 0);
+    if (tr_image_read(test_path("large"), 0, &is, &pixels) != TR_OK) fail_msg("%s", tr_error_message());
+    assert_int_equal(pixels[0], 77);
+    tr_free(pixels);
+    write_text("large", "no image");
+    assert_int_equal(truncate(test_path("large"), (16 << 20) + 1), 0);
+    assert_int_equal(tr_image_read(test_path("large"), 0, &is, &pixels), TR_EFORMAT);
+    assert_non_null(strstr(tr_error_message(), "neither PNG nor JPEG"));
 }
 
 /* ---- formulas ---- */
@@ -318,6 +338,12 @@ static void changed_files_are_told(void **state)
                          TR_EFORMAT);
         assert_string_equal(tr_error_message(), "x: the file has changed while it was read");
     }
+    /* What was a JPEG no longer is one. */
+    static const uint8_t start[] = {0xff, 0xd8, 0xff, 0, 0, 0, 0, 0};
+    assert_int_equal(tr_image_decode("x", start, sizeof start, (struct tr_image_size){SIDE, SIDE, 1}, 1,
+                                     (uint8_t *)values),
+                     TR_EFORMAT);
+    assert_non_null(strstr(tr_error_message(), "x: a JPEG without an image; replace the file"));
     for (int f = 0; f < FILES; f++) free(file[f].data);
 }
 
@@ -328,6 +354,24 @@ static void numbers_are_of_exact_files(void **state)
     uint8_t *numbers = (uint8_t *)&is;
     (void)state;
     write_files(file);
+    for (size_t cut = 1; cut < 12 + 4; cut++) { /* the last chunk, and the checksum of the one before */
+        write_file("image", file[0].data, file[0].size - cut);
+        assert_int_equal(tr_image_read_numbers(test_path("image"), &is, &numbers), TR_EFORMAT);
+        assert_null(numbers);
+        assert_non_null(strstr(tr_error_message(), "it is cut short"));
+    }
+    /* Half of the rows, and all chunks. */
+    const uint16_t half[PIXELS / 2] = {0};
+    struct bytes flat;
+    flat.data = png_of(PNG_GREY, 8, SIDE / 2, SIDE, half, &flat.size);
+    write_head(flat.data, SIDE, SIDE, PNG_GREY, 8);
+    write_file("image", flat.data, flat.size);
+    free(flat.data);
+    assert_int_equal(tr_image_read_numbers(test_path("image"), &is, &numbers), TR_EFORMAT);
+    assert_null(numbers);
+    write_text("image", "no image");
+    assert_int_equal(tr_image_read_numbers(test_path("image"), &is, &numbers), TR_EFORMAT);
+    assert_non_null(strstr(tr_error_message(), "neither PNG nor JPEG"));
     static const char *const says[FILES] = {
         NULL,
         "image: no image of class numbers: it has 16 bits a pixel; save them as grey of 8 bits or less, or "

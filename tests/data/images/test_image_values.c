@@ -30,7 +30,8 @@
 #define COUNT (SIDE * SIDE)
 
 /* Rows of SIDE pixels as they are to be stored, with a gamma of 1 that must change nothing. */
-static void write_png(const char *name, int type, int depth, const uint8_t *rows, size_t row)
+static void write_colours(const char *name, int type, int depth, const uint8_t *rows, size_t row,
+                          const png_color *colours)
 {
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
     png_infop info = png_create_info_struct(png);
@@ -39,6 +40,7 @@ static void write_png(const char *name, int type, int depth, const uint8_t *rows
     png_init_io(png, file);
     png_set_IHDR(png, info, SIDE, SIDE, depth, type, PNG_INTERLACE_ADAM7, 0, 0);
     png_set_gAMA(png, info, 1.0);
+    if (type == PNG_COLOR_TYPE_PALETTE) png_set_PLTE(png, info, colours, depth < 4 ? 1 << depth : 16);
     png_write_info(png, info);
     int passes = png_set_interlace_handling(png);
     for (int pass = 0; pass < passes; pass++)
@@ -46,6 +48,11 @@ static void write_png(const char *name, int type, int depth, const uint8_t *rows
     png_write_end(png, info);
     png_destroy_write_struct(&png, &info);
     assert_int_equal(fclose(file), 0);
+}
+
+static void write_png(const char *name, int type, int depth, const uint8_t *rows, size_t row)
+{
+    write_colours(name, type, depth, rows, row, NULL);
 }
 
 static struct bytes packed_jpeg(const uint8_t *pixels, int form, int sampling)
@@ -109,6 +116,35 @@ static void png_gives_what_is_stored(void **state)
             if (channels == 1) continue;
             read_image("a.png", 1, 3, grey);
             expect_luma(grey, pixels);
+        }
+}
+
+/* Grey of fewer bits is spread over all of a byte, an index of a palette is its colour. */
+static void few_bits_are_spread(void **state)
+{
+    uint8_t stored[COUNT], pixels[COUNT * 3], values[COUNT];
+    png_color colours[16];
+    (void)state;
+    for (int i = 0; i < 16; i++)
+        colours[i] = (png_color){(uint8_t)(i * 3), (uint8_t)(255 - i), (uint8_t)(i * i)};
+    for (int depth = 1; depth <= 8; depth *= 2)
+        for (int palette = 0; palette < 2; palette++) {
+            memset(stored, 0, sizeof stored);
+            for (int i = 0; i < COUNT; i++) {
+                values[i] = (uint8_t)((i * 5 + i / 7) & ((1 << depth) - 1) & 15);
+                stored[i * depth / 8] |= (uint8_t)(values[i] << (8 - depth - i * depth % 8));
+            }
+            write_colours("a.png", palette ? PNG_COLOR_TYPE_PALETTE : PNG_COLOR_TYPE_GRAY, depth, stored,
+                          (size_t)(SIDE * depth / 8), colours);
+            const int channels = palette ? 3 : 1;
+            read_image("a.png", channels, channels, pixels);
+            for (int i = 0; i < COUNT; i++) {
+                const png_color colour = colours[values[i]];
+                if (palette)
+                    assert_memory_equal(pixels + 3 * i, &colour, 3);
+                else
+                    assert_int_equal(pixels[i], values[i] * 255 / ((1 << depth) - 1));
+            }
         }
 }
 
@@ -364,15 +400,11 @@ static void old_pixels_are_not_served(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(png_gives_what_is_stored),
-        cmocka_unit_test(sixteen_bits_are_kept),
-        cmocka_unit_test(sixteen_bits_are_fitted),
-        cmocka_unit_test(grey_is_that_of_the_colours),
-        cmocka_unit_test(luma_is_exact),
-        cmocka_unit_test(inks_become_light),
-        cmocka_unit_test(surplus_is_refused),
-        cmocka_unit_test(surplus_of_rows_is_left),
-        cmocka_unit_test(old_pixels_are_not_served),
+        cmocka_unit_test(png_gives_what_is_stored),    cmocka_unit_test(few_bits_are_spread),
+        cmocka_unit_test(sixteen_bits_are_kept),       cmocka_unit_test(sixteen_bits_are_fitted),
+        cmocka_unit_test(grey_is_that_of_the_colours), cmocka_unit_test(luma_is_exact),
+        cmocka_unit_test(inks_become_light),           cmocka_unit_test(surplus_is_refused),
+        cmocka_unit_test(surplus_of_rows_is_left),     cmocka_unit_test(old_pixels_are_not_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 #include "data/images/image.h"
 #include "data/support.h"
 #include "io/tar.h"
+#include "refuse.h"
+#include "support/files/png.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,6 +117,39 @@ static void test_sizes(void **unused)
     assert_memory_equal(mine, folders, 36);
     tr_source_close(&shards);
     tr_source_close(&folder);
+}
+
+/* Pictures of 8 bits among those of 16 are widened. */
+static void test_depth(void **unused)
+{
+    static const uint16_t values[12] = {0, 1, 256, 65535, 40000, 7, 9, 8, 7, 6, 5, 4};
+    size_t size;
+    uint8_t *file = png_of(PNG_GREY, 16, 3, 4, values, &size), bytes[12];
+    float numbers[12];
+    (void)unused;
+    add_member(&archive, "some", "1.png", file, size);
+    add_text(&archive, "1.cls", "0");
+    add_image(&archive, "2.png", 3, 4, 1);
+    add_text(&archive, "2.cls", "0");
+    write_archive(&archive, "deep.tar");
+    free(file);
+    expect_refusal("{shards: {path: deep.tar}}", TR_EFORMAT, "2.png has 8 bits a value, and 1.png has 16");
+    tr_source *source = must_open("{shards: {path: deep.tar, depth: 16}}");
+    assert_int_equal(tr_source_info(source)->features, TR_FEATURE_FLOATS);
+    for (int64_t at = 0, done = 0; !done; at++) {
+        refuse_begin(at);
+        const tr_status status = tr_source_read(source, 0, numbers, 12, NULL, NULL);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+    }
+    for (int i = 0; i < 12; i++) assert_true(numbers[i] == values[i]);
+    assert_int_equal(tr_source_read(source, 1, numbers, 12, NULL, NULL), TR_OK);
+    for (int i = 0; i < 12; i++) assert_true(numbers[i] == 257 * (31 + i * 7));
+    tr_source_close(&source);
+    source = must_open("{shards: {path: deep.tar, depth: 8}}");
+    assert_int_equal(tr_source_read(source, 0, bytes, 12, NULL, NULL), TR_OK);
+    for (int i = 0; i < 12; i++) assert_int_equal(bytes[i], values[i] >> 8);
+    tr_source_close(&source);
 }
 
 /* The largest class counts, wherever it is; a state of the training data before it. */
@@ -287,9 +322,13 @@ static void test_allocation_failures(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_examples),        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_classes),         cmocka_unit_test(test_many_and_a_bad_one),
-        cmocka_unit_test(test_what_is_refused), cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_many_and_a_bad_one),
+        cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -340,32 +340,50 @@ static void note_release(void *user)
     released++;
 }
 
+/* Of each kind, in a layout that needs a copy. */
 static void arrays_are_released_once(void **unused)
 {
-    static const uint8_t lengths[] = {1, 2}, classes[] = {1, 0};
+    static const uint8_t lengths[] = {1, 2}, classes[] = {1, 0}, begin[] = {0, 2, 6};
+    static const int32_t marked[] = {0, -100, 1, 1, -1, 0};
     static const char *const names[] = {"a", "b"};
+    static const struct tr_arrays cases[] = {
+        {.features = {words, TR_ARRAY_INT64, 2, {2, 3}, {0}},
+         .labels = {classes, TR_ARRAY_UINT8, 1, {2}, {0}},
+         .lengths = {lengths, TR_ARRAY_UINT8, 1, {2}, {0}},
+         .class_names = names,
+         .tokens = 1},
+        {.features = {integers, TR_ARRAY_INT32, 1, {6}, {0}},
+         .labels = {marked, TR_ARRAY_INT32, 1, {6}, {0}},
+         .offsets = {begin, TR_ARRAY_UINT8, 1, {3}, {0}},
+         .tokens = 1},
+        {.features = {doubles, TR_ARRAY_FLOAT64, 2, {2, 3}, {0}},
+         .labels = {doubles, TR_ARRAY_FLOAT64, 2, {2, 2}, {0}}},
+        {.features = {bytes, TR_ARRAY_UINT8, 3, {2, 1, 3}, {1, 1, 1}},
+         .labels = {halves, TR_ARRAY_INT16, 3, {2, 1, 3}, {0}}},
+        {.features = {singles, TR_ARRAY_FLOAT32, 2, {2, 3}, {0}},
+         .labels = {longs, TR_ARRAY_INT64, 1, {2}, {0}}},
+    };
     (void)unused;
-    struct tr_arrays arrays = {.size = sizeof arrays,
-                               .features = {words, TR_ARRAY_INT64, 2, {2, 3}, {0}},
-                               .labels = {classes, TR_ARRAY_UINT8, 1, {2}, {0}},
-                               .lengths = {lengths, TR_ARRAY_UINT8, 1, {2}, {0}},
-                               .class_names = names,
-                               .tokens = 1,
-                               .release = note_release,
-                               .user = &released};
-    for (int64_t at = 0, done = 0; !done; at++) {
-        const int64_t live = tr_alloc_live();
-        tr_source *source = NULL;
-        released = 0;
-        refuse_begin(at);
-        const tr_status status = tr_source_from_arrays(&arrays, &source);
-        done = refuse_end();
-        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
-        assert_int_equal(released, !done);
-        assert_int_equal(source != NULL, done);
-        tr_source_close(&source);
-        assert_int_equal(released, 1);
-        assert_int_equal(tr_alloc_live(), live);
+    for (int i = 0; i < LENGTH(cases); i++) {
+        struct tr_arrays arrays = cases[i];
+        arrays.size = sizeof arrays;
+        arrays.release = note_release;
+        arrays.user = &released;
+        for (int64_t at = 0, done = 0; !done; at++) {
+            const int64_t live = tr_alloc_live();
+            tr_source *source = NULL;
+            released = 0;
+            refuse_begin(at);
+            const tr_status status = tr_source_from_arrays(&arrays, &source);
+            done = refuse_end();
+            if (status != (done ? TR_OK : TR_ENOMEM))
+                fail_msg("case %d, allocation %d: %s", i, (int)at, tr_status_name(status));
+            assert_int_equal(released, !done);
+            assert_int_equal(source != NULL, done);
+            tr_source_close(&source);
+            assert_int_equal(released, 1);
+            assert_int_equal(tr_alloc_live(), live);
+        }
     }
 }
 

@@ -38,6 +38,10 @@ static const struct {
      "features: type -1 is none of enum tr_array_type"},
     {{.features = {bytes, (enum tr_array_type)7, 1, {4}, {0}}},
      "features: type 7 is none of enum tr_array_type"},
+    {{.features = {NULL, TR_ARRAY_UINT8, 1, {4}, {0}}}, "features: data is NULL"},
+    {{ROWS, .labels = {NULL, TR_ARRAY_UINT8, 1, {6}, {0}}}, "labels: data is NULL"},
+    {{FLAT, .offsets = {NULL, TR_ARRAY_UINT8, 1, {3}, {0}}}, "offsets: data is NULL"},
+    {{WORDS, .lengths = {NULL, TR_ARRAY_UINT8, 1, {2}, {0}}}, "lengths: data is NULL"},
     {{.features = {bytes, TR_ARRAY_UINT8, 5, {1}, {0}}}, "features: 5 dimensions; 1 to 4 are read"},
     {{.features = {bytes, TR_ARRAY_UINT8, 1, {0}, {0}}},
      "features: dimension 0 has 0 elements; it needs at least 1"},
@@ -73,6 +77,8 @@ static const struct {
      "features: number 1 of example 1 is infinite, or too large for float32"},
     {{.features = {large, TR_ARRAY_FLOAT64, 1, {2}, {0}}},
      "features: number 0 of example 1 is infinite, or too large for float32"},
+    {{ROWS, .lengths = {right + 1, TR_ARRAY_UINT8, 1, {2}, {0}}},
+     "lengths and offsets are those of tokens; set tokens"},
     {{ROWS, .offsets = {right, TR_ARRAY_UINT8, 1, {3}, {0}}},
      "lengths and offsets are those of tokens; set tokens"},
     /* labels */
@@ -179,6 +185,19 @@ static void what_forms_no_examples_is_refused(void **unused)
     }
 }
 
+/* Nothing is taken from a structure without its size. */
+static void the_size_is_checked(void **unused)
+{
+    struct tr_arrays arrays = {ROWS, .release = note_release};
+    tr_source *source = NULL;
+    (void)unused;
+    released = 0;
+    assert_int_equal(tr_source_from_arrays(&arrays, &source), TR_EINVAL);
+    assert_non_null(strstr(tr_error_message(), "TR_ARRAYS_INIT"));
+    assert_null(source);
+    assert_int_equal(released, 0);
+}
+
 /* The largest of all that is read; numbers are repeated by a stride of 0. */
 static void the_largest_examples_are_read(void **unused)
 {
@@ -211,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_forms_no_examples_is_refused),
+        cmocka_unit_test(the_size_is_checked),
         cmocka_unit_test(the_largest_examples_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

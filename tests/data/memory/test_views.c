@@ -223,6 +223,110 @@ static void names_are_expanded(void **unused)
     tr_text_free(state);
 }
 
+/* ---- what fails ---- */
+
+/* An example of more numbers than there is room for on the stack, one of them a name. */
+static void a_lack_of_memory_is_told(void **unused)
+{
+    enum { WIDE = 65 };
+    static float wide[2][WIDE];
+    struct tr_text table = TR_TEXT_INIT;
+    const struct {
+        struct tr_arrays arrays;
+        const char *description;
+    } cases[] = {
+        {numbers_of, "{memory: {name: mine, missing: mean, standardize: true}}"},
+        {numbers_of, "{memory: {name: mine, missing: constant}}"},
+        {images_of, "{memory: {name: mine}}"},
+        {words_of, "{memory: {name: mine}}"},
+        {{.features = {wide, TR_ARRAY_FLOAT32, 2, {2, WIDE}, {0}}}, "{memory: {name: mine}}"},
+    };
+    (void)unused;
+    for (int row = 0; row < 2; row++) {
+        tr_text_add(&table, row ? "ox" : "cat");
+        for (int k = 1; k < WIDE; k++) tr_text_addf(&table, ",%d", row + k);
+        tr_text_add(&table, ",0\n");
+        wide[1][WIDE - 1] = 7;
+    }
+    write_text("table", table.bytes);
+    tr_text_release(&table);
+    tr_source *source = must_open("{csv: {path: table, categories: [0]}}");
+    char *names = state_of(source, "scaling.txt");
+    tr_source_close(&source);
+    for (int i = 0; i < LENGTH(cases); i++) {
+        source = make(&cases[i].arrays);
+        for (int64_t at = 0, done = 0; !done; at++) {
+            const int64_t live = tr_alloc_live();
+            tr_source *view = NULL;
+            float features[WIDE + 1], label[4];
+            char digest[65], *state = NULL;
+            const char *name;
+            int64_t length;
+            refuse_begin(at);
+            tr_status status = open_view(source, cases[i].description, i == 4 ? names : NULL, &view);
+            if (status == TR_OK) status = tr_source_read(view, 1, features, WIDE + 1, &length, label);
+            if (status == TR_OK) status = tr_source_digest(view, digest);
+            if (status == TR_OK) status = tr_source_state(view, &name, &state);
+            done = refuse_end();
+            if (status != (done ? TR_OK : TR_ENOMEM))
+                fail_msg("case %d, allocation %d: %s", i, (int)at, tr_status_name(status));
+            if (done && i == 4) {
+                assert_int_equal(length, WIDE + 1);
+                assert_true(features[0] == 1 && features[1] == 0 && features[WIDE] == 7);
+            }
+            tr_text_free(state);
+            tr_source_close(&view);
+            assert_int_equal(tr_alloc_live(), live);
+        }
+        tr_source_close(&source);
+    }
+    tr_text_free(names);
+}
+
+static int fails_at; /* the example that cannot be read */
+
+static int read_all_but_one(void *user, int64_t index, void *features, int64_t *length, void *label)
+{
+    (void)user, (void)length;
+    if (index == fails_at) return 5;
+    for (int k = 0; features && k < 2; k++) ((float *)features)[k] = (float)(index + k);
+    if (label) *(int32_t *)label = 0;
+    return 0;
+}
+
+/* A program's function fails: where all examples are read, and where that one is. */
+static void failures_of_a_function_are_told(void **unused)
+{
+    static const char scaled[] = "trireme scaling 1, 1 classes, 2 lines\n1 2\n1 2\n",
+                      named[] = "trireme scaling 1, 1 classes, 3 lines\n0 1\n0 1\n0 1\n"
+                                "trireme categories 1, 0 classes, 4 lines\n2\na\nb\n0\n";
+    const char *const states[] = {NULL, scaled, named};
+    struct tr_example_reader reader = TR_EXAMPLE_READER_INIT;
+    tr_source *source, *view;
+    (void)unused;
+    reader.info.count = 3;
+    reader.info.features = TR_FEATURE_FLOATS;
+    reader.info.floats = 2;
+    reader.info.labels = TR_LABEL_CLASS;
+    reader.info.classes = 1;
+    reader.read = read_all_but_one;
+    fails_at = 1;
+    assert_int_equal(tr_source_from_reader(&reader, &source), TR_OK);
+    assert_int_equal(open_view(source, "{memory: {name: mine, standardize: true}}", NULL, &view), TR_EIO);
+    assert_int_equal(open_view(source, "{memory: {name: mine, missing: mean}}", NULL, &view), TR_EIO);
+    for (int i = 0; i < LENGTH(states); i++) {
+        float features[3];
+        char digest[65];
+        view = must_view(source, "{memory: {name: mine, missing: constant}}", states[i]);
+        assert_int_equal(tr_source_read(view, 0, features, 3, NULL, NULL), TR_OK);
+        assert_int_equal(tr_source_read(view, 1, features, 3, NULL, NULL), TR_EIO);
+        assert_non_null(strstr(tr_error_message(), "returned 5 for example 1"));
+        assert_int_equal(tr_source_digest(view, digest), TR_EIO);
+        tr_source_close(&view);
+    }
+    tr_source_close(&source);
+}
+
 /* ---- what it refuses ---- */
 
 static void what_does_not_fit_is_refused(void **unused)
@@ -254,6 +358,8 @@ static void what_does_not_fit_is_refused(void **unused)
                    "the data \"mine\" are not numbers; leave out standardize and missing");
     expect_refused(&words_of, "{memory: {name: mine, missing: constant}}", NULL, TR_EINVAL,
                    "the data \"mine\" are not numbers; leave out standardize and missing");
+    expect_refused(&images_of, "{memory: {name: mine}}", two, TR_EMISMATCH, "left scaling.txt");
+    expect_refused(&images_of, "{memory: {name: mine}}", "nonsense", TR_EFORMAT, "classes.txt:1:");
     write_text("table", "1,2,0\n3,4,1\n");
     tr_source *table = must_open("{csv: {path: table}}"), *view;
     assert_int_equal(open_view(table, "{memory: {name: mine}}", NULL, &view), TR_EINVAL);
@@ -286,6 +392,8 @@ int main(void)
         cmocka_unit_test(examples_stay_as_they_are),
         cmocka_unit_test(views_keep_the_examples),
         cmocka_unit_test(names_are_expanded),
+        cmocka_unit_test(a_lack_of_memory_is_told),
+        cmocka_unit_test(failures_of_a_function_are_told),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(classes_are_those_of_the_training_data),
     };

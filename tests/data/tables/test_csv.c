@@ -156,6 +156,13 @@ static void test_bad_tables(void **unused)
            "is not a number; write numbers, name the column in categories, or leave it out");
     refuse("1,2,0\n3,a Z,0\n",
            "is not a number; tables hold numbers: sentences with a class each are read by");
+    refuse("1,2,0\n3,4-5,0\n", "bad:2:3: field 1 \"4-5\" is not a number");
+    assert_null(strchr(tr_error_message(), ';')); /* nothing to advise */
+    write_text("bad", "1,2,0\n3,4,z\n");
+    expect_refusal("{csv: {path: bad, label: value}}", TR_EFORMAT, "\"z\" is not a number; write numbers");
+    assert_null(strstr(tr_error_message(), "label: name"));
+    expect_refusal("{csv: {path: bad, label_columns: -1}}", TR_EINVAL,
+                   "label column \"-1\" is neither a name in the first line nor a number from 0 to 2");
     refuse("1,2,0\n3,,0\n", "bad:2:3: field 1 \"\" is empty");
     refuse("1,2,0\n3,nan,0\n", "is not a number");
     refuse("1,2,0\n3,inf,0\n", "is not a number");

@@ -77,6 +77,8 @@ static void some_do_not_go_together(void **state)
         tr_status status;
         const char *says;
     } cases[] = {
+        {JOIN("t: {text: {path: texts}}, u: {text: {path: texts}}, v: {text: {path: texts}}"),
+         TR_EUNSUPPORTED, "sources \"t\", \"u\" and \"v\" are texts; two can be joined"},
         {JOIN("t: {text: {path: texts}}, p: {npy: {features: images.npy}}"), TR_EUNSUPPORTED,
          "source \"t\" has texts and source \"p\" images; a text can be joined with numbers"},
         {JOIN("r: {corpus: {path: running, window: 2}}, " NUMBERS), TR_EUNSUPPORTED,

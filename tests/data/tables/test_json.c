@@ -95,6 +95,10 @@ static void test_what_is_refused(void **unused)
         {"{\"a.b\": 1, \"a\": {\"b\": 2}, \"y\": 0}\n", "", "bad:1:1: two values are called \"a.b\""},
         {"{\"x\": 1, \"y\": 0}\n", ", label_columns: z", "label column \"z\""},
         {"{\"x\": \"a\\nb\", \"y\": 0}\n", ", categories: x", "bad:1:1: \"x\" has a line feed"},
+        {"{\"x\": \"a\\nb\", \"z\": 1, \"y\": 0}\n", ", categories: x, skip_columns: z",
+         "bad:1:1: \"x\" has a line feed"},
+        {"{\"a.b\": 1, \"y\": 0}\n{\"a.b\": 1, \"a\": {\"b\": 2}, \"y\": 0}\n", "",
+         "bad:2:1: two values are called \"a.b\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char description[128];

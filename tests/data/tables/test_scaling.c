@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <math.h>
 
 #include "base/alloc.h"
@@ -77,9 +78,16 @@ static void lines_are_named(void **state)
         {"trireme scaling 1, 0 classes, 2 lines\n0 1\n0 0\n",
          "scaling.txt:3: is not a mean and a deviation above 0; take the file that was saved with the model"},
     };
+    static const char *const lines[] = {"x 1", "1 x", "1", "", "1 -1", "1 0", "1 inf", "nan 1"};
     struct tr_scaling scaling;
     int32_t classes;
     (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "trireme scaling 1, 0 classes, 2 lines\n0 1\n%s\n", lines[i]);
+        assert_int_equal(tr_scaling_read(text, &scaling, &classes), TR_EFORMAT);
+        assert_string_equal(tr_error_message(), cases[1].says);
+    }
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_int_equal(tr_scaling_read(cases[i].text, &scaling, &classes), TR_EFORMAT);
         assert_string_equal(tr_error_message(), cases[i].says);

@@ -286,6 +286,9 @@ static void test_what_is_refused(void **unused)
     write_text("back", "1,a,0\n3,a,1\n2,b,2\n10,b,3\n9,b,4\n");
     expect_refusal("{series: {path: back, series: 1, time: 0, window: 1}}", TR_EFORMAT,
                    "back:5:1: time \"9\" does not come after \"10\" of the row before");
+    write_text("back", "10,a,0\n9x,a,1\n11,a,2\n"); /* not all are numbers: texts then */
+    expect_refusal("{series: {path: back, series: 1, time: 0, window: 1}}", TR_EFORMAT,
+                   "back:3:1: time \"11\" does not come after \"9x\" of the row before");
     write_text("nobody", "1,,0\n3,a,1\n");
     expect_refusal("{series: {path: nobody, series: 1, window: 1}}", TR_EFORMAT,
                    "the name of the series is missing");

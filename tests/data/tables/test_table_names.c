@@ -135,6 +135,24 @@ static void test_names_are_shared(void **unused)
         assert_int_equal(tr_source_open("{csv: {path: test}}", test_directory(), bad[i], &test), TR_EFORMAT);
     tr_source_close(&train);
     tr_text_free(state);
+    /* Of many classes the nearest alone is told; up to 20 are listed. */
+    for (int count = 20; count <= 21; count++) {
+        char table[512] = "";
+        for (int i = 0; i < count; i++) sprintf(table + strlen(table), "%d,name%02d\n", i, i);
+        write_text("train", table);
+        train = must_open("{csv: {path: train}}");
+        state = state_of(train);
+        write_text("strange", "1,nane07\n");
+        assert_int_equal(tr_source_open("{csv: {path: strange}}", test_directory(), state, &test),
+                         TR_EFORMAT);
+        const char *told = strstr(tr_error_message(), "strange:1:3: label \"nane07\" is none of ");
+        assert_non_null(told);
+        assert_non_null(strstr(told, "; did you mean \"name07\"?"));
+        assert_int_equal(strstr(told, "name00, ") != NULL, count == 20);
+        assert_int_equal(strstr(told, "the 21 classes of the training data") != NULL, count == 21);
+        tr_source_close(&train);
+        tr_text_free(state);
+    }
     assert_int_equal(tr_source_open("{csv: {path: test, label: name}}", test_directory(),
                                     "trireme scaling 1, 2 classes, 1 lines\n0 1\n", &test),
                      TR_EMISMATCH);
@@ -153,6 +171,9 @@ static void test_what_is_wrong_with_labels(void **unused)
                    "empty:2:3: field 1 \"\" is missing; give the label, or set missing: skip");
     write_text("two", "1,a\n2,b\n");
     expect_refusal("{csv: {path: two, classes: 3}}", TR_EFORMAT, "2 classes by name, but classes is 3");
+    tr_source *two = must_open("{csv: {path: two, classes: 2}}");
+    assert_int_equal(tr_source_info(two)->classes, 2);
+    tr_source_close(&two);
     char *many = calloc(1, 100000);
     for (int i = 0; i <= 4096; i++) sprintf(many + strlen(many), "%d,n%d\n", i, i);
     write_text("many", many);
@@ -247,6 +268,10 @@ static void test_gaps(void **unused)
                                     "trireme scaling 1, 2 classes, 2 lines\n0 1\n0 1\n", &source),
                      TR_EMISMATCH);
     write_text("never", "1,,0\n2,,1\n");
+    write_text("gap", "1,,0\n2,3,1\n"); /* a gap in the first line makes no header of it */
+    source = must_open("{csv: {path: gap, missing: constant}}");
+    assert_int_equal(tr_source_info(source)->count, 2);
+    tr_source_close(&source);
     expect_refusal("{csv: {path: never, missing: mean, header: no}}", TR_EFORMAT, "feature 1");
     expect_refusal("{csv: {path: never, missing: skip, header: no}}", TR_EFORMAT, "every row misses a value");
 }
