@@ -398,9 +398,9 @@ static void lack_of_memory_is_told(void **state)
 /* Whatever of the copies and waits of a device fails. */
 static void a_failing_device_is_told(void **state)
 {
-    const int most = 1000000;
+    int at = 0;
     (void)state;
-    for (int at = most, done = 0, last; !done || at == most; at = at == most ? 0 : at + 1) {
+    for (bool done = false; !done; at++) {
         struct scene s;
         begin(&s);
         must(tr_evidence_open(tr_witness_inner(s.device), &s.evidence));
@@ -408,12 +408,11 @@ static void a_failing_device_is_told(void **state)
         tr_status status = tr_witness_keep(s.device, &s.evidence);
         if (status == TR_OK) status = work(&s);
         done = fails >= 0;
-        last = most - fails;
         fails = -1;
         assert_int_equal(status, done ? TR_OK : TR_EIO);
         end(&s);
-        if (at == most) assert_in_range(last, 16, 40);
     }
+    assert_in_range(at, 16, 60);
 }
 
 /* A file that holds less than was written. */

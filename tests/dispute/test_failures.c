@@ -17,20 +17,21 @@ enum { A, B, STEP = FORGED_STEP };
 
 /* A number of the state after the step is another one. */
 static struct dispute_step other_state;
+/* A number of the parameters before it is another one. */
+static struct dispute_step other_before;
 static struct side side[2];
 
-static void a_side_that_fails_ends_it(void **state)
+/* One of the sides fails at each of its questions from `first` on; negative: at so many last ones. */
+static void expect_ends(int64_t first)
 {
     struct tr_dispute_result result;
     int64_t asked[2];
-    (void)state;
-    sides_begin_forged(side, B);
     must_train(sides_settle(side, NULL, &result));
     for (int i = 0; i < 2; i++) asked[i] = side[i].asked;
     tr_dispute_release(&result);
     for (int who = A; who <= B; who++) {
-        assert_true(asked[who] > 15);
-        for (int64_t at = 1; at <= asked[who]; at++) {
+        assert_true(asked[who] > (first > 0 ? 15 : 5));
+        for (int64_t at = first < 0 ? asked[who] + 1 + first : first; at <= asked[who]; at++) {
             side[who].fails = at;
             assert_int_equal(sides_settle(side, NULL, &result), TR_EIO);
             assert_true(!result.text && !result.referee && result.questions == 0);
@@ -38,6 +39,17 @@ static void a_side_that_fails_ends_it(void **state)
         }
         side[who].fails = 0;
     }
+}
+
+static void a_side_that_fails_ends_it(void **state)
+{
+    (void)state;
+    sides_begin_forged(side, B);
+    expect_ends(1);
+    side[B].step = &other_before;
+    expect_ends(-3);
+    side[B].step = &other_state;
+    expect_ends(-3);
     sides_end(side);
 }
 
@@ -163,6 +175,39 @@ static tr_status open_failing(void *user, tr_device **out)
     return TR_OK;
 }
 
+/* The judge tells it, and neither party loses. */
+static void a_judge_whose_device_fails(void **state)
+{
+    const struct tr_party_settings judge = {.open_device = open_failing};
+    struct tr_dispute_result result;
+    (void)state;
+    failing_operation = -1;
+    opens = false;
+    sides_begin_forged(side, B);
+    sides_expect(side, TR_DISPUTE_OPEN, 0, "", "the judge cannot make the step: there is\nno device", &judge);
+    opens = true;
+    sides_begin_forged(side, B);
+    atomic_store(&operation_calls, 0);
+    must_train(sides_settle(side, &judge, &result));
+    assert_int_equal(result.outcome, TR_DISPUTE_A);
+    tr_dispute_release(&result);
+    sides_end(side);
+    const int operations = atomic_load(&operation_calls);
+    assert_in_range(operations, 10, 1000);
+    for (failing_operation = 0; failing_operation < operations; failing_operation += 3) {
+        atomic_store(&operation_calls, 0);
+        sides_begin_forged(side, B);
+        must_train(sides_settle(side, &judge, &result));
+        assert_int_equal(result.outcome, TR_DISPUTE_OPEN);
+        assert_non_null(strstr(result.text, "the judge cannot make the step: "));
+        assert_non_null(strstr(result.text, " fails"));
+        assert_null(result.referee);
+        tr_dispute_release(&result);
+        sides_end(side);
+    }
+    failing_operation = -1;
+}
+
 /* Its answer to the judge says so, in one line. */
 static void a_party_whose_device_fails(void **state)
 {
@@ -205,11 +250,14 @@ static int set_up(void **state)
     true_step(&other_state, STEP);
     const uint32_t its = 0x3f800000;
     claim_state(&other_state, other_state.after.count - 1, 0, &its, 4);
+    true_step(&other_before, STEP);
+    claim_number(&other_before, 0, 0, &its, 4);
     return 0;
 }
 
 static int tear_down(void **state)
 {
+    dispute_step_release(&other_before);
     dispute_step_release(&other_state);
     return run_remove(state);
 }
@@ -217,9 +265,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_side_that_fails_ends_it),
-        cmocka_unit_test(a_judge_that_lacks_memory),
-        cmocka_unit_test(a_party_that_lacks_memory),
+        cmocka_unit_test(a_side_that_fails_ends_it),  cmocka_unit_test(a_judge_that_lacks_memory),
+        cmocka_unit_test(a_party_that_lacks_memory),  cmocka_unit_test(a_judge_whose_device_fails),
         cmocka_unit_test(a_party_whose_device_fails),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
