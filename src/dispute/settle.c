@@ -83,9 +83,7 @@ static int64_t entry_of_region(const struct tr_evidence *own, int64_t region)
         else
             high = middle - 1;
     }
-    /* Entries without regions begin where the next one does. */
-    while (low > 0 && own->entry[low].regions == 0) low--;
-    return low;
+    return low; /* entries without regions begin where the next one does, so they are not the last */
 }
 
 /* A leaf that the judge has itself. */

@@ -38,11 +38,45 @@ struct scene {
     struct tr_evidence evidence;
 };
 
+/* The copy or wait of that number, from 0, fails on the devices that scenes watch; counts down. */
+static int fails = -1;
+static struct tr_device_class failing;
+static const struct tr_device_class *real;
+
+static tr_status count_one(void)
+{
+    return fails-- == 0 ? tr_fail(TR_EIO, "the device is gone") : TR_OK;
+}
+
+static tr_status to_device(tr_device *device, void *to, const void *from, size_t bytes)
+{
+    TR_TRY(count_one());
+    return real->to_device(device, to, from, bytes);
+}
+
+static tr_status to_host(tr_device *device, void *to, const void *from, size_t bytes)
+{
+    TR_TRY(count_one());
+    return real->to_host(device, to, from, bytes);
+}
+
+static tr_status wait_for_all(tr_device *device)
+{
+    TR_TRY(count_one());
+    return real->wait ? real->wait(device) : TR_OK;
+}
+
 static void begin(struct scene *s)
 {
     tr_device *inner;
     *s = (struct scene){0};
     must(tr_device_create("ref", 1, NULL, &inner));
+    real = inner->class;
+    failing = *real;
+    failing.to_device = to_device;
+    failing.to_host = to_host;
+    failing.wait = wait_for_all;
+    inner->class = &failing;
     must(tr_witness_create(inner, &s->device));
     assert_ptr_equal(tr_witness_inner(s->device), inner);
     must(tr_device_alloc(s->device, (size_t)BYTES, (void **)&s->a));
@@ -361,6 +395,40 @@ static void lack_of_memory_is_told(void **state)
     }
 }
 
+/* Whatever of the copies and waits of a device fails. */
+static void a_failing_device_is_told(void **state)
+{
+    int at = 0;
+    (void)state;
+    for (bool done = false; !done; at++) {
+        struct scene s;
+        begin(&s);
+        must(tr_evidence_open(tr_witness_inner(s.device), &s.evidence));
+        fails = at;
+        tr_status status = tr_witness_keep(s.device, &s.evidence);
+        if (status == TR_OK) status = work(&s);
+        done = fails >= 0;
+        fails = -1;
+        assert_int_equal(status, done ? TR_OK : TR_EIO);
+        end(&s);
+    }
+    assert_in_range(at, 16, 60);
+}
+
+/* A file that holds less than was written. */
+static void numbers_that_are_lost_are_told(void **state)
+{
+    (void)state;
+    struct scene s;
+    const struct tr_sha256_sum *leaves;
+    make(&s);
+    assert_int_equal(ftruncate(s.evidence.file, 0), 0);
+    errno = 0;
+    assert_int_equal(tr_evidence_leaf_sums(&s.evidence, 0, &leaves), TR_EIO);
+    assert_null(leaves);
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +443,8 @@ int main(void)
         cmocka_unit_test(memory_that_was_given_back_is_forgotten),
         cmocka_unit_test(a_witness_makes_another),
         cmocka_unit_test(lack_of_memory_is_told),
+        cmocka_unit_test(a_failing_device_is_told),
+        cmocka_unit_test(numbers_that_are_lost_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,6 +81,47 @@ static void an_answer_that_contradicts_another_one_loses(void **state)
         }
 }
 
+/* Lies about the leaves of a state, where B's step has another number in the state before or after it. */
+static void lies_about_a_state_lose(void **state)
+{
+    static const uint32_t its = 0x3f800000;
+    static const struct {
+        struct change change;
+        bool by_both;
+        const char *text;
+    } lies[] = {
+        {{"leaf before", 1, "00"}, false, "answers with what is no answer: \"leaf"},
+        {{"leaf before", 1, "*"}, false, "opens a leaf of its state that does not lead to its root"},
+        {{"leaf after", 1, "00"}, true, "answers with what is no answer: \"leaf"},
+        {{"leaf after", 1, "*"}, true, "opens a leaf of its state that does not lead to its root"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++)
+        for (int liar = A; liar <= (lies[i].by_both ? B : A); liar++) {
+            struct tr_dispute_result result;
+            struct dispute_step step;
+            char text[128];
+            true_step(&step, STEP);
+            if (lies[i].by_both)
+                claim_state(&step, step.after.count - 1, 0, &its, 4);
+            else
+                claim_number(&step, 0, 0, &its, 4);
+            sides_begin(side);
+            side[B].from = STEP;
+            side[B].step = &step;
+            side[liar].change[0] = lies[i].change;
+            snprintf(text, sizeof text, "%s %s", names[liar], lies[i].text);
+            must_train(sides_settle(side, NULL, &result));
+            if (result.outcome != (liar == A ? TR_DISPUTE_B : TR_DISPUTE_A) ||
+                strncmp(result.text, text, strlen(text)) != 0)
+                fail_msg("%s: %s", text, result.text);
+            assert_null(result.referee);
+            tr_dispute_release(&result);
+            sides_end(side);
+            dispute_step_release(&step);
+        }
+}
+
 /* However much is said, a line ends. */
 static void an_answer_that_is_too_long_loses(void **state)
 {
@@ -201,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_no_answer_loses),
         cmocka_unit_test(an_answer_that_contradicts_another_one_loses),
+        cmocka_unit_test(lies_about_a_state_lose),
         cmocka_unit_test(an_answer_that_is_too_long_loses),
         cmocka_unit_test(a_judge_that_cannot_judge_says_so),
         cmocka_unit_test(what_nothing_proves_stays_open),

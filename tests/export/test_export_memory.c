@@ -106,11 +106,55 @@ static void exports_of_adapters_tell_it(void **state)
     }
 }
 
+/* ---- imports ---- */
+
+#define LOOKS 5
+
+/* Lets allocations of an import fail in turn, over a run that is there. Those by which it looks whether it is
+   given a directory of some kind are not told as such. */
+static void expect_import(const char *file, const char *base, const char *text)
+{
+    struct tr_import_settings settings = TR_IMPORT_SETTINGS_INIT;
+    int64_t step;
+    int others = 0;
+    char out[SCRATCH_PATH], *path;
+    snprintf(out, sizeof out, "%s", scratch_in("over"));
+    settings.file = file;
+    settings.base = base;
+    settings.text = text;
+    settings.out = out;
+    settings.overwrite = true;
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        const tr_status status = tr_import(&settings, &path);
+        done = refuse_end();
+        if (status != (done ? TR_OK : TR_ENOMEM) && (done || ++others > LOOKS))
+            fail_msg("%s, allocation %d: %d, %s", file, (int)at, (int)status, tr_error_message());
+        tr_free(path);
+        if (tr_alloc_live() != live)
+            fail_msg("%s, allocation %d: %d blocks stay", file, (int)at, (int)(tr_alloc_live() - live));
+    }
+    must_train(tr_checkpoint_latest(out, &step));
+    assert_int_equal(step, 0);
+}
+
+static void imports_tell_it(void **state)
+{
+    char given[SCRATCH_PATH], base[SCRATCH_PATH], adapters[SCRATCH_PATH], text[SCRATCH_PATH];
+    (void)state;
+    expect_import(scratch_join(given, scratch_place, "given"), NULL, NULL);
+    expect_import(given, NULL, scratch_join(text, scratch_place, "text"));
+    expect_import(scratch_join(adapters, scratch_place, "peft"), scratch_join(base, scratch_place, "base"),
+                  NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_format_tells_it),
         cmocka_unit_test(exports_of_adapters_tell_it),
+        cmocka_unit_test(imports_tell_it),
     };
     return cmocka_run_group_tests(tests, scratch_place_make, scratch_place_remove);
 }

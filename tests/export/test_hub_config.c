@@ -160,6 +160,8 @@ static void options_of_llama(void **unused)
         {", \"num_key_value_heads\": 3", TR_EFORMAT,
          "4 heads, 3 of keys, of 3 numbers do not fit a width of 12"},
         {", \"head_dim\": 4194305", TR_EFORMAT, "do not fit"},
+        {", \"num_key_value_heads\": 0", TR_EFORMAT, "num_key_value_heads"},
+        {", \"max_position_embeddings\": 0", TR_EFORMAT, "max_position_embeddings"},
         {", \"hidden_act\": \"gelu\"", TR_EUNSUPPORTED, "hidden_act is \"gelu\"" OTHER},
         {", \"attention_bias\": true", TR_EUNSUPPORTED, "attention_bias is \"true\"" OTHER},
         {", \"mlp_bias\": true", TR_EUNSUPPORTED, "mlp_bias is \"true\"" OTHER},
@@ -282,6 +284,10 @@ static void options_of_bert(void **unused)
         {CLASSES ", \"hidden_act\": \"relu\"", TR_EUNSUPPORTED, "hidden_act is \"relu\"" OTHER},
         {CLASSES ", \"layer_norm_eps\": 0", TR_EFORMAT, "layer_norm_eps is no number above 0"},
         {CLASSES ", \"type_vocab_size\": 0", TR_EFORMAT, "type_vocab_size"},
+        {CLASSES ", \"hidden_act\": 3", TR_EUNSUPPORTED, "hidden_act is \"an integer\"" OTHER},
+        {CLASSES ", \"num_labels\": 0", TR_EFORMAT, "num_labels"},
+        {CLASSES ", \"num_labels\": 0, \"id2label\": {\"0\": \"a\", \"1\": \"b\"}", TR_EFORMAT, "num_labels"},
+        {CLASSES ", \"max_position_embeddings\": 0", TR_EFORMAT, "max_position_embeddings"},
     };
     static const char *const begins[] = {"Model", "ForMaskedLM", "ForPreTraining"};
     (void)unused;
@@ -315,6 +321,10 @@ static void options_of_bert(void **unused)
                                .types = 2,
                                .tags = true};
     expect(FAMILY("bert"), ", \"num_labels\": 7, \"architectures\": [\"BertForTokenClassification\"]", &c);
+    expect(FAMILY("bert"),
+           ", \"num_labels\": 7, \"id2label\": [\"a\", \"b\"], \"architectures\": "
+           "[\"BertForTokenClassification\"]",
+           &c);
     c.tags = false;
     c.begins = true;
     for (int i = 0; i < LENGTH(begins); i++) {
@@ -328,6 +338,12 @@ static void options_of_bert(void **unused)
     c.skipped = 2;
     c.context = 510;
     expect(FAMILY("roberta"), ", \"num_labels\": 7, \"architectures\": [\"RobertaModel\"]", &c);
+    static const struct refusal of_padding[] = {
+        {", \"pad_token_id\": -1", TR_EFORMAT, "pad_token_id"},
+        {", \"max_position_embeddings\": 8, \"pad_token_id\": 7", TR_EFORMAT,
+         "max_position_embeddings leaves no place behind that of pad_token_id"},
+    };
+    expect_refusals(FAMILY("roberta"), of_padding, LENGTH(of_padding));
 }
 
 static void options_of_distilbert(void **unused)
@@ -352,7 +368,8 @@ static void options_of_distilbert(void **unused)
                               .classes = 2};
     const struct refusal refusals[] = {
         {", \"activation\": \"relu\"", TR_EUNSUPPORTED, "activation is \"relu\"" OTHER},
-        {", \"max_position_embeddings\": 0", TR_EFORMAT, "max_position_embeddings"}};
+        {", \"max_position_embeddings\": 0", TR_EFORMAT, "max_position_embeddings"},
+    };
     (void)unused;
     expect(begin, "", &c);
     expect(begin, ", \"activation\": null, \"layer_norm_eps\": 3", &c);

@@ -4,6 +4,7 @@
 #include "base/text/log.h"
 #include "export/hub_given.h"
 #include "io/safetensors.h"
+#include "refuse.h"
 #include "support/training.h"
 
 #include <setjmp.h>
@@ -152,20 +153,24 @@ static float zeros[64];
 
 static const char *import_set; /* an override, or NULL */
 
-/* Imports tensors with such names and shapes, as far as they have names. */
-static tr_status import(const struct tr_stored_tensor *tensors, const char *prefix, const char *rename,
-                        bool partial)
+/* Writes tensors with such names and shapes, as far as they have names. */
+static void import_write(const struct tr_stored_tensor *tensors)
 {
-    struct tr_import_settings settings = TR_IMPORT_SETTINGS_INIT;
-    void *bytes;
-    size_t size;
     int64_t count = 0;
     char file[SCRATCH_PATH];
     while (tensors[count].name) count++;
     must_train(tr_safetensors_replace(NULL, scratch_join(file, scratch_place, "net.safetensors"), tensors,
                                       count, NULL, 0));
     scratch_write_text("table.csv", "1,2,0\n3,4,1\n5,7,1\n2,1,0\n");
-    settings.file = file;
+}
+
+static tr_status import_read(const char *prefix, const char *rename, bool partial)
+{
+    struct tr_import_settings settings = TR_IMPORT_SETTINGS_INIT;
+    void *bytes;
+    size_t size;
+    char file[SCRATCH_PATH];
+    settings.file = scratch_join(file, scratch_place, "net.safetensors");
     settings.model_text = "name: tiny\ndata: {train: {csv: {path: table.csv}}}\n"
                           "layers: [{dense: 3}, {dense: 2}]\noptimizer: {rule: sgd, rate: 0.1}\n"
                           "train: {batch: 4, steps: 3}\n";
@@ -182,6 +187,13 @@ static tr_status import(const struct tr_stored_tensor *tensors, const char *pref
     tr_log_set_sink(NULL, NULL, TR_LOG_DEBUG);
     if (status == TR_OK) tr_state_free(bytes);
     return status;
+}
+
+static tr_status import(const struct tr_stored_tensor *tensors, const char *prefix, const char *rename,
+                        bool partial)
+{
+    import_write(tensors);
+    return import_read(prefix, rename, partial);
 }
 
 #define TENSOR(name, ...)                                                                                    \
@@ -279,12 +291,50 @@ static void long_names_can_be_told(void **state)
     import_set = NULL;
 }
 
+#define LATE 150 /* allocations of an import at most, behind those of its trainer */
+
+/* Imports with allocation `at` refused; whether there are fewer. */
+static bool imported_without(int64_t at, const char *prefix, bool partial, tr_status expected)
+{
+    const int64_t live = tr_alloc_live();
+    refuse_begin(at);
+    const tr_status status = import_read(prefix, NULL, partial);
+    const bool done = refuse_end();
+    if (status != expected && (status != TR_ENOMEM || done))
+        fail_msg("allocation %d: %d, %s", (int)at, (int)status, tr_error_message());
+    if (status == TR_OK) assert_true(done);
+    assert_int_equal(tr_alloc_live(), live);
+    return done;
+}
+
+/* Each allocation once the trainer is made: only a hint at another name may be missing for it. */
+static void memory_may_fail(void **state)
+{
+    static const struct tr_stored_tensor all[] = {ALL("p."), {0}},
+                                         some[] = {TENSOR(W1, 3, 2), TENSOR(B1, 3), TENSOR(W2, 4, 3), {0}};
+    static const struct {
+        const struct tr_stored_tensor *tensors;
+        const char *prefix;
+        bool partial;
+        tr_status status;
+    } cases[] = {{all, "p.", false, TR_OK}, {some, NULL, true, TR_OK}, {all, NULL, false, TR_EMISMATCH}};
+    const int64_t most = 1000000;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        import_write(cases[i].tensors);
+        assert_true(imported_without(most, cases[i].prefix, cases[i].partial, cases[i].status));
+        int64_t at = most - refuse_left - LATE;
+        while (!imported_without(at, cases[i].prefix, cases[i].partial, cases[i].status)) at++;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_go_together), cmocka_unit_test(the_model_file_of_a_directory),
         cmocka_unit_test(parts_are_told),       cmocka_unit_test(prefixes_may_be_there),
         cmocka_unit_test(near_names_are_told),  cmocka_unit_test(long_names_can_be_told),
+        cmocka_unit_test(memory_may_fail),
     };
     return cmocka_run_group_tests_name("export.import", tests, scratch_place_make, scratch_place_remove);
 }
