@@ -99,7 +99,7 @@ static void sums_are_apart_by_what_they_are_about(void **state)
     tr_timeline_enter(timeline, "full");
     for (int i = 0; i < 2 * MANY; i++)
         for (int k = 0; k < NAMES; k++) {
-            char name[16];
+            char name[24];
             snprintf(name, sizeof name, "buffer %d", k);
             tr_span_begin(TR_ACTIVITY_WAITING, name);
             tr_span_end_about(i % MANY);
