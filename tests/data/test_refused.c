@@ -48,6 +48,16 @@ static void texts(void **unused)
          "raise "
          "`ids`"},
         {"1 2\t0\n0 2\t1\n", 0, "unit: ids, ids: 3", NULL},
+        {"a\t0\nb\t1\0x\n", 10, "classes: 2", "t:2:3: label \"1"},
+        {"a,0\nb\xff,1\n", 0, "layout: table, unit: characters", "t:2:1: a byte that is part of no UTF-8"},
+        {"a,0\nb,1\n", 0, "layout: table, text_columns: 1, label_column: 0", NULL},
+        {"a,0\nb,1\n", 0, "layout: table, text_columns: 2",
+         "there is no column \"2\"; the table has 2 columns; a header would name them"},
+        {"a,0\nb,1\n", 0, "layout: table, text_columns: -1", "there is no column \"-1\""},
+        {"a,0\nb,1\n", 0, "layout: table, header: true, text_columns: c",
+         "there is no column \"c\"; the table has 2 columns, named here"},
+        {"\"a\"x,0\n\"b\"y,1\n", 0, "layout: table", "t:1:4: text after a closed quote"},
+        {"\"a\"x,\"0\"y\nb,1\n", 0, "layout: table", "t:1:4: text after a closed quote"},
         {"a\tx\nb\ty\n", 0, "classes: 3", "t: there are 2 classes by name, but classes is 3"},
         {"a\tx\nb\ty\n", 0, "classes: 2", NULL},
         {"a\t-\nb\t+\n", 0, "classes: 3", "t: there are 2 classes by name, but classes is 3"},
@@ -64,6 +74,37 @@ static void texts(void **unused)
         else
             expect_good(description);
     }
+}
+
+/* Who reads texts to continue them, and who does not. */
+static void texts_and_their_states(void **unused)
+{
+    char *many = calloc(1, 65536);
+    (void)unused;
+    write_text("t", "a b\nc a\n");
+    for (int next = 0; next < 2; next++) {
+        const char *const descriptions[] = {"{text: {path: t, labels: false}}",
+                                            "{text: {path: t, labels: false, next: true}}"};
+        tr_source *source = must_open(descriptions[next]), *other;
+        const char *name;
+        char *state;
+        assert_int_equal(tr_source_state(source, &name, &state), TR_OK);
+        assert_int_equal(tr_source_open(descriptions[!next], test_directory(), state, &other), TR_EMISMATCH);
+        assert_non_null(strstr(tr_error_message(), next ? "t: the training data have next: true; set the same"
+                                                        : "t: the training data have next: false; set the "
+                                                          "same"));
+        tr_text_free(state);
+        tr_source_close(&source);
+    }
+    /* As many names of classes as there may be, and more. */
+    assert_non_null(many);
+    for (int i = 0; i < 4096; i++) sprintf(many + strlen(many), "a\tn%d\n", i);
+    write_text("t", many);
+    expect_good("{text: {path: t}}");
+    strcat(many, "a\tz\n");
+    write_text("t", many);
+    expect_refusal("{text: {path: t}}", TR_EFORMAT, "t:4097:3: there are more than 4096 different labels");
+    free(many);
 }
 
 static void corpora(void **unused)
@@ -99,6 +140,15 @@ static void corpora(void **unused)
     assert_non_null(strstr(tr_error_message(), "ids: unit is ids, the network was trained on another one"));
     tr_text_free(state);
     tr_source_close(&source);
+    const int32_t square[] = {0, 1, 2, 3};
+    npy_write(test_path("square.npy"), "<i4", "2, 2", square, sizeof square);
+    expect_refusal("{corpus: {path: square.npy, unit: ids, ids: 5, window: 2}}", TR_EUNSUPPORTED,
+                   "square.npy: holds no integers in one dimension; save the tokens as such");
+    npy_write(test_path("square.npy"), "<i4", "4,", square, sizeof square);
+    expect_good("{corpus: {path: square.npy, unit: ids, ids: 5, window: 2}}");
+    write_text("square.npy", "\x93NUMPY and nothing of it");
+    expect_refusal("{corpus: {path: square.npy, unit: ids, ids: 5, window: 2}}", TR_EUNSUPPORTED,
+                   "is an .npy file of version");
     write_file("ids", ids, sizeof ids - 1);
     expect_refusal("{corpus: {path: ids, unit: ids, ids: 5, window: 2}}", TR_EFORMAT,
                    "ids: 7 bytes are no numbers of 16 bits; save the tokens so, or as a .npy file");
@@ -353,6 +403,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts),
+        cmocka_unit_test(texts_and_their_states),
         cmocka_unit_test(corpora),
         cmocka_unit_test(tables),
         cmocka_unit_test(bad_records_are_told_ten_times),
