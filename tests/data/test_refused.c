@@ -266,11 +266,59 @@ static void idx_files(void **unused)
     }
 }
 
+static void idx_files_of_other_types(void **unused)
+{
+    static const struct {
+        uint8_t type;
+        const char *name;
+    } types[] = {{0x07, "an unknown type"}, {0x09, "signed bytes"},   {0x0a, "an unknown type"},
+                 {0x0b, "16-bit numbers"},  {0x0c, "32-bit numbers"}, {0x0d, "floats"},
+                 {0x0e, "doubles"},         {0x0f, "an unknown type"}};
+    (void)unused;
+    for (int i = 0; i < LENGTH(types); i++) {
+        char message[96];
+        const uint8_t file[20] = {0, 0, types[i].type, 3, [7] = 1, [11] = 2, [15] = 2};
+        write_file("images", file, sizeof file);
+        snprintf(message, sizeof message,
+                 "images: type %02x at offset 2 is %s; only 08, unsigned bytes, can be read", types[i].type,
+                 types[i].name);
+        expect_refusal("{idx: {images: images}}", TR_EFORMAT, message);
+    }
+}
+
 static void idx_files_of_pixels(void **unused)
 {
     static const uint8_t masks[16 + 8] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 2, [16 + 5] = 9};
     (void)unused;
     write_idx("images", 3, 2, 2, 2);
+    write_idx("sizes", 3, 2, 2, 3);
+    expect_refusal("{idx: {images: images, labels: sizes}}", TR_EFORMAT,
+                   "sizes has labels of 2 x 3 pixels, the images of ");
+    write_idx("sizes", 3, 2, 1, 2);
+    expect_refusal("{idx: {images: images, labels: sizes}}", TR_EFORMAT,
+                   "sizes has labels of 1 x 2 pixels, the images of ");
+    write_idx("sizes", 3, 2, 2, 2); /* zeros all */
+    expect_refusal("{idx: {images: images, labels: sizes, ignore: 0}}", TR_EFORMAT,
+                   "sizes: all pixels have the label 0, which is ignored; give other labels");
+    expect_good("{idx: {images: images, labels: sizes, ignore: 0, classes: 2}}");
+    const uint8_t zeros[12] = {0};
+    npy_write(test_path("x.npy"), "|u1", "1, 2, 2", zeros, 4);
+    npy_write(test_path("y.npy"), "|u1", "1, 2, 3", zeros, 6);
+    expect_refusal("{npy: {features: x.npy, labels: y.npy}}", TR_EFORMAT,
+                   "y.npy\" has labels of 2 x 3 pixels, the images have 2 x 2; give a label for each pixel");
+    npy_write(test_path("y.npy"), "|u1", "1, 3, 2", zeros, 6);
+    expect_refusal("{npy: {features: x.npy, labels: y.npy}}", TR_EFORMAT,
+                   "y.npy\" has labels of 3 x 2 pixels, the images have 2 x 2; give a label for each pixel");
+    static const struct {
+        const char *type;
+        enum tr_number_range range;
+    } types[] = {{"<i2", TR_RANGE_I16}, {"<u2", TR_RANGE_U16}, {"<i4", TR_RANGE_OPEN}};
+    for (int i = 0; i < LENGTH(types); i++) {
+        npy_write(test_path("x.npy"), types[i].type, "1, 1, 3, 1", zeros, i < 2 ? 6 : 12);
+        tr_source *source = must_open("{npy: {features: x.npy}}");
+        assert_int_equal(source->range, types[i].range);
+        tr_source_close(&source);
+    }
     write_file("masks", masks, sizeof masks);
     expect_good("{idx: {images: images, labels: masks, classes: 10}}");
     expect_refusal(
@@ -408,6 +456,7 @@ int main(void)
         cmocka_unit_test(tables),
         cmocka_unit_test(bad_records_are_told_ten_times),
         cmocka_unit_test(idx_files),
+        cmocka_unit_test(idx_files_of_other_types),
         cmocka_unit_test(idx_files_of_pixels),
         cmocka_unit_test(arrays),
         cmocka_unit_test(folders_and_records),
