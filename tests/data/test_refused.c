@@ -48,6 +48,16 @@ static void texts(void **unused)
          "raise "
          "`ids`"},
         {"1 2\t0\n0 2\t1\n", 0, "unit: ids, ids: 3", NULL},
+        {"a\t0\nb\t1\0x\n", 10, "classes: 2", "t:2:3: label \"1"},
+        {"a,0\nb\xff,1\n", 0, "layout: table, unit: characters", "t:2:1: a byte that is part of no UTF-8"},
+        {"a,0\nb,1\n", 0, "layout: table, text_columns: 1, label_column: 0", NULL},
+        {"a,0\nb,1\n", 0, "layout: table, text_columns: 2",
+         "there is no column \"2\"; the table has 2 columns; a header would name them"},
+        {"a,0\nb,1\n", 0, "layout: table, text_columns: -1", "there is no column \"-1\""},
+        {"a,0\nb,1\n", 0, "layout: table, header: true, text_columns: c",
+         "there is no column \"c\"; the table has 2 columns, named here"},
+        {"\"a\"x,0\n\"b\"y,1\n", 0, "layout: table", "t:1:4: text after a closed quote"},
+        {"\"a\"x,\"0\"y\nb,1\n", 0, "layout: table", "t:1:4: text after a closed quote"},
         {"a\tx\nb\ty\n", 0, "classes: 3", "t: there are 2 classes by name, but classes is 3"},
         {"a\tx\nb\ty\n", 0, "classes: 2", NULL},
         {"a\t-\nb\t+\n", 0, "classes: 3", "t: there are 2 classes by name, but classes is 3"},
@@ -64,6 +74,37 @@ static void texts(void **unused)
         else
             expect_good(description);
     }
+}
+
+/* Who reads texts to continue them, and who does not. */
+static void texts_and_their_states(void **unused)
+{
+    char *many = calloc(1, 65536);
+    (void)unused;
+    write_text("t", "a b\nc a\n");
+    for (int next = 0; next < 2; next++) {
+        const char *const descriptions[] = {"{text: {path: t, labels: false}}",
+                                            "{text: {path: t, labels: false, next: true}}"};
+        tr_source *source = must_open(descriptions[next]), *other;
+        const char *name;
+        char *state;
+        assert_int_equal(tr_source_state(source, &name, &state), TR_OK);
+        assert_int_equal(tr_source_open(descriptions[!next], test_directory(), state, &other), TR_EMISMATCH);
+        assert_non_null(strstr(tr_error_message(), next ? "t: the training data have next: true; set the same"
+                                                        : "t: the training data have next: false; set the "
+                                                          "same"));
+        tr_text_free(state);
+        tr_source_close(&source);
+    }
+    /* As many names of classes as there may be, and more. */
+    assert_non_null(many);
+    for (int i = 0; i < 4096; i++) sprintf(many + strlen(many), "a\tn%d\n", i);
+    write_text("t", many);
+    expect_good("{text: {path: t}}");
+    strcat(many, "a\tz\n");
+    write_text("t", many);
+    expect_refusal("{text: {path: t}}", TR_EFORMAT, "t:4097:3: there are more than 4096 different labels");
+    free(many);
 }
 
 static void corpora(void **unused)
@@ -99,6 +140,15 @@ static void corpora(void **unused)
     assert_non_null(strstr(tr_error_message(), "ids: unit is ids, the network was trained on another one"));
     tr_text_free(state);
     tr_source_close(&source);
+    const int32_t square[] = {0, 1, 2, 3};
+    npy_write(test_path("square.npy"), "<i4", "2, 2", square, sizeof square);
+    expect_refusal("{corpus: {path: square.npy, unit: ids, ids: 5, window: 2}}", TR_EUNSUPPORTED,
+                   "square.npy: holds no integers in one dimension; save the tokens as such");
+    npy_write(test_path("square.npy"), "<i4", "4,", square, sizeof square);
+    expect_good("{corpus: {path: square.npy, unit: ids, ids: 5, window: 2}}");
+    write_text("square.npy", "\x93NUMPY and nothing of it");
+    expect_refusal("{corpus: {path: square.npy, unit: ids, ids: 5, window: 2}}", TR_EUNSUPPORTED,
+                   "is an .npy file of version");
     write_file("ids", ids, sizeof ids - 1);
     expect_refusal("{corpus: {path: ids, unit: ids, ids: 5, window: 2}}", TR_EFORMAT,
                    "ids: 7 bytes are no numbers of 16 bits; save the tokens so, or as a .npy file");
@@ -216,11 +266,59 @@ static void idx_files(void **unused)
     }
 }
 
+static void idx_files_of_other_types(void **unused)
+{
+    static const struct {
+        uint8_t type;
+        const char *name;
+    } types[] = {{0x07, "an unknown type"}, {0x09, "signed bytes"},   {0x0a, "an unknown type"},
+                 {0x0b, "16-bit numbers"},  {0x0c, "32-bit numbers"}, {0x0d, "floats"},
+                 {0x0e, "doubles"},         {0x0f, "an unknown type"}};
+    (void)unused;
+    for (int i = 0; i < LENGTH(types); i++) {
+        char message[96];
+        const uint8_t file[20] = {0, 0, types[i].type, 3, [7] = 1, [11] = 2, [15] = 2};
+        write_file("images", file, sizeof file);
+        snprintf(message, sizeof message,
+                 "images: type %02x at offset 2 is %s; only 08, unsigned bytes, can be read", types[i].type,
+                 types[i].name);
+        expect_refusal("{idx: {images: images}}", TR_EFORMAT, message);
+    }
+}
+
 static void idx_files_of_pixels(void **unused)
 {
     static const uint8_t masks[16 + 8] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 2, [16 + 5] = 9};
     (void)unused;
     write_idx("images", 3, 2, 2, 2);
+    write_idx("sizes", 3, 2, 2, 3);
+    expect_refusal("{idx: {images: images, labels: sizes}}", TR_EFORMAT,
+                   "sizes has labels of 2 x 3 pixels, the images of ");
+    write_idx("sizes", 3, 2, 1, 2);
+    expect_refusal("{idx: {images: images, labels: sizes}}", TR_EFORMAT,
+                   "sizes has labels of 1 x 2 pixels, the images of ");
+    write_idx("sizes", 3, 2, 2, 2); /* zeros all */
+    expect_refusal("{idx: {images: images, labels: sizes, ignore: 0}}", TR_EFORMAT,
+                   "sizes: all pixels have the label 0, which is ignored; give other labels");
+    expect_good("{idx: {images: images, labels: sizes, ignore: 0, classes: 2}}");
+    const uint8_t zeros[12] = {0};
+    npy_write(test_path("x.npy"), "|u1", "1, 2, 2", zeros, 4);
+    npy_write(test_path("y.npy"), "|u1", "1, 2, 3", zeros, 6);
+    expect_refusal("{npy: {features: x.npy, labels: y.npy}}", TR_EFORMAT,
+                   "y.npy\" has labels of 2 x 3 pixels, the images have 2 x 2; give a label for each pixel");
+    npy_write(test_path("y.npy"), "|u1", "1, 3, 2", zeros, 6);
+    expect_refusal("{npy: {features: x.npy, labels: y.npy}}", TR_EFORMAT,
+                   "y.npy\" has labels of 3 x 2 pixels, the images have 2 x 2; give a label for each pixel");
+    static const struct {
+        const char *type;
+        enum tr_number_range range;
+    } types[] = {{"<i2", TR_RANGE_I16}, {"<u2", TR_RANGE_U16}, {"<i4", TR_RANGE_OPEN}};
+    for (int i = 0; i < LENGTH(types); i++) {
+        npy_write(test_path("x.npy"), types[i].type, "1, 1, 3, 1", zeros, i < 2 ? 6 : 12);
+        tr_source *source = must_open("{npy: {features: x.npy}}");
+        assert_int_equal(source->range, types[i].range);
+        tr_source_close(&source);
+    }
     write_file("masks", masks, sizeof masks);
     expect_good("{idx: {images: images, labels: masks, classes: 10}}");
     expect_refusal(
@@ -353,10 +451,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts),
+        cmocka_unit_test(texts_and_their_states),
         cmocka_unit_test(corpora),
         cmocka_unit_test(tables),
         cmocka_unit_test(bad_records_are_told_ten_times),
         cmocka_unit_test(idx_files),
+        cmocka_unit_test(idx_files_of_other_types),
         cmocka_unit_test(idx_files_of_pixels),
         cmocka_unit_test(arrays),
         cmocka_unit_test(folders_and_records),

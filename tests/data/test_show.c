@@ -110,12 +110,48 @@ static void images_are_drawn(void **state)
     }
 }
 
+/* What does not fill a character is drawn by the pixels that are there. */
+static void edges_are_drawn(void **state)
+{
+    (void)state;
+    static const uint8_t pixels[5][5] = {
+        {0, 0, 0, 0, 255}, {0, 0, 0, 0, 255}, {0, 0, 0, 0, 255}, {0, 0, 0, 0, 255}, {255, 0, 0, 0, 255}};
+    struct tr_arrays arrays = TR_ARRAYS_INIT;
+    tr_source *source;
+    char *shown;
+    arrays.features = (struct tr_array){pixels, TR_ARRAY_UINT8, 3, {1, 5, 5}, {0}};
+    assert_int_equal(tr_source_from_arrays(&arrays, &source), TR_OK);
+    assert_int_equal(tr_source_show(source, 0, 1, 3, &shown), TR_OK);
+    assert_string_equal(shown, "[0] \n  @\n= @\n");
+    tr_free(shown);
+    tr_source_close(&source);
+}
+
+/* Of many values to learn the first 16 are shown. */
+static void many_values_are_cut(void **state)
+{
+    (void)state;
+    static const float numbers[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
+    struct tr_arrays arrays = TR_ARRAYS_INIT;
+    tr_source *source;
+    char *shown;
+    arrays.features = (struct tr_array){numbers, TR_ARRAY_FLOAT32, 2, {1, 1}, {0}};
+    arrays.labels = (struct tr_array){numbers, TR_ARRAY_FLOAT32, 2, {1, 17}, {0}};
+    assert_int_equal(tr_source_from_arrays(&arrays, &source), TR_OK);
+    assert_int_equal(tr_source_show(source, 0, 1, 80, &shown), TR_OK);
+    assert_string_equal(shown, "[0] 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16: 1\n");
+    tr_free(shown);
+    tr_source_close(&source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_shown_or_their_failure),
         cmocka_unit_test(long_vectors_are_cut),
         cmocka_unit_test(images_are_drawn),
+        cmocka_unit_test(edges_are_drawn),
+        cmocka_unit_test(many_values_are_cut),
     };
     return cmocka_run_group_tests_name("data.show", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/order/batch.h"
+#include "data/order/split.h"
 #include "data/samples.h"
 #include "data/source.h"
 #include "data/support.h"
@@ -317,6 +318,39 @@ static void files_that_were_overwritten_are_told(void **unused)
         tr_loader_destroy(&loader);
         tr_source_close(&source);
     }
+    /* A part of such a source is as bad. */
+    char digest[65];
+    uint8_t image[4];
+    const struct tr_split split = {.seed = 1, .share = 0.5};
+    tr_source *part;
+    write_samples(unused);
+    assert_int_equal(tr_split_first(must_open(RECORDS), &split, &part), TR_OK);
+    overwrite("plain.tfrecord");
+    expect_failure(-1, "features", tr_source_read(part, 0, image, 4, NULL, NULL), true);
+    expect_failure(-1, "digest", tr_source_digest(part, digest), true);
+    tr_source_close(&part);
+}
+
+/* A source of sizes and labels alone gives these, and nothing else. */
+static void outlines_have_no_images(void **unused)
+{
+    static const char digits[] = "{idx: {images: images, labels: labels}}";
+    char digest[65];
+    uint8_t image[4];
+    int32_t label = -1;
+    tr_config *node;
+    tr_source *source;
+    write_samples(unused);
+    assert_int_equal(tr_config_parse(digits, strlen(digits), "digits", &node), TR_OK);
+    assert_int_equal(tr_source_outline_config(node, test_directory(), NULL, NULL, &source), TR_OK);
+    tr_config_destroy(&node);
+    assert_int_equal(tr_source_read(source, 0, NULL, 0, NULL, &label), TR_OK);
+    assert_int_equal(label, 2);
+    assert_int_equal(tr_source_read(source, 0, image, 4, NULL, NULL), TR_EINVAL);
+    assert_string_equal(tr_error_message(),
+                        "images of a set that was opened for its sizes alone were asked for");
+    assert_int_equal(tr_source_digest(source, digest), TR_EINVAL);
+    tr_source_close(&source);
 }
 
 int main(void)
@@ -328,6 +362,7 @@ int main(void)
         cmocka_unit_test(states_are_checked),
         cmocka_unit_test(reading_is_checked),
         cmocka_unit_test(files_that_were_overwritten_are_told),
+        cmocka_unit_test(outlines_have_no_images),
     };
     return cmocka_run_group_tests(tests, write_samples, NULL);
 }

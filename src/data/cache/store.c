@@ -160,8 +160,8 @@ static bool still_same(const struct tr_source_request *request, const char *entr
 
 /* Makes an entry from a source that was read from the files, and replaces the source by it on success.
    entry is "" where that failed or is under way. */
-static tr_status make_entry(tr_store *store, const struct wanted *wanted, char entry[TR_SHA256_TEXT],
-                            tr_source **source)
+static void make_entry(tr_store *store, const struct wanted *wanted, char entry[TR_SHA256_TEXT],
+                       tr_source **source)
 {
     tr_source *cached = NULL;
     const char *record = wanted->settled ? wanted->record : NULL;
@@ -169,18 +169,17 @@ static tr_status make_entry(tr_store *store, const struct wanted *wanted, char e
     if (wants && wanted->alone && store->defers && !(*source)->spilled &&
         tr_keep_begin(store->cache, *source, entry, record, wanted->record)) {
         entry[0] = '\0';
-        return TR_OK;
+        return;
     }
     tr_status status = wants ? tr_cache_put(store->cache, entry, *source) : TR_OK;
     if (wants && status == TR_OK) status = tr_cache_get(store->cache, entry, false, &cached);
     if (status != TR_OK) refuse(store);
     if (!cached) {
         entry[0] = '\0';
-        return TR_OK;
+        return;
     }
     tr_source_close(source);
     *source = cached;
-    return TR_OK;
 }
 
 /* Called while the lock of the record's key is held. */
@@ -194,7 +193,7 @@ static tr_status find_or_make(tr_store *store, const struct wanted *wanted, char
     TR_TRY(tr_cache_get(store->cache, entry, true, out));
     if (!*out) {
         TR_TRY(open_files(store, wanted->request, out));
-        TR_TRY(make_entry(store, wanted, entry, out));
+        make_entry(store, wanted, entry, out);
     }
     if (!entry[0] || !wanted->settled) return TR_OK;
     struct tr_cache_record record;

@@ -42,17 +42,22 @@ int write_entry_data(void **unused)
     return 0;
 }
 
-tr_status write_entry(const tr_source *source)
+tr_status write_entry_to(const tr_file_system *files, const tr_source *source)
 {
     static const uint8_t page[TR_UNPACKED_PAGE];
     struct tr_file_replacement file;
     const char *path = test_path("entry");
-    TR_TRY(tr_file_replace_begin(NULL, path, 0, &file));
+    TR_TRY(tr_file_replace_begin(files, path, 0, &file));
     tr_status status = tr_file_write(&file.writer, page, sizeof page);
     if (status == TR_OK) status = tr_unpacked_write(source, entry_key, &file.writer);
     if (status == TR_OK) return tr_file_replace_finish(&file);
     tr_file_replace_abandon(&file);
     return status;
+}
+
+tr_status write_entry(const tr_source *source)
+{
+    return write_entry_to(NULL, source);
 }
 
 struct entry make_entry(const char *description)

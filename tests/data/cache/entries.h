@@ -28,6 +28,8 @@ extern char entry_warning[256];
 int write_entry_data(void **unused);
 /* Writes the entry of a source, with entry_key, as the file "entry". */
 tr_status write_entry(const tr_source *source);
+/* The same through a file system that may fail. */
+tr_status write_entry_to(const tr_file_system *files, const tr_source *source);
 /* The same of a description; free entry.file.data with free(). */
 struct entry make_entry(const char *description);
 /* Writes the entry with its tail and right checksums, and opens it under the name "it". A failure must leave

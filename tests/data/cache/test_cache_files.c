@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -242,6 +243,10 @@ static void what_is_old_is_swept_up(void **unused)
     set_time("old/" OTHER ".note", ago(89LL * 24 * 3600));
     set_time("old/" KEY ".data.1-1.tmp", ago(3600));
     set_time("old/" OTHER ".data.1-1.tmp", ago(5));
+    write_text("old/" OTHER ".note.1-2.tmp", "x"); /* old, and still being written */
+    set_time("old/" OTHER ".note.1-2.tmp", ago(3600));
+    const int writer = open(test_path("old/" OTHER ".note.1-2.tmp"), O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(writer, LOCK_EX), 0);
     const int descriptors = descriptors_open();
     tr_cache_sweep(NULL, test_path("old"));
     assert_int_equal(descriptors_open(), descriptors);
@@ -250,6 +255,10 @@ static void what_is_old_is_swept_up(void **unused)
     assert_true(exists("old/" OTHER ".note"));
     assert_false(exists("old/" KEY ".data.1-1.tmp"));
     assert_true(exists("old/" OTHER ".data.1-1.tmp"));
+    assert_true(exists("old/" OTHER ".note.1-2.tmp"));
+    close(writer);
+    tr_cache_sweep(NULL, test_path("old"));
+    assert_false(exists("old/" OTHER ".note.1-2.tmp"));
 }
 
 /* The least recently used entries go until the rest is within the limit; the one that was just made stays. */

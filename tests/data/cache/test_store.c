@@ -14,6 +14,7 @@
 #include "data/cache/store.h"
 #include "data/support.h"
 #include "refuse.h"
+#include "support/files/npy.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -50,14 +51,19 @@ static void expect_free(const char *path, const char *what)
     if (lock.l_type != F_UNLCK) fail_msg("%s: byte %lld is still held", what, (long long)lock.l_start);
 }
 
-static tr_status open_digits(tr_store *store, int slot, tr_source **out)
+static tr_status open_data(const char *description, tr_store *store, int slot, tr_source **out)
 {
     tr_config *node;
     *out = NULL;
-    TR_TRY(tr_config_parse(DIGITS, strlen(DIGITS), "digits", &node));
+    TR_TRY(tr_config_parse(description, strlen(description), "digits", &node));
     tr_status status = tr_source_open_config(node, test_directory(), NULL, store, slot, out);
     tr_config_destroy(&node);
     return status;
+}
+
+static tr_status open_digits(tr_store *store, int slot, tr_source **out)
+{
+    return open_data(DIGITS, store, slot, out);
 }
 
 /* With a cache and without; with memory that processes share and without; made now, and found. */
@@ -93,20 +99,33 @@ static void open_data_hold_up_nobody(void **state)
     }
 }
 
-/* Whichever allocation fails while an entry is made: an error, or data without the cache. */
+/* Whichever allocation fails while an entry is made, or data are opened that need none: an error, or data
+   without the cache. */
 static void without_memory_nothing_stays(void **state)
 {
+    static const char *const descriptions[] = {DIGITS, "{npy: {features: pixels.npy}}"};
     (void)state;
+    npy_write(test_path("pixels.npy"), "|u1", "3, 2, 2", "0123456789ab", 12);
     for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        tr_store *store;
+        refuse_begin(at);
+        const tr_status status = tr_store_create(NULL, cache_path, 0, &store);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        tr_store_destroy(&store);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    for (int64_t at = 0, kind = 0; kind < 2; at++) {
         const int64_t live = tr_alloc_live();
         const int before = descriptors();
         tr_store *store;
-        tr_source *source;
+        tr_source *source = NULL;
         tr_file_remove(NULL, cache_path);
-        assert_int_equal(tr_store_create(NULL, cache_path, 0, &store), TR_OK);
         refuse_begin(at);
-        tr_status status = open_digits(store, -1, &source);
-        done = refuse_end();
+        tr_status status = tr_store_create(NULL, cache_path, 0, &store);
+        if (status == TR_OK) status = open_data(descriptions[kind], store, -1, &source);
+        const bool done = refuse_end();
         if (status != TR_OK && (done || status != TR_ENOMEM))
             fail_msg("allocation %lld refused gives %s: %s", (long long)at, tr_status_name(status),
                      tr_error_message());
@@ -115,6 +134,7 @@ static void without_memory_nothing_stays(void **state)
         tr_store_destroy(&store);
         assert_int_equal(tr_alloc_live(), live);
         assert_int_equal(descriptors(), before);
+        if (done) kind++, at = -1;
     }
 }
 
@@ -172,6 +192,50 @@ static void memory_that_cannot_be_shared_is_left(void **state)
         assert_int_equal(descriptors(), before);
     }
     tr_log_set_sink(NULL, NULL, TR_LOG_WARNING);
+}
+
+/* What lies in the memory is nothing, or damaged, or an entry of a cache that this process has not: the data
+   are right, and where nothing whole is there they are shared then. */
+static void memory_may_hold_anything(void **state)
+{
+    enum { ZEROS, NOTHING, OTHERS, DAMAGED, ENTRY, KINDS };
+    (void)state;
+    tr_source *direct = must_open(DIGITS);
+    for (int kind = 0; kind < KINDS; kind++) {
+        const int64_t live = tr_alloc_live();
+        const int memory = memfd_create("slot", MFD_CLOEXEC);
+        char path[64];
+        struct stat facts;
+        tr_source *source;
+        tr_store *store;
+        snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
+        if (kind == DAMAGED || kind == ENTRY) {
+            int slots[TR_STORE_SLOTS];
+            for (int i = 0; i < TR_STORE_SLOTS; i++) slots[i] = i ? -1 : open(path, O_RDWR | O_CLOEXEC);
+            assert_int_equal(tr_store_create(NULL, kind == ENTRY ? cache_path : NULL, 0, &store), TR_OK);
+            tr_store_share(store, slots, 1e9, false);
+            assert_int_equal(open_digits(store, 0, &source), TR_OK);
+            tr_source_close(&source);
+            tr_store_destroy(&store);
+        }
+        assert_int_equal(fstat(memory, &facts), 0);
+        const bool unknown = kind == ZEROS || kind == NOTHING || kind == OTHERS;
+        if (unknown) assert_int_equal(ftruncate(memory, 4096), 0);
+        if (kind == OTHERS) assert_int_equal(pwrite(memory, "trirslow\1", 9, 0), 9);
+        if (kind == NOTHING) assert_int_equal(pwrite(memory, "trirslot", 8, 0), 8);
+        if (kind == DAMAGED) assert_int_equal(ftruncate(memory, facts.st_size - 1), 0);
+        for (int again = 0; again < 2; again++) {
+            store = share(open(path, O_RDWR | O_CLOEXEC));
+            if (open_digits(store, 0, &source) != TR_OK) fail_msg("%d: %s", kind, tr_error_message());
+            expect_same_source(direct, source);
+            if (unknown) assert_string_equal(source->class->name, "unpacked");
+            tr_source_close(&source);
+            tr_store_destroy(&store);
+        }
+        close(memory);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    tr_source_close(&direct);
 }
 
 /* The same description, read in two directories: each process has its own data. */
@@ -240,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_that_cannot_be_shared_is_left),
+        cmocka_unit_test(memory_may_hold_anything),
         cmocka_unit_test(requests_are_of_their_directory),
         cmocka_unit_test(shared_data_are_whole_without_memory),
         cmocka_unit_test(open_data_hold_up_nobody),

@@ -1,13 +1,16 @@
 /* Files of unpacked data hold what their source holds. What is wrong in one: test_unpacked_damage.c. */
 #include "base/fail.h"
 #include "base/files/file.h"
+#include "base/files/file_fault.h"
 #include "data/cache/entries.h"
 #include "refuse.h"
+#include "trireme/arrays.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,12 +99,61 @@ static void a_lack_of_memory_is_told(void **unused)
     }
 }
 
+/* Whichever call of the file system fails. */
+static void failures_to_write_are_told(void **unused)
+{
+    static const char *const all[] = {DIGITS, NAMED, TAGS, WINDOWS, TEXTS};
+    (void)unused;
+    for (int i = 0; i < LENGTH(all); i++) {
+        tr_source *direct = must_open(all[i]);
+        for (int64_t at = 1, hit = true; hit; at++) {
+            const int64_t live = tr_alloc_live();
+            struct fault_files fault;
+            fault_files_init(&fault, FAULT_ERROR, ENOSPC, at, false);
+            const tr_status status = write_entry_to(&fault.system, direct);
+            hit = fault.calls >= at;
+            if (status != (hit ? TR_EIO : TR_OK))
+                fail_msg("%s, call %d: %s", all[i], (int)at, tr_status_name(status));
+            assert_int_equal(tr_alloc_live(), live);
+        }
+        tr_source_close(&direct);
+    }
+}
+
+static int read_one(void *user, int64_t index, void *features, int64_t *length, void *label)
+{
+    (void)user, (void)length;
+    if (index > 0) return 3;
+    if (features) memset(features, 1, 6);
+    if (label) *(int32_t *)label = 0;
+    return 0;
+}
+
+static void failures_to_read_are_told(void **unused)
+{
+    struct tr_example_reader reader = TR_EXAMPLE_READER_INIT;
+    tr_source *source;
+    (void)unused;
+    reader.info.count = 2;
+    reader.info.features = TR_FEATURE_IMAGE;
+    reader.info.height = 3, reader.info.width = 2, reader.info.channels = 1;
+    reader.info.labels = TR_LABEL_CLASS;
+    reader.info.classes = 1;
+    reader.read = read_one;
+    assert_int_equal(tr_source_from_reader(&reader, &source), TR_OK);
+    assert_int_equal(write_entry(source), TR_EIO);
+    assert_non_null(strstr(tr_error_message(), "returned 3 for example 1"));
+    tr_source_close(&source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_hold_what_their_sources_hold),
         cmocka_unit_test(examples_are_read_from_the_file),
         cmocka_unit_test(a_lack_of_memory_is_told),
+        cmocka_unit_test(failures_to_write_are_told),
+        cmocka_unit_test(failures_to_read_are_told),
     };
     return cmocka_run_group_tests(tests, write_entry_data, NULL);
 }

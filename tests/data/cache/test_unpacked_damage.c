@@ -162,6 +162,19 @@ static void places_are_checked(void **unused)
     assert_int_equal(open_sealed(&entry, false, &source), TR_ECORRUPT);
     entry.file.data[gap] = 0;
     expect_whole(&entry);
+    /* More between two sections than brings the second one to its place, though all of it is zero. */
+    struct entry wider = entry;
+    const int64_t place = entry.tail.section[TR_UNPACKED_LABELS].offset;
+    wider.file.size += TR_UNPACKED_ALIGN;
+    wider.file.data = calloc(1, wider.file.size);
+    assert_non_null(wider.file.data);
+    memcpy(wider.file.data, entry.file.data, (size_t)place);
+    memcpy(wider.file.data + place + TR_UNPACKED_ALIGN, entry.file.data + place,
+           entry.file.size - (size_t)place);
+    for (int i = TR_UNPACKED_LABELS; i < TR_UNPACKED_SECTIONS; i++)
+        wider.tail.section[i].offset += TR_UNPACKED_ALIGN;
+    expect_damage(&wider, "the checksum of its contents does not match");
+    free(wider.file.data);
     struct tr_file_map map;
     entry.file.data[entry.tail.section[TR_UNPACKED_FEATURES].offset] ^= 1;
     write_file("entry", entry.file.data, entry.file.size);
@@ -255,6 +268,9 @@ static void names_and_states_are_checked(void **unused)
     assert_int_equal(open_sealed(&entry, false, &source), TR_OK);
     assert_string_equal(source->info.class_names[0], "cat");
     tr_source_close(&source);
+    entry.tail.classes = 0;
+    assert_int_equal(open_sealed(&entry, false, &source), TR_ECORRUPT);
+    assert_non_null(strstr(tr_error_message(), "names of classes are missing"));
     entry.tail.classes = 8; /* more than bytes */
     expect_damage(&entry, "names of classes are missing");
     entry.tail.classes = 2;

@@ -119,6 +119,19 @@ static void changes_are_seen(void **unused)
     assert_int_equal(tr_source_files_stamp(&files), TR_ENOTFOUND);
     assert_non_null(strstr(tr_error_message(), "second"));
     tr_source_files_release(&files);
+    assert_int_equal(symlink("loop", test_path("loop")), 0); /* which is there, and cannot be opened */
+    assert_int_equal(tr_source_files_add(&files, test_directory(), "loop"), TR_OK);
+    assert_int_equal(tr_source_files_stamp(&files), TR_EIO);
+    tr_source_files_release(&files);
+    tr_sha256 *hash;
+    write_text("second", "gone before its contents are read");
+    assert_int_equal(tr_source_files_add(&files, test_directory(), "second"), TR_OK);
+    assert_int_equal(tr_source_files_stamp(&files), TR_OK);
+    assert_int_equal(unlink(test_path("second")), 0);
+    assert_int_equal(tr_sha256_begin(&hash), TR_OK);
+    assert_int_equal(tr_source_files_add_contents(&files, hash), TR_ENOTFOUND);
+    tr_sha256_destroy(&hash);
+    tr_source_files_release(&files);
     assert_int_equal(tr_source_files_add(&files, test_directory(), "first/no folder"), TR_OK);
     assert_int_equal(tr_source_files_stamp(&files), TR_ENOTFOUND);
     tr_source_files_release(&files);

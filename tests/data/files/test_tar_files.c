@@ -128,6 +128,12 @@ static void damaged_and_cut_archives_are_refused(void **state)
                    "or this is no tar archive; get the file again");
     seal(second);
     expect_refusal(used, TR_EFORMAT, "it.tar: the size of the member at offset 1024 (unpacked) is no number");
+    start();
+    put("what is passed over", 'L', 700);
+    put("first", '0', 3);
+    expect_refusal(BLOCK + 10, TR_EFORMAT,
+                   "it: truncated at offset 522: a member should take 1024 bytes, 10 are there; get the file "
+                   "again");
 }
 
 int main(void)

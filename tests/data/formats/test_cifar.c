@@ -76,6 +76,12 @@ static void check_training_set(tr_source *source)
         assert_int_equal(pixels[2], i / 10000);
         assert_int_equal(pixels[3071], 100 + i / 10000);
     }
+    uint8_t pixels[3072];
+    int32_t label = -1; /* each alone */
+    assert_int_equal(tr_source_read(source, 3, NULL, 0, NULL, &label), TR_OK);
+    assert_int_equal(label, 3);
+    assert_int_equal(tr_source_read(source, 3, pixels, 3072, NULL, NULL), TR_OK);
+    assert_int_equal(pixels[0], 3);
 }
 
 static void test_files_and_archive(void **unused)

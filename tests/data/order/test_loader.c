@@ -299,6 +299,30 @@ static void test_failure_surfaces_at_its_step(void **state)
     }
 }
 
+/* So does that of an example with which another one is mixed. */
+static void test_failure_of_others_surfaces(void **state)
+{
+    (void)state;
+    struct made_source source = make(TR_FEATURE_FLOATS, 40);
+    source.fail_at = 1; /* all but the first */
+    source.fails_from_there = true;
+    struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+    options.prefetch = 0;
+    options.mixes = true;
+    int failed = 0;
+    for (uint32_t key = 0; key < 8; key++) {
+        struct tr_order order;
+        const struct tr_batch *batch;
+        options.mix_key = (tr_rng_key){key, 1};
+        tr_loader *loader = open_loader(&source, &order, 1, &options);
+        const tr_status status = tr_loader_get(loader, 0, &batch);
+        if (status == TR_OK) assert_int_equal(batch->index[1], 0); /* with itself */
+        failed += status == TR_EFORMAT;
+        tr_loader_destroy(&loader);
+    }
+    assert_true(failed > 0);
+}
+
 /* At most `prefetch` batches are read ahead, none from end_step on, and none before the first is asked for.
  */
 static void test_reading_ahead_is_bounded(void **state)
@@ -686,6 +710,7 @@ int main(void)
         cmocka_unit_test(test_jumps),
         cmocka_unit_test(test_readers_record),
         cmocka_unit_test(test_failure_surfaces_at_its_step),
+        cmocka_unit_test(test_failure_of_others_surfaces),
         cmocka_unit_test(test_reading_ahead_is_bounded),
         cmocka_unit_test(test_slow_sources_are_read_ahead),
         cmocka_unit_test(test_help_is_bounded),

@@ -158,6 +158,8 @@ static void test_bad_tables(void **unused)
            "is not a number; tables hold numbers: sentences with a class each are read by");
     refuse("1,2,0\n3,4-5,0\n", "bad:2:3: field 1 \"4-5\" is not a number");
     assert_null(strchr(tr_error_message(), ';')); /* nothing to advise */
+    refuse("1,2,0\n3,4,5-6\n", "bad:2:5: field 2 \"5-6\" is not a number");
+    assert_null(strchr(tr_error_message(), ';'));
     write_text("bad", "1,2,0\n3,4,z\n");
     expect_refusal("{csv: {path: bad, label: value}}", TR_EFORMAT, "\"z\" is not a number; write numbers");
     assert_null(strstr(tr_error_message(), "label: name"));
