@@ -93,7 +93,7 @@ static void failures_end_a_plan(void **state)
     assert_int_equal(cli_plan_figures(&orders, job, &screen, &whole), TR_OK);
     assert_int_equal(whole.rows, 4); /* one process, two strategies on two, and one that needs two */
     assert_non_null(whole.row[3].left_out);
-    for (int64_t at = 0, done = 0; !done; at += at < 900 ? 1 : 7) { /* the rows are made first */
+    for (int64_t at = 0, done = 0; !done; at += at < 400 ? 1 : 7) { /* the rows are made first */
         struct tr_plan plan = {.cluster = tr_cluster_ordinary};
         const int64_t live = tr_alloc_live();
         measurements = 2;
