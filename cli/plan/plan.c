@@ -270,7 +270,7 @@ static tr_status make(const struct options *options, const struct cli_plan_order
     return status == TR_OK ? write_files(options, plan) : status;
 }
 
-/* The job with its training data open. */
+/* The job with its training data open; to be destroyed after a failure, too. */
 static tr_status open_job(const struct options *options, tr_store *store, struct tr_job **out)
 {
     const struct tr_job_settings settings = {
@@ -280,9 +280,7 @@ static tr_status open_job(const struct options *options, tr_store *store, struct
         .first_of_strategy = tr_strategy_first_option,
     };
     TR_TRY(tr_job_open(options->model, &settings, out));
-    tr_status status = tr_job_open_set(*out, TR_SET_TRAIN);
-    if (status != TR_OK) tr_job_destroy(out);
-    return status;
+    return tr_job_open_set(*out, TR_SET_TRAIN);
 }
 
 static tr_status run(const void *options_)

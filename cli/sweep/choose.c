@@ -15,7 +15,7 @@
 static const char *field_of(const tr_config *model, const struct tr_string_list *set, const char *section,
                             const char *key)
 {
-    const tr_config *node = model ? tr_config_get(tr_config_get(model, section), key) : NULL;
+    const tr_config *node = tr_config_get(tr_config_get(model, section), key);
     const char *value = node && tr_config_kind(node) == TR_CONFIG_SCALAR ? tr_config_text(node) : "";
     size_t length = strlen(section);
     for (int32_t i = 0; i < set->count; i++) {
@@ -41,7 +41,7 @@ static void choose_split(const tr_config *model, struct cli_sweep_orders *orders
     int64_t folds = orders->folds, seed;
     tr_text_double(field_of(model, orders->set, "data", "validation_split"), &share);
     if (folds == 0) tr_text_int64(field_of(model, orders->set, "data", "folds"), &folds);
-    const tr_config *own = model ? tr_config_get(model, "seed") : NULL;
+    const tr_config *own = tr_config_get(model, "seed");
     bool several = orders->seeds > 1 || has_axis(orders->set, "seed"),
          given = *field_of(model, orders->set, "data", "split_seed") != '\0';
     if (tr_text_int64(own && tr_config_kind(own) == TR_CONFIG_SCALAR ? tr_config_text(own) : "1", &seed) ||

@@ -2,6 +2,7 @@
  * size, ranks that give up, and memory that runs out.
  */
 #include "comm/check.h"
+#include "comm/class.h"
 #include "refuse.h"
 #include "support/simulated.h"
 
@@ -278,6 +279,34 @@ static void ranks_leave(void **state)
     run(leave, NULL);
 }
 
+/* What a rank of a host shared is there as long as somebody uses it; who comes too late is told. */
+static const char *share_and_leave(tr_comm *comm, int rank)
+{
+    static char key[TR_SHARE_KEY];
+    void *memory;
+    if (rank == 0) {
+        CHECK_OK(comm->class->share_memory(comm, BYTES, 0, BYTES, &memory, key));
+        memset(memory, 7, BYTES);
+        simulated_rest_until(2);
+        comm->class->unmap(comm, BYTES, memory);
+    }
+    if (rank == 1) {
+        simulated_rest_until(1);
+        CHECK_OK(comm->class->map(comm, BYTES, key, &memory));
+        simulated_rest_until(3);
+        CHECK(((char *)memory)[BYTES - 1] == 7);
+        comm->class->unmap(comm, BYTES, memory);
+        CHECK(comm->class->map(comm, BYTES, key, &memory) == TR_EPEER);
+    }
+    return NULL;
+}
+
+static void shared_memory_may_be_gone(void **state)
+{
+    (void)state;
+    run(share_and_leave, NULL);
+}
+
 static int refuse_the_copy(size_t size, void *user)
 {
     (void)user;
@@ -345,6 +374,7 @@ int main(void)
         cmocka_unit_test(senders_give_up),
         cmocka_unit_test(sizes_must_agree),
         cmocka_unit_test(ranks_leave),
+        cmocka_unit_test(shared_memory_may_be_gone),
         cmocka_unit_test(memory_runs_out_under_way),
         cmocka_unit_test(memory_runs_out_before),
     };

@@ -1,6 +1,7 @@
 /* The time of a world: it passes as ranks say, in one order, whatever the machine does. */
 #include "plan/world/world.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "base/threads/clock.h"
 #include "sanitized.h"
@@ -11,6 +12,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <cmocka.h>
 
@@ -31,12 +33,27 @@ static void note(int rank)
     play.time[play.count++] = tr_clock_seconds();
 }
 
-static void run(int ranks, tr_world_main main)
+static int64_t allowed = INT64_MAX; /* allocations of a world that runs */
+static int refuse_others(size_t size, void *user)
+{
+    (void)size, (void)user;
+    return allowed-- <= 0;
+}
+
+static tr_status run_refused(int ranks, tr_world_main main)
 {
     play.count = 0;
     assert_int_equal(tr_world_create(ranks, &play.world), TR_OK);
-    assert_int_equal(tr_world_run(play.world, main, NULL), TR_OK);
+    tr_alloc_set_hook(refuse_others, NULL);
+    const tr_status status = tr_world_run(play.world, main, NULL);
+    tr_alloc_set_hook(NULL, NULL);
     tr_world_destroy(&play.world);
+    return status;
+}
+
+static void run(int ranks, tr_world_main main)
+{
+    assert_int_equal(run_refused(ranks, main), TR_OK);
 }
 
 /* Rank r needs r + 1 seconds for a round, of which there are two. */
@@ -325,6 +342,36 @@ static void all_ranks_begin_or_none(void **state)
     assert_int_equal(result, 0);
 }
 
+static void lose(void *user, int rank)
+{
+    static int first;
+    (void)user;
+    if (rank == 0) tr_world_at(play.world, 7, wake, NULL, &first);
+    tr_world_rest(play.world, 10);
+    note(rank);
+}
+
+/* Ranks awake in their order where there is no memory to note when; what else would happen is lost, which is
+ * told.
+ */
+static void ranks_awake_without_memory(void **state)
+{
+    for (int64_t most = 0; most < 10; most++) {
+        allowed = most;
+        ranks_come_in_the_order_of_their_times(state);
+        allowed = most;
+        news_interrupts_work(state);
+        allowed = most;
+        const tr_status status = run_refused(3, lose);
+        assert_true(status == TR_OK || (status == TR_ENOMEM && most < 9));
+        if (most == 0) assert_int_equal(status, TR_ENOMEM);
+        if (status != TR_OK) assert_non_null(strstr(tr_error_message(), "what happens to 3 ranks"));
+        assert_int_equal(play.count, 3);
+        for (int i = 0; i < 3; i++) assert_true(play.order[i] == i && play.time[i] == 10);
+    }
+    allowed = INT64_MAX;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +386,7 @@ int main(void)
         cmocka_unit_test(who_was_interrupted_goes_on),
         cmocka_unit_test(nobody_waits_while_one_is_free),
         cmocka_unit_test(all_ranks_begin_or_none),
+        cmocka_unit_test(ranks_awake_without_memory),
     };
     return cmocka_run_group_tests_name("plan.world", tests, NULL, NULL);
 }

@@ -9,6 +9,16 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+/* What comes at a time, in the order in which it was announced. */
+struct entry {
+    double time;
+    uint64_t order;
+    int rank; /* that awakes; -1: an event */
+    uint64_t sleep;
+    tr_world_event happen;
+    void *user, *what;
+};
+
 struct member {
     tr_world *world;
     int rank;
@@ -16,6 +26,8 @@ struct member {
     sem_t turn;
     bool sleeps, light; /* light: news wakes it */
     uint64_t sleep;     /* number of its sleeps, to recognize outdated alarms */
+    struct entry kept;  /* its awakening, where the heap had no memory for that */
+    bool keeps;
     uint64_t moment;
     double debt, spent, idled;
     double idles;      /* since when it sleeps without work; below 0: it does not */
@@ -39,10 +51,12 @@ struct tr_world {
     /* A heap, the earliest first. */
     struct entry *entry;
     int64_t entries;
+    int kept;  /* entries of members */
+    bool lost; /* an event, for which there was no memory */
     uint64_t announced;
 };
 
-/* Wakes the member at `time`, and no longer at the earlier time. Without memory the earlier time stays. */
+/* Wakes the member at `time`, and no longer at the earlier time. */
 void world_set_alarm(struct member *member, double time);
 
 /* ---- processors.c; of a member with a host ---- */

@@ -72,6 +72,7 @@ struct tr_sim {
     size_t hollow;    /* numbers of so many bytes or more have no contents; SIZE_MAX: all have */
     int64_t unmarked; /* messages of at least that size with contents, since they are not marked as numbers */
     uint64_t changes;
+    struct block *gone; /* shared memory that nobody uses any more */
 };
 
 /* Starts a message of the running rank. TR_ENOMEM. */

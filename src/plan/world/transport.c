@@ -157,6 +157,7 @@ static void sim_give_up(tr_comm *comm, const char *why)
 struct block {
     size_t bytes;
     int users;
+    struct block *gone; /* the next of those without users */
 };
 #define BLOCK_HEAD ((size_t)4096)
 
@@ -180,7 +181,7 @@ static tr_status sim_share(tr_comm *comm, size_t bytes, size_t begin, size_t end
     (void)comm, (void)begin, (void)end;
     char *head = tr_sim_reserve(bytes + BLOCK_HEAD);
     if (!head) return TR_ENOMEM;
-    *(struct block *)(void *)head = (struct block){bytes + BLOCK_HEAD, 1};
+    *(struct block *)(void *)head = (struct block){bytes + BLOCK_HEAD, 1, NULL};
     *memory = head + BLOCK_HEAD;
     memcpy(key, memory, sizeof *memory);
     return TR_OK;
@@ -193,17 +194,31 @@ static struct block *block_of(void *memory)
 
 static tr_status sim_map(tr_comm *comm, size_t bytes, const char key[TR_SHARE_KEY], void **memory)
 {
+    void *shared;
     (void)comm, (void)bytes;
-    memcpy(memory, key, sizeof *memory);
-    block_of(*memory)->users++;
+    memcpy(&shared, key, sizeof shared);
+    if (block_of(shared)->users == 0) return tr_fail(TR_EPEER, "the rank with the memory has left");
+    block_of(shared)->users++;
+    *memory = shared;
     return TR_OK;
 }
 
 static void sim_unmap(tr_comm *comm, size_t bytes, void *memory)
 {
     struct block *block = block_of(memory);
-    (void)comm, (void)bytes;
-    if (--block->users == 0) tr_sim_unreserve(block, block->bytes);
+    if (--block->users > 0) return;
+    /* A rank that failed leaves while others have the key: the addresses stay, without what was there. */
+    madvise(memory, bytes, MADV_DONTNEED);
+    block->gone = sim_of(comm)->gone;
+    sim_of(comm)->gone = block;
+}
+
+static void release_gone(tr_sim *sim)
+{
+    for (struct block *block = sim->gone, *next; block; block = next) {
+        next = block->gone;
+        tr_sim_unreserve(block, block->bytes);
+    }
 }
 
 static void sim_destroy(tr_comm *comm, bool clean)
@@ -354,6 +369,7 @@ void tr_sim_destroy(tr_sim **handle)
         tr_free(end->comm);
     }
     tr_sim_forget_all(sim);
+    release_gone(sim);
     tr_network_release(&sim->network);
     tr_free(sim->host);
     tr_free(sim->end);

@@ -12,15 +12,6 @@
 
 #define STACK ((size_t)1 << 20) /* stack of a rank's thread, which takes only what it touches */
 
-struct entry {
-    double time;
-    uint64_t order;
-    int rank; /* that awakes; -1: an event */
-    uint64_t sleep;
-    tr_world_event happen;
-    void *user, *what;
-};
-
 /* ---- what comes next ---- */
 
 static bool is_before(const struct entry *a, const struct entry *b)
@@ -53,11 +44,50 @@ static struct entry pop(tr_world *world)
     return first;
 }
 
+/* A rank awakes in any case: its next awakening is kept with it where there is no memory. */
+static void push_rank(struct member *member, double time)
+{
+    tr_world *world = member->world;
+    struct entry entry = {.time = time, .rank = member->rank, .sleep = member->sleep};
+    if (push(world, entry)) return;
+    entry.order = world->announced++;
+    world->kept += !member->keeps;
+    if (!member->keeps || member->kept.sleep != member->sleep || is_before(&entry, &member->kept))
+        member->kept = entry;
+    member->keeps = true;
+}
+
+/* The earliest of what members keep, NULL: none comes before the heap's first one. */
+static struct member *first_kept(tr_world *world)
+{
+    struct member *first = NULL;
+    for (int rank = 0; rank < world->ranks && world->kept > 0; rank++) {
+        struct member *member = &world->member[rank];
+        if (member->keeps && (!first || is_before(&member->kept, &first->kept))) first = member;
+    }
+    return first && world->entries > 0 && is_before(&world->entry[0], &first->kept) ? NULL : first;
+}
+
+static bool take_next(tr_world *world, struct entry *out)
+{
+    struct member *kept = first_kept(world);
+    if (kept) {
+        kept->keeps = false;
+        world->kept--;
+        *out = kept->kept;
+    } else if (world->entries > 0) {
+        *out = pop(world);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 /* The rank whose turn it is; -1: none any more. */
 static int next_rank(tr_world *world)
 {
-    while (world->entries > 0) {
-        struct entry entry = pop(world);
+    struct entry entry;
+    while (take_next(world, &entry)) {
         if (entry.rank < 0) {
             assert(entry.time >= world->now);
             world->now = entry.time;
@@ -96,25 +126,21 @@ static struct member *self_of(const tr_world *world)
     return &world->member[world->running];
 }
 
-/* Sleeps until `time`, or news if `light`. An entry always fits: each rank has at most one, besides
-   outdated ones. */
+/* Sleeps until `time`, or news if `light`. */
 static void sleep_until(tr_world *world, double time, bool light)
 {
     struct member *self = self_of(world);
     self->sleep++;
     self->sleeps = true;
     self->light = light;
-    if (!push(world, (struct entry){.time = time, .rank = self->rank, .sleep = self->sleep})) {
-        self->sleeps = false; /* without memory, time does not pass for it */
-        return;
-    }
+    push_rank(self, time);
     if (!hand_on(world, self->rank)) await(&self->turn);
 }
 
 void world_set_alarm(struct member *member, double time)
 {
-    struct entry alarm = {.time = time, .rank = member->rank, .sleep = member->sleep + 1};
-    member->sleep += push(member->world, alarm);
+    member->sleep++;
+    push_rank(member, time);
 }
 
 /* Its processors work for so long, or until news if `light`; returns the rest. */
@@ -243,13 +269,15 @@ void tr_world_wake(tr_world *world, int rank)
     member->light = false; /* notified once */
     member->notified = true;
     if (member->host && world_waits(member)) return;
-    push(world, (struct entry){.time = world->now, .rank = rank, .sleep = member->sleep});
+    push_rank(member, world->now);
 }
 
 bool tr_world_at(tr_world *world, double time, tr_world_event happen, void *user, void *what)
 {
     struct entry entry = {.time = time, .rank = -1, .happen = happen, .user = user, .what = what};
-    return push(world, entry);
+    const bool fits = push(world, entry);
+    world->lost |= !fits;
+    return fits;
 }
 
 /* ---- ranks ---- */
@@ -326,13 +354,13 @@ static void do_nothing(void *user, int rank)
 tr_status tr_world_run(tr_world *world, tr_world_main main, void *user)
 {
     int started = start_threads(world);
-    bool all = started == world->ranks;
+    const bool all = started == world->ranks;
     world->main = all ? main : do_nothing;
     world->user = user;
     world->alive = started;
     for (int rank = 0; rank < started; rank++) {
         world->member[rank].sleeps = true;
-        all = push(world, (struct entry){.rank = rank}) && all;
+        push_rank(&world->member[rank], 0);
     }
     if (started > 0) {
         hand_on(world, -1);
@@ -340,6 +368,8 @@ tr_status tr_world_run(tr_world *world, tr_world_main main, void *user)
     }
     world->running = -1;
     for (int rank = 0; rank < started; rank++) pthread_join(world->member[rank].thread, NULL);
+    if (all && world->lost)
+        return tr_fail(TR_ENOMEM, "out of memory for what happens to %d ranks; simulate fewer", world->ranks);
     if (all) return TR_OK;
     return tr_fail(TR_ENOMEM, "the system gave threads for %d of %d ranks; simulate fewer", started,
                    world->ranks);

@@ -29,7 +29,7 @@ tr_status tr_world_share(tr_world *world, int hosts, const int *first, int proce
 void tr_world_destroy(tr_world **world);
 
 /* Runs `main` for each rank, on threads whose tr_clock_seconds() is the world's, and returns when all have
-   returned. Once per world. TR_ENOMEM when the system has no thread for a rank. */
+   returned. Once per world. TR_ENOMEM when the system has no thread for a rank, or an event was lost. */
 typedef void (*tr_world_main)(void *user, int rank);
 tr_status tr_world_run(tr_world *world, tr_world_main main, void *user);
 
@@ -67,7 +67,7 @@ uint64_t tr_world_moment(const tr_world *world, int rank);
 /* There is news for a rank: it awakes. */
 void tr_world_wake(tr_world *world, int rank);
 /* Calls `happen` at `time`, which is not past, on any thread. `user` and `what` are borrowed until then.
-   False: no memory. */
+   False: no memory; then the world's run fails in the end. */
 typedef void (*tr_world_event)(void *user, void *what, double time);
 bool tr_world_at(tr_world *world, double time, tr_world_event happen, void *user, void *what);
 

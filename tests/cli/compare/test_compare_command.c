@@ -21,6 +21,7 @@
 #include "cli/program/arguments.h"
 #include "cli/program/commands.h"
 #include "cli/session.h"
+#include "refuse.h"
 
 #define END(hash)                                                                                            \
     "{\"event\":\"end\",\"step\":40,\"seconds\":10,\"examples_per_second\":80,\"hash\":\"" hash "\"}\n"
@@ -247,13 +248,58 @@ static void runs_have_a_place(void **state)
     play_expect("--out=/tmp/trireme-compare-", 1);
 }
 
+/* Without memory a comparison fails, or it prints and writes all of it. */
+static void memory_is_refused(void **state)
+{
+    static const char *const words[] = {"tiny.yaml",   "--workers=1,2", "--strategies=allreduce",
+                                        "--threads=2", "--csv=c.csv",   "--json=c.json",
+                                        NULL};
+    struct tr_file_content whole = {0}, got;
+    char printed[4096];
+    tr_status status;
+    (void)state;
+    refuse_begin(INT64_MAX);
+    snprintf(printed, sizeof printed, "%s", compare(words, END("abc"), "0", &status));
+    /* The last ones: from the single process that runs again on. */
+    const int64_t first = INT64_MAX - refuse_left - 100;
+    refuse_end();
+    assert_int_equal(status, TR_OK);
+    assert_int_equal(tr_file_read("c.csv", 4096, &whole), TR_OK);
+    for (int64_t at = first, done = 0; !done; at += 2) {
+        void *options;
+        remove("c.csv");
+        remove("c.json");
+        assert_int_equal(cli_command_read(&cli_compare, 6, words, WORDS(NULL), &options), TR_OK);
+        const int64_t live = tr_alloc_live();
+        printed_begin();
+        refuse_begin(at);
+        status = cli_compare.run(options);
+        done = refuse_end();
+        const char *text = printed_end();
+        assert_int_equal(tr_alloc_live(), live);
+        cli_command_release(&cli_compare, &options);
+        if (status != TR_OK && (status != TR_ENOMEM || done))
+            fail_msg("allocation %d: %s", (int)at, tr_error_message());
+        if (status != TR_OK) continue;
+        if (strcmp(text, printed) != 0) fail_msg("allocation %d: %s", (int)at, text);
+        assert_int_equal(tr_file_read("c.csv", 4096, &got), TR_OK);
+        assert_string_equal(got.data, whole.data);
+        tr_file_content_free(&got);
+        json_t *root = figures();
+        const json_t *one = json_array_get(json_object_get(root, "runs"), 0);
+        assert_true(json_number_value(json_object_get(one, "examples_per_second_again")) == 80);
+        json_decref(root);
+    }
+    tr_file_content_free(&whole);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_reach_the_runs),      cmocka_unit_test(without_options_there_are_defaults),
         cmocka_unit_test(rounds_repeat_all),           cmocka_unit_test(the_fastest_of_rounds_counts),
         cmocka_unit_test(other_weights_are_a_failure), cmocka_unit_test(failed_runs_are_counted),
-        cmocka_unit_test(runs_have_a_place),
+        cmocka_unit_test(runs_have_a_place),           cmocka_unit_test(memory_is_refused),
     };
     if (is_played(argc)) return play(argv);
     return cmocka_run_group_tests_name("cli.compare_command", tests, place_make, place_remove);

@@ -114,6 +114,12 @@ static void figures_are_heard(void **state)
     assert_true(isnan(result.accuracy) && isnan(result.loss) && isnan(result.target_seconds));
     assert_true(isnan(result.target_epochs) && !result.has_statistics);
     assert_true(result.steady_examples_per_second == 80);
+    /* Nor are statistics without a list of ranks. */
+    run(&orders, &plan, &one, END(",\"statistics\":{\"steps\":10}"), "0", got);
+    assert_false(result.has_statistics);
+    run(&orders, &plan, &one, END(",\"statistics\":{\"steps\":10,\"ranks\":3}"), "0", got);
+    assert_false(result.has_statistics);
+    assert_int_equal(result.end, CLI_COMPARE_DONE);
 }
 
 #define LOOSE(bins)                                                                                          \

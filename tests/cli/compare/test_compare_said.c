@@ -99,6 +99,11 @@ static void test_rows(void **state)
         &orders, results, SERVER,
         "server,mode=async         2+1        2       1,800      1.80    0.9730     0.50/3     2.0 KiB     "
         "25 %  dddddddd");
+    results[SERVER].statistics.more_staleness = true; /* than there are bins */
+    expect_row(
+        &orders, results, SERVER,
+        "server,mode=async         2+1        2       1,800      1.80    0.9730    0.50/3+     2.0 KiB     "
+        "25 %  dddddddd");
     results[LOCAL].end = CLI_COMPARE_FAILED;
     strcpy(results[LOCAL].failure, "disk full");
     expect_row(&orders, results, LOCAL, "local-sgd,replicas=4        4        1  disk full");
@@ -169,6 +174,14 @@ static void test_the_verdict(void **state)
     expect_verdict(&orders, results, ", accuracy", false);
     results[ALONE].end = CLI_COMPARE_FAILED; /* so that nothing is faster than it */
     expect_verdict(&orders, results, "times as fast", false);
+    results[REDUCED].end = CLI_COMPARE_DONE; /* nor is the better of two others compared with it */
+    expect_verdict(&orders, results, "best here   allreduce on 4 workers\n", true);
+    results[REDUCED].end = CLI_COMPARE_STOPPED;
+    results[ALONE].end = CLI_COMPARE_DONE;
+    results[ALONE].examples_per_second = 750;
+    cases[SYNCHRONOUS].workers = 1; /* and servers */
+    expect_verdict(&orders, results, "best here   server,mode=sync on 1 worker: 1.20 times", true);
+    cases[SYNCHRONOUS].workers = 2;
 }
 
 /* Figures as a busy machine gives them: they are marked, and no such run is the best. */

@@ -19,7 +19,9 @@
 #include "cli/noting.h"
 #include "cli/plan/plan.h"
 #include "cli/printed.h"
+#include "cli/program/arguments.h"
 #include "cli/session.h"
+#include "refuse.h"
 #include "strategy/strategy.h"
 
 static bool probes = true; /* messages of this host can be measured */
@@ -64,13 +66,14 @@ tr_status __wrap_cli_plan_rows(const struct cli_plan_orders *o, struct tr_plan *
     for (int i = 0; i < o->worker_counts; i++) note("%s%d", i ? "," : "=", o->workers[i]);
     assert_string_equal(plan->name, "tiny");
     plan->row = tr_alloc_zero(1, sizeof *plan->row);
+    if (!plan->row) return TR_ENOMEM;
     plan->rows = 1;
     plan->row[0] = (struct tr_plan_row){
         .strategy = tr_strdup("allreduce"), .workers = 1, .ranks = 1, .batch = 10, .microbatches = 3};
     plan->row[0].measured = NAN;
     plan->row[0].figures.seconds = 0.5;
     plan->row[0].figures.examples_per_second = 20;
-    return TR_OK;
+    return plan->row[0].strategy ? TR_OK : TR_ENOMEM;
 }
 
 static struct tr_cluster cluster;
@@ -196,12 +199,54 @@ static void files_are_written(void **state)
     }
 }
 
+/* Without memory the command fails, or it prints and writes all of it. */
+static void memory_is_refused(void **state)
+{
+    static const char *const words[] = {"tiny.yaml", "--hosts=a:2,b:2", "--json=j",
+                                        "--page=h",  "--picture=p",     "--no-data-cache"},
+                             *const files[] = {"j", "h", "p"};
+    static const char *const environment[] = {NULL};
+    char whole[4096] = "";
+    int64_t size[3] = {0};
+    (void)state;
+    for (int64_t at = INT64_MAX, done = 0; !done; at++) {
+        const bool first = at == INT64_MAX;
+        void *options;
+        for (int i = 0; i < 3; i++) remove(files[i]);
+        noted[0] = '\0';
+        assert_int_equal(cli_command_read(&cli_plan, 6, words, environment, &options), TR_OK);
+        const int64_t live = tr_alloc_live();
+        printed_begin();
+        refuse_begin(at);
+        const tr_status status = cli_plan.run(options);
+        done = refuse_end() && !first;
+        const char *text = printed_end();
+        assert_int_equal(tr_alloc_live(), live);
+        cli_command_release(&cli_plan, &options);
+        if (status != TR_OK && (status != TR_ENOMEM || first || done))
+            fail_msg("allocation %d: %s", (int)at, tr_error_message());
+        if (first) {
+            snprintf(whole, sizeof whole, "%s", text);
+            at = -1;
+        }
+        if (status == TR_OK && strcmp(text, whole) != 0) fail_msg("allocation %d: %s", (int)at, text);
+        for (int i = 0; i < 3 && status == TR_OK; i++) {
+            struct tr_file_content content;
+            assert_int_equal(tr_file_read(files[i], 1 << 20, &content), TR_OK);
+            if (first) size[i] = (int64_t)content.size;
+            assert_int_equal(content.size, size[i]);
+            tr_file_content_free(&content);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_are_orders),
         cmocka_unit_test(clusters_are_measured_or_described),
         cmocka_unit_test(files_are_written),
+        cmocka_unit_test(memory_is_refused),
     };
     return cmocka_run_group_tests_name("cli.plan_command", tests, place_make, place_remove);
 }

@@ -191,6 +191,27 @@ static void test_a_fastest_that_cannot_be_is_marked(void **state)
     assert_non_null(strstr(verdict, "cannot be (1 of the rows)"));
     assert_non_null(strstr(verdict, ", 2.90? times one process"));
     tr_free(verdict);
+    char *text = cli_plan_row(&plan, 1, 0);
+    assert_non_null(text);
+    assert_non_null(strstr(text, " 2.90? "));
+    tr_free(text);
+    row[1].workers = 1; /* and a server */
+    verdict = cli_plan_verdict(&plan);
+    assert_non_null(verdict);
+    assert_non_null(strstr(verdict, "Fastest by prediction: allreduce on 1 worker, 290 examples/s"));
+    tr_free(verdict);
+}
+
+static void test_there_may_be_nothing_to_recommend(void **state)
+{
+    (void)state;
+    char strategy[] = "allreduce", reason[] = "too large";
+    struct tr_plan_row row = {.strategy = strategy, .workers = 1, .ranks = 1, .left_out = reason};
+    const struct tr_plan plan = {.row = &row, .rows = 1};
+    char *verdict = cli_plan_verdict(&plan);
+    assert_non_null(verdict);
+    assert_string_equal(verdict, "Nothing can be recommended: every combination was left out.");
+    tr_free(verdict);
 }
 
 /* Steps are told with three digits, however fast they are. */
@@ -339,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_rows_that_are_refused_are_left_out),
         cmocka_unit_test(test_a_busy_machine_is_told),
         cmocka_unit_test(test_a_fastest_that_cannot_be_is_marked),
+        cmocka_unit_test(test_there_may_be_nothing_to_recommend),
         cmocka_unit_test(test_times_of_steps),
         cmocka_unit_test(test_rows_tell_what_is_moved),
         cmocka_unit_test(test_parts_that_are_measured),

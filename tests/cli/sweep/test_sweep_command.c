@@ -25,10 +25,13 @@
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* Runs the command on tiny.yaml, in a new directory "sweep" if `out`, whose runs fail; its status. */
-static tr_status sweep(bool out, const char *a, const char *b, const char *c, const char *d)
+static const char *printed; /* by the last command */
+
+/* Runs the command, in a new directory "sweep" if `out`, whose runs fail; its status. */
+static tr_status sweep_of(const char *model, bool out, const char *a, const char *b, const char *c,
+                          const char *d)
 {
-    const char *words[] = {"tiny.yaml", a, b, c, d, NULL};
+    const char *words[] = {model, a, b, c, d, NULL};
     const char *given[8];
     int count = 0;
     void *options;
@@ -43,11 +46,16 @@ static tr_status sweep(bool out, const char *a, const char *b, const char *c, co
     const int64_t live = tr_alloc_live();
     printed_begin();
     const tr_status status = cli_sweep.run(options);
-    printed_end();
+    printed = printed_end();
     unsetenv("PLAY_ERROR");
     assert_int_equal(tr_alloc_live(), live);
     cli_command_release(&cli_sweep, &options);
     return status;
+}
+
+static tr_status sweep(bool out, const char *a, const char *b, const char *c, const char *d)
+{
+    return sweep_of("tiny.yaml", out, a, b, c, d);
 }
 
 /* Fails the test unless all `points` have failed, the first being point-0001. */
@@ -176,6 +184,31 @@ static void rates_are_tested_with_seed_and_settings(void **state)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) tr_free(all[i]);
 }
 
+/* A loss that falls at no rate proposes none, and one that is never finite has no table. */
+static void some_jobs_have_no_rate(void **state)
+{
+    struct tr_file_content content;
+    (void)state;
+    write_text("line.csv", "0,0,0\n0,0,0\n0,0,0\n");
+    write_text("line.yaml",
+               "name: line\ndata: {train: {csv: {path: line.csv, label: value}}}\nlayers: [{dense: 1}]\n"
+               "loss: mean_squared_error\noptimizer: {rule: sgd, rate: 0.01}\ntrain: {batch: 3, steps: 2}\n");
+    assert_int_equal(sweep_of("line.yaml", true, "--rate-test", "--threads=1", NULL, NULL), TR_OK);
+    assert_non_null(strstr(printed, "\nrate        none: the loss falls at no rate; check the data"));
+    assert_int_equal(tr_file_read("sweep/rate-test.html", 1 << 20, &content), TR_OK);
+    assert_null(strstr(content.data, "proposed"));
+    assert_null(strstr(content.data, "falls fastest"));
+    tr_file_content_free(&content);
+    assert_int_equal(tr_file_read("sweep/rate-test.csv", 1 << 20, &content), TR_OK);
+    assert_non_null(strstr(content.data, "\n100,10,0,0\n"));
+    tr_file_content_free(&content);
+    write_text("line.csv", "1,2,1e30\n2,1,1e30\n3,3,1e30\n");
+    assert_int_equal(sweep_of("line.yaml", true, "--rate-test", "--threads=1", NULL, NULL), TR_ENONFINITE);
+    assert_string_equal(tr_error_message(), "the loss is not finite after 0 steps with rates below 1e-06; "
+                                            "check the data and the initial values");
+    assert_false(tr_file_exists("sweep/rate-test.csv"));
+}
+
 static void numbers_have_limits(void **state)
 {
     static const char *const good[] = {"--seeds=1000", "--seed=-1", "--random=10000", "--workers=256",
@@ -203,6 +236,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(files_tell_of_failures),
         cmocka_unit_test(others_are_refused_before_the_runs),
         cmocka_unit_test(rates_are_tested_with_seed_and_settings),
+        cmocka_unit_test(some_jobs_have_no_rate),
         cmocka_unit_test(numbers_have_limits),
     };
     if (is_played(argc)) return play(argv);

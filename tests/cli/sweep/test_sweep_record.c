@@ -187,6 +187,12 @@ static void other_sweeps_are_refused(void **state)
         {"{\"directory\": \"point-0001\", \"values\": [\"1\", \"2\"], \"seed\": -1}",
          "not one value for each field"},
         {"{\"directory\": \"point-0001\", \"values\": [1], \"seed\": -1}", "not one value for each field"},
+        {"{\"directory\": \"point-0001\", \"values\": [\"0.1\", 2], \"seed\": -1}",
+         "not one value for each field"},
+        {"{\"directory\": \"point-0001\", \"values\": "
+         "[1,\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\",\"10\","
+         "\"11\",\"12\",\"13\",\"14\",\"15\",\"16\",\"17\",\"18\"], \"seed\": -1}",
+         "not one value for each field"},
         {"{\"directory\": \"point-0001\", \"values\": [\"0.1\"], \"seed\": -2}", "seed"},
         {"{\"directory\": \"point-0001\", \"values\": [\"0.1\"]}", "seed"},
         {"{\"directory\": \"point-0001\", \"values\": [\"0.1\"], \"seed\": 1, \"fold\": -1}",
@@ -203,6 +209,27 @@ static void other_sweeps_are_refused(void **state)
             orders.digest, damages[i].points);
         write_text("sweep.json", text);
         expect_refused(TR_EFORMAT, damages[i].part, orders, same);
+    }
+    /* And heads without a part, or with parts that are no texts. */
+    static const struct {
+        const char *digest, *others, *part;
+        tr_status status;
+    } heads[] = {
+        {"other", "\"settings\": [\"train.batch=4\"], \"fields\": [\"optimizer.rate\"]", "model_digest",
+         TR_EFORMAT},
+        {"model_digest", "\"fields\": [\"optimizer.rate\"]", "settings", TR_EFORMAT},
+        {"model_digest", "\"settings\": [\"train.batch=4\"]", "fields", TR_EFORMAT},
+        {"model_digest", "\"settings\": [4], \"fields\": [\"optimizer.rate\"]", "other settings",
+         TR_EMISMATCH},
+        {"model_digest", "\"settings\": [\"train.batch=4\"], \"fields\": [4]", "other fields", TR_EMISMATCH},
+        {"model_digest", "\"settings\": [\"train.batch=4\"], \"fields\": [\"optimizer.rate\"]", "points",
+         TR_EFORMAT},
+    };
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        char text[1000];
+        snprintf(text, sizeof text, "{\"%s\": \"%s\", %s}", heads[i].digest, orders.digest, heads[i].others);
+        write_text("sweep.json", text);
+        expect_refused(heads[i].status, heads[i].part, orders, same);
     }
     /* The greatest number of a directory is taken, and the next one follows. */
     char text[1000];
