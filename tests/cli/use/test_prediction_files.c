@@ -180,6 +180,15 @@ static void files_that_do_not_fit_are_told(void **state)
             tr_file_content_free(&content);
             assert_int_equal(tr_alloc_live(), live);
         }
+    /* Or where it gets a name that is taken by then. */
+    char path[SCRATCH_PATH];
+    struct cli_predictions predictions = {.info = &of_values,
+                                          .format = &cli_predictions_csv,
+                                          .path = scratch_join(path, scratch_place, "taken.csv")};
+    assert_int_equal(cli_predictions_begin(&predictions, NULL), TR_OK);
+    assert_int_equal(tr_file_make_directory(NULL, path), TR_OK);
+    assert_int_equal(cli_predictions_end(&predictions), TR_EIO);
+    assert_non_null(strstr(tr_error_message(), "taken.csv\": Is a directory"));
 }
 
 /* A mask for each image, by its name without folder and ending; no name twice, however many there are. */
