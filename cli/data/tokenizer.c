@@ -142,14 +142,18 @@ static const struct tr_option tokens_table[] = {
 
 static tr_status print_numbers(const tr_tokenizer *tokenizer, const struct tr_file_content *file)
 {
-    int64_t count = 0, room = (int64_t)file->size + 1; /* a token has at least one byte */
-    int32_t *tokens = tr_alloc((size_t)room, sizeof *tokens);
-    if (!tokens) return TR_ENOMEM;
-    tr_status status =
-        tr_tokenizer_encode(tokenizer, (const char *)file->data, (size_t)file->size, room, tokens, &count);
-    /* The composed form of a text may be longer. */
-    if (status == TR_OK && count > room)
-        status = tr_fail(TR_EUNSUPPORTED, "the text has more tokens than bytes");
+    /* A token has at least one byte, but the composed form of a text may be longer than the text. */
+    int64_t room, count = (int64_t)file->size + 1;
+    int32_t *tokens = NULL;
+    tr_status status;
+    do {
+        room = count;
+        tr_free(tokens);
+        tokens = tr_alloc((size_t)room, sizeof *tokens);
+        status = tokens ? tr_tokenizer_encode(tokenizer, (const char *)file->data, (size_t)file->size, room,
+                                              tokens, &count)
+                        : TR_ENOMEM;
+    } while (status == TR_OK && count > room);
     for (int64_t i = 0; status == TR_OK && i < count; i++)
         cli_printf("%s%" PRId32, i == 0 ? "" : i % 32 ? " " : "\n", tokens[i]);
     if (status == TR_OK) cli_printf("\n");

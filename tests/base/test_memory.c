@@ -115,6 +115,8 @@ static void numbers_that_do_not_fit_together(void **state)
     expect(450, "the control group /one");
     put("sys/fs/cgroup/one/memory.current", "max\n");
     expect(500, "the control group /one");
+    put("sys/fs/cgroup/one/memory.current", "");
+    expect(500, "the control group /one");
     put("sys/fs/cgroup/one/memory.current", "-1\n");
     expect(500, "the control group /one");
     put("sys/fs/cgroup/one/memory.max", "0\n");

@@ -299,6 +299,9 @@ static void links_are_pointed_elsewhere(void **state)
     assert_int_equal(tr_file_read_link(NULL, scratch_in("link"), text, 6), TR_EIO);
     assert_message_has("link\": File name too long");
     assert_string_equal(text, "");
+    assert_int_equal(tr_file_point(NULL, scratch_in("missing/link"), "first"), TR_EIO);
+    assert_message_has("link \"");
+    assert_message_has("missing/link.tmp\": No such file or directory");
     /* What cannot be replaced stays, and nothing is left beside it. */
     assert_int_equal(tr_file_make_directory(NULL, scratch_in("folder")), TR_OK);
     assert_int_equal(tr_file_point(NULL, scratch_in("folder"), "plain"), TR_EIO);

@@ -67,6 +67,8 @@ static void what_is_no_section_stays(void **state)
     assert_string_equal(tr_error_message(),
                         "p.yaml:1:4: a: is a text; write a mapping, so that more can be added");
     assert_int_equal(tr_config_put_nothing(root, "b", "x"), TR_EINVAL);
+    assert_int_equal(tr_config_put_text(root, "b", "x", "y"), TR_EINVAL);
+    assert_int_equal(tr_config_put_texts(root, "b", "x", 1, (const char *const[]){"y"}), TR_EINVAL);
     expect_dump(root, "a: 1\nb: [2]\n");
     tr_config_destroy(&root);
 }

@@ -70,6 +70,48 @@ static void own_times_add_up(void **state)
     assert_null(timeline);
 }
 
+/* Waits are kept as one if they follow each other at once, and are for the same. */
+static void waits_that_are_one_wait(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        enum tr_activity activity;
+        int64_t begin, end;
+        int64_t count; /* spans that there are then */
+    } cases[] = {
+        {"a", TR_ACTIVITY_WAITING, 100, 200, 1},         {"a", TR_ACTIVITY_WAITING, 201, 300, 1},
+        {"b", TR_ACTIVITY_WAITING, 301, 400, 2},         {"b", TR_ACTIVITY_COMMUNICATION, 401, 500, 3},
+        {"b", TR_ACTIVITY_COMMUNICATION, 501, 600, 4},   {"b", TR_ACTIVITY_WAITING, 601, 700, 5},
+        {"b", TR_ACTIVITY_WAITING, 1000700, 1000701, 6},
+    };
+    tr_timeline *timeline;
+    int64_t count;
+    assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tr_span_here here = {timeline, cases[i].activity, cases[i].name, 0};
+        tr_timeline_add(&here, "device", cases[i].begin, cases[i].end);
+        const struct tr_span *spans = tr_lane_spans(tr_timeline_lane(timeline, 0), &count);
+        assert_int_equal(count, cases[i].count);
+        assert_int_equal(spans[count - 1].end, cases[i].end);
+    }
+    /* The rank that was waited for is part of that. */
+    tr_timeline_enter(timeline, "main");
+    for (int rank = 0; rank < 3; rank++) {
+        tr_span_begin(TR_ACTIVITY_WAITING, "a");
+        tr_span_end_about(rank);
+    }
+    tr_timeline_enter(timeline, "other"); /* a thread has one lane */
+    tr_span_begin(TR_ACTIVITY_WAITING, "c");
+    tr_span_end();
+    tr_timeline_leave();
+    assert_int_equal(tr_timeline_lanes(timeline), 2);
+    const struct tr_span *spans = tr_lane_spans(tr_timeline_lane(timeline, 1), &count);
+    assert_int_equal(count, 4);
+    for (int rank = 0; rank < 3; rank++) assert_int_equal(spans[rank].about, rank);
+    tr_timeline_destroy(&timeline);
+}
+
 /* Waiting for one rank is another sum than waiting for the next, also where the table is half full; once it
    is full, the sums that it has go on. */
 static void sums_are_apart_by_what_they_are_about(void **state)
@@ -227,7 +269,10 @@ static void deep_spans_and_many_names_are_survived(void **state)
     assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
     tr_timeline_enter(timeline, "main");
     for (int i = 0; i < 2 * TR_TIMELINE_DEPTH; i++) tr_span_begin(TR_ACTIVITY_STEP, "deep");
+    struct tr_span_here here;
+    assert_false(tr_span_here(&here)); /* so deep nothing is recorded */
     for (int i = 1; i < 2 * TR_TIMELINE_DEPTH; i++) tr_span_end();
+    assert_true(tr_span_here(&here));
     for (int i = 0; i < 10000; i++) {
         char name[16];
         snprintf(name, sizeof name, "n%d", i);
@@ -462,6 +507,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(own_times_add_up),
         cmocka_unit_test(sums_are_apart_by_what_they_are_about),
+        cmocka_unit_test(waits_that_are_one_wait),
         cmocka_unit_test(threads_without_a_lane_record_nothing),
         cmocka_unit_test(spans_outside_the_steps_are_only_summed),
         cmocka_unit_test(without_sums_nothing_else_is_recorded),

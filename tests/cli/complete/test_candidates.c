@@ -75,6 +75,7 @@ static void words_are_offered_where_they_can_stand(void **state)
     expect_offered(WORDS("train", "--set-name=", "x"), "");
     expect_offered(WORDS("completion", "z"), "zsh ");
     expect_offered(WORDS("completion", "zsh", "b"), "");
+    expect_offered(WORDS("completion", "-", "b"), ""); /* as a name it is an argument */
     /* After -- nothing is an option any more. */
     expect_offered(WORDS("completion", "--", "--h"), "");
     expect_offered(WORDS("completion", "--", "f"), "fish ");
@@ -122,6 +123,8 @@ static void settings_and_strategies(void **state)
     tr_free(begun);
     tr_free(ended);
     expect_offered(WORDS("train", "--set", "seed="), "seed=1 "); /* what it is without */
+    expect_offered(WORDS("train", "--set", "optimizer.rate="), "");
+    expect_offered(WORDS("train", "--set", "distill.teacher="), "");
     /* Every part of a model file has its keys. */
     expect_offered(WORDS("train", "--set", "data.validation_sp"), "data.validation_split= ");
     expect_offered(WORDS("train", "--set", "input.sca"), "input.scale= ");
@@ -176,6 +179,7 @@ static void descriptions_are_short(void **state)
     expect_line("", "name", LONG " 23", "name\t" LONG " ...\n");     /* 73 */
     expect_line("", "name", LONG "h2 45", "name\t" LONG "h2 ...\n"); /* a blank after 72 */
     expect_line("", "name", LONG " 2345; more", "name\t" LONG " ...\n");
+    expect_line("", "name", LONG LONG, "name\t ...\n"); /* one word */
     expect_line("", "two\nlines", "x", "");
     expect_line("", "a\ttab", "x", "");
     expect_line("", "a\rreturn", "x", "");

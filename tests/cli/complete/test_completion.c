@@ -126,9 +126,13 @@ static void the_word_decides(void **state)
 static void names_that_no_shell_can_take_are_left_out(void **state)
 {
     (void)state;
+    write_text("other.yml", "");
+    write_text(".hidden.yaml", "");
     struct session session;
     assert_int_equal(run(&session, "completion", "bash", "--", "train", "", NULL), 0);
     assert_true(is_in(session.text[0], "tiny.yaml"));
+    assert_true(is_in(session.text[0], "other.yml"));
+    assert_null(strstr(session.text[0], "hidden"));
     assert_null(strstr(session.text[0], "lines.yaml"));
     assert_null(strstr(session.text[0], "tab.yaml"));
     assert_null(strstr(session.text[0], "return.yaml"));

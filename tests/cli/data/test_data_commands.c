@@ -265,6 +265,25 @@ static void texts_are_numbers(void **state)
     expect_refusal("nowhere", &session, run(&session, "data", "tokens", "nowhere.json", "words.txt", NULL));
 }
 
+/* This letter of Hindi is two in the composed form: six bytes for three. */
+static void texts_may_have_more_tokens_than_bytes(void **state)
+{
+    (void)state;
+    struct session session;
+    write_text("words.txt", "x\n");
+    expect_exit(0, "data", "tokenizer", "words.txt", "-n", "256", "-o", "plain.json");
+    json_t *tokenizer = json_load_file("plain.json", 0, NULL);
+    assert_non_null(tokenizer);
+    json_object_set_new(tokenizer, "normalizer", json_pack("{s:s}", "type", "NFC"));
+    assert_int_equal(json_dump_file(tokenizer, "composing.json", 0), 0);
+    json_decref(tokenizer);
+    write_text("text", "\340\245\230\340\245\230");
+    expect_output("156 97 243 156 97 120 156 97 243 156 97 120\n", &session,
+                  run(&session, "data", "tokens", "composing.json", "text", NULL));
+    expect_output("156 98 246 156 98 246\n", &session,
+                  run(&session, "data", "tokens", "plain.json", "text", NULL));
+}
+
 /* Pairs merge as often as they are asked to; special tokens come first after the bytes, or last. */
 static void tokenizers_learn(void **state)
 {
@@ -299,7 +318,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(facts_of_every_kind),  cmocka_unit_test(sets_have_states),
         cmocka_unit_test(every_set_has_a_line), cmocka_unit_test(texts_are_numbers),
-        cmocka_unit_test(tokenizers_learn),     cmocka_unit_test(files_are_fetched),
+        cmocka_unit_test(tokenizers_learn),     cmocka_unit_test(texts_may_have_more_tokens_than_bytes),
+        cmocka_unit_test(files_are_fetched),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
 }

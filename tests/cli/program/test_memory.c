@@ -1,6 +1,7 @@
 /* Commands in this process whose memory is refused at every place in turn: each says so or does all, and
  * nothing stays.
  */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,6 +75,7 @@ struct work {
     bool timed;   /* what it prints has a time in it */
     const char *files[2]; /* that it writes, whole if it says nothing */
     tr_status usual;
+    const char *input; /* the file that it reads as its standard input, or NULL */
 };
 
 /* The files of `work`; none where one is missing. */
@@ -95,8 +97,16 @@ static void expect_written(const struct work *work, const struct tr_file_content
     }
 }
 
+static void give_input(const struct work *work)
+{
+    const int file = open(work->input ? work->input : "/dev/null", O_RDONLY);
+    assert_true(file >= 0 && dup2(file, STDIN_FILENO) >= 0);
+    close(file);
+}
+
 static void expect_whole(const struct work *work, const void *options)
 {
+    give_input(work);
     to_file();
     refuse_begin(INT64_MAX);
     const tr_status usual = work->command->run(options);
@@ -109,6 +119,7 @@ static void expect_whole(const struct work *work, const void *options)
     for (bool done = false; !done; at += step) {
         const int64_t live = tr_alloc_live();
         for (int i = 0; i < 2 && work->files[i]; i++) remove(work->files[i]);
+        give_input(work);
         to_file();
         refuse_begin(at);
         const tr_status status = work->command->run(options);
@@ -286,6 +297,8 @@ static void commands_with_images_and_texts(void **state)
         {&cli_predict, {"runs/cells", "--image=cells/a/0.png", "-t1", "--no-data-cache", "--invert"}, 40},
         {&cli_predict, {"runs/pairs", "--text=ab", "--text=ba", "-t1", "--no-data-cache"}, 60},
         {&cli_predict, {"runs/pairs", "--set-name=train", "-n0,1", "-t1", "--no-data-cache", "--json"}, 60},
+        {&cli_predict, {"runs/pairs", "-t1", "--no-data-cache"}, 60, .input = "lines.txt"},
+        {&cli_predict, {"runs/spots", "-t1", "--no-data-cache", "--json"}, 60, .input = "names.txt"},
         {&cli_generate, {"runs/pairs", "--source=ab", "-t1", "--no-data-cache"}, 40},
     };
     static const char *const folders[] = {"spots", "masks", "cells", "cells/a", "cells/b"};
@@ -306,6 +319,8 @@ static void commands_with_images_and_texts(void **state)
                              "optimizer: {rule: adam, rate: 0.3}\ntrain: {batch: 4, steps: 2}\n");
     write_text("cells.yaml", "name: cells\ndata: {train: {folder: cells}}\nlayers: [{dense: 2}]\n"
                              "optimizer: {rule: adam, rate: 0.1}\ntrain: {batch: 4, steps: 2}\n");
+    write_text("lines.txt", "ab\nba\n");
+    write_text("names.txt", "spots/0.png\nspots/1.png\n");
     write_text("pairs.csv", "long,short\nab,b\nba,a\naa,a\n");
     write_text("pairs.yaml",
                "name: pairs\n"

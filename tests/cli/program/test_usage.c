@@ -157,6 +157,8 @@ static void test_mistakes_are_named(void **state)
         {{"train", "tiny.yaml", "--trace", "none/x.json"}, "there is no directory \"none\""},
         {{"train", "tiny.yaml", "--tensorboard", "place"}, "is written --tensorboard=place"},
         {{"export", "-o"}, "unknown option -o;"},
+        {{"models", "--version"}, "unknown option --version; `trireme --version` prints the version;"},
+        {{"models", "-V"}, "unknown option -V; `trireme --version` prints the version;"},
         {{"export", "-xo"}, "unknown option -x in \"-xo\""},
         /* What a terminal would obey. */
         {{"train", "no\033[31mwhere\n\302\233.yaml"}, "\"no?[31mwhere???.yaml\""},

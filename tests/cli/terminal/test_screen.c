@@ -158,6 +158,19 @@ static void lines_need_no_memory(void **state)
         assert_int_equal(tr_alloc_live(), live);
     }
     assert_true(refused > 0);
+    /* Nor does it matter what became of the status: it is drawn whole, or by the next one. */
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        struct cli_screen screen = begin(true);
+        refuse_begin(at);
+        cli_screen_status(&screen, "1 of 2");
+        done = refuse_end();
+        cli_screen_line(&screen, "a line");
+        expect(&screen, at == 0 ? "a line\n"
+                        : done  ? "\r1 of 2\033[K" CLEAR "a line\n1 of 2" CLEAR
+                                : CLEAR "a line\n1 of 2" CLEAR);
+        assert_int_equal(tr_alloc_live(), live);
+    }
 }
 
 int main(void)

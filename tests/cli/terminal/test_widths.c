@@ -90,7 +90,9 @@ static void every_command_follows_the_width(void **state)
             run_with(&session, (struct setup){.columns = widths[w]}, commands[i][0], commands[i][1],
                      commands[i][2], NULL);
             char *shown = words_of(session.text[0]);
-            expect_width(&session, (size_t)widths[w]);
+            /* Help has lines of at most 100 columns, however wide the terminal is. */
+            const bool helps = strcmp(commands[i][0], "help") == 0;
+            expect_width(&session, (size_t)(helps && widths[w] > 100 ? 100 : widths[w]));
             assert_string_equal(shown, said);
             free(shown);
             session_release(&session);

@@ -53,6 +53,10 @@ static void names_become_directories(void **state)
     assert_int_equal(cli_run_directory("empty.yaml", &none, NULL, &directory), TR_EINVAL);
     assert_non_null(strstr(tr_error_message(), "empty.yaml:1:"));
     assert_int_equal(cli_run_directory("missing.yaml", &none, NULL, &directory), TR_ENOTFOUND);
+    char wrong[] = "name.of=x", *items[] = {wrong};
+    const struct tr_string_list set = {.count = 1, .item = items};
+    assert_int_equal(cli_run_directory("tiny.yaml", &set, NULL, &directory), TR_EINVAL);
+    assert_non_null(strstr(tr_error_message(), "`set` name.of: "));
 }
 
 /* A checkpoint lies in the directory of its run. */
@@ -87,6 +91,8 @@ static void numbers_go_on(void **state)
     assert_int_equal(mkdir("runs/tinyer-50", 0700) | mkdir("runs/tiny", 0700) | mkdir("runs/other-60", 0700),
                      0);
     assert_int_equal(mkdir("runs/tiny--5", 0700) | mkdir("runs/tiny9", 0700), 0);
+    /* There is none after the largest number. */
+    assert_int_equal(mkdir("runs/tiny-9223372036854775807", 0700), 0);
     write_text("runs/tiny-10", "a file has it, too");
     expect_new("runs/tiny-11");
     cli_run_directory_drop("runs/tiny-11");
@@ -183,12 +189,30 @@ static void options_have_directories(void **state)
             fail_msg("case %zu: %s", i, tr_error_message());
         tr_free(directory);
         assert_int_equal(tr_alloc_live(), live);
+        for (int64_t at = 0, done = 0; !done; at++) {
+            refuse_begin(at);
+            const tr_status refused = cli_train_directory(&options, true, &directory);
+            done = refuse_end();
+            assert_int_equal(refused, done ? status : TR_ENOMEM);
+            tr_free(directory);
+            assert_int_equal(tr_alloc_live(), live);
+        }
     }
     /* What is there is no matter to a run that overwrites it. */
     struct cli_train_options options = {.out = cases[10].out, .overwrite = true};
     char *directory;
     assert_int_equal(cli_train_directory(&options, false, &directory), TR_OK);
     tr_free(directory);
+    /* One process, or those that say so, may choose a number. */
+    char model[] = "tiny.yaml", automatic[] = "auto", single[] = "none";
+    for (int given = 0; given < 2; given++) {
+        options =
+            (struct cli_train_options){.model = model, .out = automatic, .transport = given ? single : NULL};
+        assert_int_equal(cli_train_directory(&options, false, &directory), TR_OK);
+        assert_int_equal(strncmp(directory, "runs/tiny-", 10), 0);
+        assert_true(tr_file_is_directory(directory));
+        tr_free(directory);
+    }
 }
 
 int main(void)

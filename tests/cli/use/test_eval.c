@@ -143,6 +143,35 @@ static void what_cannot_be_told_is_a_dash(void **state)
     session_release(&session);
 }
 
+/* A file without an ending or a folder is one if it is there; what is said of a set that cannot be had. */
+static void data_are_found_or_explained(void **state)
+{
+    (void)state;
+    struct session session;
+    write_text("line-check", "5,1,6\n");
+    write_text("checked.yaml", "name: checked\n"
+                               "data: {train: {csv: {path: line.csv, label: value}},\n"
+                               "  validation: {csv: {path: line-check, label: value}}}\n"
+                               "layers: [{dense: 1}]\nloss: mean_squared_error\n"
+                               "optimizer: {rule: sgd, rate: 0.01}\ntrain: {batch: 4, steps: 1}\n");
+    expect_exit(0, "train", "checked.yaml", "--quiet");
+    assert_int_equal(run(&session, "eval", "runs/line", "--data", "line-check", NULL), 0);
+    assert_non_null(strstr(session.text[0], "\ndata        loss "));
+    assert_non_null(strstr(session.text[0], "(1 example, "));
+    session_release(&session);
+    int code = run(&session, "eval", "runs/checked", NULL);
+    expect_error(2, "data.test, or give --set-name validation", &session, code);
+    session_release(&session);
+    assert_int_equal(remove("line-check"), 0);
+    code = run(&session, "eval", "runs/line", "--data", "line-check", NULL);
+    expect_error(2, "data format \"line-check\" is none of", &session, code);
+    session_release(&session);
+    code = run(&session, "eval", "runs/checked", "--set-name", "validation", "--no-data-cache", NULL);
+    assert_null(strstr(session.text[1], "or give --set-name"));
+    expect_error(2, "line-check", &session, code);
+    session_release(&session);
+}
+
 /* The object of `eval --json`; release with json_decref(). */
 static json_t *object_of(const char *run_name, const char *option)
 {
@@ -238,9 +267,10 @@ static void wide_tables_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classes_have_tables),     cmocka_unit_test(words_have_a_perplexity),
-        cmocka_unit_test(values_have_a_loss),      cmocka_unit_test(programs_have_members),
-        cmocka_unit_test(wide_tables_are_refused), cmocka_unit_test(what_cannot_be_told_is_a_dash),
+        cmocka_unit_test(classes_have_tables),         cmocka_unit_test(words_have_a_perplexity),
+        cmocka_unit_test(values_have_a_loss),          cmocka_unit_test(programs_have_members),
+        cmocka_unit_test(wide_tables_are_refused),     cmocka_unit_test(what_cannot_be_told_is_a_dash),
+        cmocka_unit_test(data_are_found_or_explained),
     };
     return cmocka_run_group_tests(tests, make, place_remove);
 }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -149,6 +150,45 @@ static void files_are_finished_or_stay(void **state)
             }
             tr_file_content_free(&whole);
         }
+}
+
+/* Where the disk takes no more, whatever part of it that is. */
+static void files_that_do_not_fit_are_told(void **state)
+{
+    (void)state;
+    static const struct cli_prediction_format *const formats[] = {&cli_predictions_csv, &cli_predictions_npy,
+                                                                  &cli_predictions_jsonl};
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    for (size_t k = 0; k < sizeof formats / sizeof formats[0]; k++)
+        for (int64_t expected = -1; expected < 3; expected += 3) {
+            char path[SCRATCH_PATH];
+            scratch_join(path, scratch_place, "full.csv");
+            scratch_write_text("full.csv", "before");
+            const int64_t live = tr_alloc_live();
+            limit = before;
+            limit.rlim_cur = 8;
+            be_silent();
+            assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+            const tr_status status = write_some(formats[k], &of_values, path, expected, 2, true);
+            assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+            speak();
+            assert_int_equal(status, TR_EIO);
+            assert_non_null(strstr(tr_error_message(), "full.csv"));
+            struct tr_file_content content = content_of("full.csv");
+            assert_string_equal(content.data, "before");
+            tr_file_content_free(&content);
+            assert_int_equal(tr_alloc_live(), live);
+        }
+    /* Or where it gets a name that is taken by then. */
+    char path[SCRATCH_PATH];
+    struct cli_predictions predictions = {.info = &of_values,
+                                          .format = &cli_predictions_csv,
+                                          .path = scratch_join(path, scratch_place, "taken.csv")};
+    assert_int_equal(cli_predictions_begin(&predictions, NULL), TR_OK);
+    assert_int_equal(tr_file_make_directory(NULL, path), TR_OK);
+    assert_int_equal(cli_predictions_end(&predictions), TR_EIO);
+    assert_non_null(strstr(tr_error_message(), "taken.csv\": Is a directory"));
 }
 
 /* A mask for each image, by its name without folder and ending; no name twice, however many there are. */
@@ -303,6 +343,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_are_whole),
         cmocka_unit_test(files_are_finished_or_stay),
+        cmocka_unit_test(files_that_do_not_fit_are_told),
         cmocka_unit_test(masks_have_the_names_of_images),
         cmocka_unit_test(masks_are_of_pixels),
         cmocka_unit_test(images_are_read),

@@ -15,6 +15,7 @@
 #include "cli/use/predictions.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static const char *const animals[] = {"cat", "big, \"old\" dog", "owl"}, *const sizes[] = {"height", "a,b"};
 
@@ -92,6 +93,9 @@ static void classes_in_every_form(void **state)
     expect(&cli_predictions_csv, &predictions, some, 1,
            "example,class,probability,label,p_cat,\"p_big, \"\"old\"\" dog\",p_owl\n"
            "7,cat,0.25,,0.25,0.25,0.25\n");
+    expect(&cli_predictions_json, &predictions, &some[2], 1,
+           "{\"example\":9,\"input\":\"test[7]\",\"class\":0,\"name\":\"cat\",\"probability\":0.25,"
+           "\"output\":[0.25,0.25,0.25]}\n");
     predictions.labels = false;
     predictions.named = true;
     some[0].input = "a\nb";
@@ -180,6 +184,9 @@ static void pixels(void **state)
     one.labels = unknown;
     expect(&cli_predictions_text, &predictions, &one, 1,
            "x.png: dark 66.67 %, light 33.33 % of 3 x 2 pixels\n");
+    expect(&cli_predictions_json, &predictions, &one, 1,
+           "{\"example\":3,\"input\":\"x.png\",\"height\":2,\"width\":3,\"classes\":[\"dark\",\"light\"],"
+           "\"pixels\":[4,2]}\n");
     int64_t count[2];
     double right;
     cli_predictions_count(&predictions, &one, count, &right);
@@ -257,6 +264,18 @@ static void texts_of_texts(void **state)
     assert_non_null(strstr(tr_error_message(), "answers for whole examples"));
 }
 
+static void too_many_losses_are_refused(void **state)
+{
+    (void)state;
+    const struct tr_predict_info info = {.checkpoint = "runs/x", .heads = CLI_PREDICTION_HEADS + 1};
+    struct cli_predictions predictions = {.info = &info, .format = &cli_predictions_text};
+    assert_int_equal(cli_predictions_begin(&predictions, NULL), TR_EUNSUPPORTED);
+    char message[64];
+    snprintf(message, sizeof message, "has %d losses; at most %d", CLI_PREDICTION_HEADS + 1,
+             CLI_PREDICTION_HEADS);
+    assert_non_null(strstr(tr_error_message(), message));
+}
+
 static void endings_choose_the_form(void **state)
 {
     (void)state;
@@ -310,6 +329,7 @@ int main(void)
         cmocka_unit_test(pixels),
         cmocka_unit_test(tags),
         cmocka_unit_test(texts_of_texts),
+        cmocka_unit_test(too_many_losses_are_refused),
         cmocka_unit_test(endings_choose_the_form),
         cmocka_unit_test(classes_without_names_are_numbers),
     };

@@ -59,11 +59,13 @@ static void all_segments_are_checked_once(void **state)
 static void parts_and_times_are_checked(void **state)
 {
     static const char *const wrong[][2] = {
-        {"--share", ""},          {"--share", "1"},     {"--share", "0/2"},  {"--share", "3/2"},
-        {"--share", "1/1000001"}, {"--share", "1/2x"},  {"--share", "x/2"},  {"--share", "1/"},
-        {"--share", "/2"},        {"--share", "-1/2"},  {"--burn-in", ""},   {"--burn-in", "s"},
-        {"--burn-in", "m"},       {"--burn-in", "1d"},  {"--burn-in", "-1"}, {"--burn-in", "1ms"},
-        {"--burn-in", "277778h"}, {"--burn-in", "ten"},
+        {"--share", ""},      {"--share", "1"},         {"--share", "0/2"},
+        {"--share", "3/2"},   {"--share", "1/1000001"}, {"--share", "0000000000000001/2"},
+        {"--share", "1/2x"},  {"--share", "x/2"},       {"--share", "1/"},
+        {"--share", "/2"},    {"--share", "-1/2"},      {"--burn-in", ""},
+        {"--burn-in", "s"},   {"--burn-in", "m"},       {"--burn-in", "1d"},
+        {"--burn-in", "-1"},  {"--burn-in", "1ms"},     {"--burn-in", "277778h"},
+        {"--burn-in", "ten"},
     };
     struct session session;
     (void)state;
