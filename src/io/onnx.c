@@ -221,10 +221,11 @@ float *tr_onnx_floats(tr_onnx *onnx, const char *name, int rank, const int64_t *
     return make_tensor(onnx, name, TR_ONNX_FLOAT, sizeof(float), rank, size);
 }
 
-void tr_onnx_integers(tr_onnx *onnx, const char *name, int64_t count, const int64_t *values)
+int64_t *tr_onnx_integers(tr_onnx *onnx, const char *name, int64_t count, const int64_t *values)
 {
     int64_t *data = make_tensor(onnx, name, TR_ONNX_INT64, sizeof *data, 1, &count);
-    if (data) memcpy(data, values, (size_t)count * sizeof *data);
+    if (data && values) memcpy(data, values, (size_t)count * sizeof *data);
+    return data;
 }
 
 void tr_onnx_integer(tr_onnx *onnx, const char *name, int64_t value)

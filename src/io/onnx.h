@@ -43,11 +43,11 @@ void tr_onnx_output(tr_onnx *onnx, const struct tr_onnx_info *info);
 /* The shape of an intermediate value, which readers show. */
 void tr_onnx_between(tr_onnx *onnx, const struct tr_onnx_info *info);
 
-/* Constants, row-major. The memory of floats is returned for the caller to fill, borrowed until the graph is
+/* Constants, row-major. Their memory is returned for the caller to fill, borrowed until the graph is
    destroyed; NULL when an allocation has failed. */
 float *tr_onnx_floats(tr_onnx *onnx, const char *name, int rank, const int64_t *size);
-/* Integers [count], and a single one of rank 0. */
-void tr_onnx_integers(tr_onnx *onnx, const char *name, int64_t count, const int64_t *values);
+/* Integers [count], to be filled where `values` is NULL, and a single one of rank 0. */
+int64_t *tr_onnx_integers(tr_onnx *onnx, const char *name, int64_t count, const int64_t *values);
 void tr_onnx_integer(tr_onnx *onnx, const char *name, int64_t value);
 
 /* Adds an operation. An empty input is an omitted one. */

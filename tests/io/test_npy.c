@@ -58,6 +58,19 @@ static void headers_are_numpys(void **state)
     /* 10 + 53 + 1: it just fits a grain. */
     expect_header((struct tr_stored_tensor){.dtype = TR_DTYPE_I64, .rank = 0},
                   "{'descr': '<i8', 'fortran_order': False, 'shape': (), }", 128);
+    static const struct {
+        enum tr_dtype dtype;
+        const char *name;
+    } types[] = {{TR_DTYPE_F64, "<f8"}, {TR_DTYPE_F16, "<f2"}, {TR_DTYPE_I32, "<i4"},
+                 {TR_DTYPE_I16, "<i2"}, {TR_DTYPE_I8, "|i1"},  {TR_DTYPE_U64, "<u8"},
+                 {TR_DTYPE_U32, "<u4"}, {TR_DTYPE_U16, "<u2"}, {TR_DTYPE_BOOL, "|b1"}};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        char dictionary[80];
+        snprintf(dictionary, sizeof dictionary, "{'descr': '%s', 'fortran_order': False, 'shape': (2, 3), }",
+                 types[i].name);
+        expect_header((struct tr_stored_tensor){.dtype = types[i].dtype, .rank = 2, .shape = {2, 3}},
+                      dictionary, 128);
+    }
     uint8_t *header = (uint8_t *)"";
     size_t size;
     struct tr_stored_tensor unknown = {.dtype = TR_DTYPE_BF16, .rank = 0};
@@ -153,6 +166,13 @@ static void what_cannot_be_read_is_told(void **state)
         {"", 4, TR_EFORMAT, "there is no dictionary at character 1"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), ", 24, TR_EFORMAT, "no text in quotes"},
         {"{'descr': '<f4', 'fortran_order': False}", 24, TR_EFORMAT, "is missing"},
+        {"{'descr': '<f4', 'shape': (2, 3)}", 24, TR_EFORMAT, "is missing"},
+        {"{'fortran_order': False, 'shape': (2, 3)}", 24, TR_EFORMAT, "is missing"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (), 'shape': ()}", 4, TR_EFORMAT,
+         "unknown or second key"},
+        {"{'descr': '<f4', 'fortran_order': False, 'fortran_order': False, 'shape': ()}", 4, TR_EFORMAT,
+         "unknown or second key"},
+        {"{'descr': '', 'fortran_order': False, 'shape': ()}", 4, TR_EUNSUPPORTED, "not known (descr '')"},
         {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}", 4, TR_EFORMAT,
          "unknown or second key"},
         {"{'descr': '<f4', 'order': 'C', 'fortran_order': False, 'shape': ()}", 4, TR_EFORMAT,
@@ -163,6 +183,10 @@ static void what_cannot_be_read_is_told(void **state)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (-4,)}", 16, TR_EFORMAT, "there is no size"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", 4, TR_EFORMAT,
          "too large"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,)}", 4, TR_EFORMAT,
+         "too large"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807,)}", 4, TR_EFORMAT,
+         "does not fit"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}", 0, TR_EFORMAT,
          "does not fit"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 8)}", 0, TR_EFORMAT,

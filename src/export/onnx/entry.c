@@ -1,7 +1,6 @@
 /* How examples enter an ONNX graph: images cut, scaled and shifted, numbers standardized. */
 #include "export/onnx/graph.h"
 
-#include "base/alloc.h"
 #include "base/fail.h"
 
 #include <float.h>
@@ -105,10 +104,11 @@ static struct tr_onnx_name spread(struct tr_onnx_graph *graph, const struct tr_o
                                   const char *x)
 {
     const int64_t size[2] = {1, op->width};
-    struct tr_onnx_name numbers = tr_onnx_local(graph, "numbers"), named = tr_onnx_local(graph, "named");
+    struct tr_onnx_name numbers = tr_onnx_local(graph, "numbers"), named = tr_onnx_local(graph, "named"),
+                        columns = tr_onnx_local(graph, "columns");
     float *number = tr_onnx_floats(graph->onnx, numbers.text, 2, size),
           *name = tr_onnx_floats(graph->onnx, named.text, 2, size);
-    int64_t *column = tr_alloc((size_t)op->width, sizeof *column), at = 0;
+    int64_t *column = tr_onnx_integers(graph->onnx, columns.text, op->width, NULL), at = 0;
     for (int32_t c = 0; number && name && column && c < op->columns; c++) {
         int32_t names = op->categories->names[c].count, width = tr_category_width(op->categories, c);
         for (int32_t i = 0; i < width; i++, at++) {
@@ -117,9 +117,6 @@ static struct tr_onnx_name spread(struct tr_onnx_graph *graph, const struct tr_o
             name[at] = names > 0;
         }
     }
-    struct tr_onnx_name columns = {""};
-    if (at == op->width) columns = tr_onnx_local_integers(graph, "columns", op->width, column);
-    tr_free(column);
     struct tr_onnx_name all = tr_onnx_emit(graph, "Gather", 2, x, columns.text);
     tr_onnx_attribute_integer(graph->onnx, "axis", 1);
     struct tr_onnx_name equal = tr_onnx_emit(graph, "Equal", 2, all.text, numbers.text);

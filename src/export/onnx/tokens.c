@@ -2,7 +2,6 @@
  * vocabulary. Sequences are [time, batch, width]. */
 #include "export/onnx/graph.h"
 
-#include "base/alloc.h"
 #include "device/rotary.h"
 
 #include <math.h>
@@ -166,11 +165,10 @@ static struct tr_onnx_name group(struct tr_onnx_graph *graph, const struct tr_at
     struct tr_onnx_name part =
         tr_onnx_slice(graph, x, 2, begin, begin + (which == 0 ? at->heads : at->kv_heads));
     struct tr_onnx_name y = transpose(graph, part.text, 4, heads_second);
-    int64_t *place = which == 0 ? NULL : tr_alloc((size_t)at->heads, sizeof *place);
-    if (!place) return y;
-    for (int64_t h = 0; h < at->heads; h++) place[h] = h / (at->heads / at->kv_heads);
-    struct tr_onnx_name places = tr_onnx_local_integers(graph, "shared", (int)at->heads, place);
-    tr_free(place);
+    if (which == 0) return y;
+    struct tr_onnx_name places = tr_onnx_local(graph, "shared");
+    int64_t *place = tr_onnx_integers(graph->onnx, places.text, at->heads, NULL);
+    for (int64_t h = 0; place && h < at->heads; h++) place[h] = h / (at->heads / at->kv_heads);
     y = tr_onnx_emit(graph, "Gather", 2, y.text, places.text);
     tr_onnx_attribute_integer(graph->onnx, "axis", 1);
     return y;

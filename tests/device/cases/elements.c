@@ -176,6 +176,7 @@ static const struct {
     {17, 32, 32, 32, 32, 3, 4, true, true},  {4, 6, 17, 6, 17, 4, 2, true, true},
     {6, 3, 33, 3, 33, 5, 1, true, false},    {0, 4, 4, 4, 4, 1, 1, true, true},
     {11, 1, 1, 1, 1, 1, 0, true, true},      {8, 7, 7, 6, 7, 6, 0, true, true},
+    {4, 3, 6, 2, 5, 16, 0, true, true},      {5, 3, 6, 2, 5, 17, 1, true, true},
 };
 
 #define IMAGES 6

@@ -33,9 +33,13 @@ const struct named_window case_windows[] = {
     {"3x3, dilation 3, more below", {4, 4, 9, 9, 3, 3, 1, 1, 3, 3, 3, 3}},
     {"2x2 full, stride 2", {5, 5, 5, 5, 2, 2, 2, 2, 1, 1, 2, 3}},
     {"1x1 on 6x7", {6, 7, 6, 7, 1, 1, 1, 1, 1, 1, 0, 0}},
+    /* of some convolutions only */
+    {"1x1, strides 1 and 2", {6, 9, 6, 5, 1, 1, 1, 2, 1, 1, 0, 0}},
+    {"1x1, strides 2 and 1", {9, 5, 5, 5, 1, 1, 2, 1, 1, 1, 0, 0}},
 };
-const int case_window_count = LENGTH(case_windows);
-const int case_pool_window_count = LENGTH(case_windows) - 5;
+#define FEW 2
+const int case_window_count = LENGTH(case_windows) - FEW;
+const int case_pool_window_count = LENGTH(case_windows) - FEW - 5;
 
 static const struct {
     int in_c, out_c, rows;
@@ -47,9 +51,11 @@ static const struct {
 /* Every window with several shapes, such that large windows do not meet the largest shapes. */
 static bool conv_case(int index, int *window, int *in_c, int *out_c, int *rows)
 {
-    if (index >= 4 * case_window_count) return false;
-    *window = index % case_window_count;
-    int shape = (index * 2 + index / case_window_count) % LENGTH(conv_shapes);
+    const int few = index - 4 * case_window_count;
+    if (few >= 2 * FEW) return false;
+    *window = few < 0 ? index % case_window_count : case_window_count + few % FEW;
+    int shape = few < 0 ? (index * 2 + index / case_window_count) % LENGTH(conv_shapes)
+                        : LENGTH(conv_shapes) - 1 - few;
     *in_c = conv_shapes[shape].in_c;
     *out_c = conv_shapes[shape].out_c;
     *rows = conv_shapes[shape].rows;
@@ -327,19 +333,42 @@ bool case_winograd_backward(struct scene *s, int index)
 
 static const int pool_channels[] = {1, 3, 16, 17, 32, 70};
 
+/* Windows that nearly tile an image: each in another way not. */
+static const struct named_window tiling_windows[] = {
+    {"2x2, strides 3 and 2", {8, 6, 3, 3, 2, 2, 3, 2, 1, 1, 0, 0}},
+    {"2x2, strides 2 and 3", {6, 8, 3, 3, 2, 2, 2, 3, 1, 1, 0, 0}},
+    {"2x2 stride 2, from above", {8, 8, 4, 4, 2, 2, 2, 2, 1, 1, 1, 0}},
+    {"2x2 stride 2, from the left", {8, 8, 4, 4, 2, 2, 2, 2, 1, 1, 0, 1}},
+    {"2x2 stride 2, to below", {7, 8, 4, 4, 2, 2, 2, 2, 1, 1, 0, 0}},
+    {"2x2 stride 2, to the right", {8, 7, 4, 4, 2, 2, 2, 2, 1, 1, 0, 0}},
+    {"2x2 stride 2, dilations 2 and 1", {9, 8, 4, 4, 2, 2, 2, 2, 2, 1, 0, 0}},
+    {"2x2 stride 2, dilations 1 and 2", {8, 9, 4, 4, 2, 2, 2, 2, 1, 2, 0, 0}},
+};
+
+/* The window of a case, of so many with each one; NULL behind the last. */
+static const struct named_window *pool_window(int index, int rounds, int *round)
+{
+    const int usual = rounds * case_pool_window_count;
+    *round = index / case_pool_window_count;
+    if (index < usual) return &case_windows[index % case_pool_window_count];
+    *round = (index - usual) / LENGTH(tiling_windows);
+    return *round < rounds ? &tiling_windows[(index - usual) % LENGTH(tiling_windows)] : NULL;
+}
+
 bool case_pool_forward(struct scene *s, int index)
 {
-    if (index >= 5 * case_pool_window_count) return false;
-    int window = index % case_pool_window_count, round = index / case_pool_window_count;
+    int round;
+    const struct named_window *window = pool_window(index, 5, &round);
+    if (!window) return false;
     struct tr_op_pool_forward a = {.rows = 1 + index % 4,
                                    .channels = pool_channels[(index + round) % LENGTH(pool_channels)],
-                                   .window = case_windows[window].window,
+                                   .window = window->window,
                                    .kind = round % 2 || round == 4 ? TR_POOL_AVERAGE : TR_POOL_MAX,
                                    .count_border = round == 4};
     bool taken = a.kind == TR_POOL_MAX && index % 5;
     scene_name(s, "%s of %s%s%s, rows %d, channels %d", a.kind == TR_POOL_AVERAGE ? "average" : "max",
-               case_windows[window].name, taken ? ", taken kept" : "",
-               a.count_border ? ", the border counts" : "", (int)a.rows, a.channels);
+               window->name, taken ? ", taken kept" : "", a.count_border ? ", the border counts" : "",
+               (int)a.rows, a.channels);
     a.x = scene_in(s, "x", a.rows * image_in(&a.window) * a.channels);
     a.y = scene_out(s, "y", a.rows * image_out(&a.window) * a.channels);
     a.taken = taken ? scene_out_bytes(s, "taken", a.rows * image_out(&a.window) * a.channels) : NULL;
@@ -373,17 +402,18 @@ static uint8_t *some_taken(struct scene *s, const struct tr_op_pool_backward *a)
 
 bool case_pool_backward(struct scene *s, int index)
 {
-    if (index >= 7 * case_pool_window_count) return false;
-    int window = index % case_pool_window_count, round = index / case_pool_window_count;
+    int round;
+    const struct named_window *window = pool_window(index, 7, &round);
+    if (!window) return false;
     struct tr_op_pool_backward a = {.rows = 1 + index % 3,
                                     .channels = pool_channels[(index + round) % LENGTH(pool_channels)],
-                                    .window = case_windows[window].window,
+                                    .window = window->window,
                                     .kind = round % 3 == 1 || round == 6 ? TR_POOL_AVERAGE : TR_POOL_MAX,
                                     .count_border = round == 6};
     bool relu = round % 3 == 2;
     scene_name(s, "%s of %s%s%s, rows %d, channels %d", a.kind == TR_POOL_AVERAGE ? "average" : "max",
-               case_windows[window].name, relu ? ", relu" : "", a.count_border ? ", the border counts" : "",
-               (int)a.rows, a.channels);
+               window->name, relu ? ", relu" : "", a.count_border ? ", the border counts" : "", (int)a.rows,
+               a.channels);
     int64_t outputs = a.rows * image_out(&a.window) * a.channels;
     a.dy = scene_in(s, "dy", outputs);
     a.taken = a.kind == TR_POOL_MAX ? some_taken(s, &a) : NULL;
