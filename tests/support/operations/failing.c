@@ -33,3 +33,54 @@ struct tr_device_class failing_like(const tr_device *device)
 #undef SLOT
     return class;
 }
+
+/* ---- memory, copies and waits ---- */
+
+#define FAIL_CALL(slot, parameters, ...)                                                                     \
+    static tr_status fail_##slot parameters                                                                  \
+    {                                                                                                        \
+        TR_TRY(count_one(#slot));                                                                            \
+        return real->slot(__VA_ARGS__);                                                                      \
+    }
+FAIL_CALL(alloc, (tr_device * device, size_t bytes, void **out), device, bytes, out)
+FAIL_CALL(to_device, (tr_device * device, void *to, const void *from, size_t bytes), device, to, from, bytes)
+FAIL_CALL(to_host, (tr_device * device, void *to, const void *from, size_t bytes), device, to, from, bytes)
+FAIL_CALL(to_host_beside, (tr_device * device, void *to, const void *from, size_t bytes), device, to, from,
+          bytes)
+FAIL_CALL(record, (tr_device * device, tr_event *out), device, out)
+
+/* A wait that fails is over: the device has done its work, or never will. */
+static tr_status fail_wait(tr_device *device)
+{
+    TR_TRY(real->wait(device));
+    return count_one("wait");
+}
+
+static tr_status fail_wait_for(tr_device *device, tr_event event)
+{
+    TR_TRY(real->wait_for(device, event));
+    return count_one("wait_for");
+}
+
+/* How often it is asked is chance, but not how often it is so. */
+static tr_status fail_reached(tr_device *device, tr_event event, bool *out)
+{
+    TR_TRY(real->reached(device, event, out));
+    return *out ? count_one("reached") : TR_OK;
+}
+
+struct tr_device_class failing_wholly_like(const tr_device *device)
+{
+    struct tr_device_class class = failing_like(device);
+#define SLOT(slot) class.slot = real->slot ? fail_##slot : NULL
+    SLOT(alloc);
+    SLOT(to_device);
+    SLOT(to_host);
+    SLOT(to_host_beside);
+    SLOT(wait);
+    SLOT(record);
+    SLOT(reached);
+    SLOT(wait_for);
+#undef SLOT
+    return class;
+}
