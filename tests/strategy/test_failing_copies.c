@@ -175,10 +175,10 @@ static void check(const struct life *life, int victim)
         if (atomic_load(&operation_calls) <= at || calls <= at)
             continue; /* how many there are is chance for some */
         if (outcome->status != TR_EUNSUPPORTED || !strstr(outcome->message, " fails"))
-            fail_msg("%s: call %d of %d of rank %d fails, which ends with: %s, \"%s\"\n", life->strategy, at,
+            fail_msg("%s: call %d of %d of rank %d fails, which ends with: %s, \"%s\"", life->strategy, at,
                      all, victim, tr_status_name(outcome->status), outcome->message);
         if (tr_alloc_live() != live)
-            fail_msg("%s: call %d of rank %d fails, which leaves %lld blocks\n", life->strategy, at, victim,
+            fail_msg("%s: call %d of rank %d fails, which leaves %lld blocks", life->strategy, at, victim,
                      (long long)(tr_alloc_live() - live));
     }
 }
