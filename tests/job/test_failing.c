@@ -205,7 +205,7 @@ static void fail_each(const struct run *run, enum place place)
     must_train(tr_device_create("cpu", 1, NULL, &step.reader));
     must_train(tr_device_create("cpu", 1, NULL, &step.holder));
     const struct tr_device_class *const class = step.reader->class;
-    struct tr_device_class failing = failing_in_all_like(step.reader);
+    struct tr_device_class failing = failing_wholly_like(step.reader);
     failing.host_memory = place == PROCESSOR;
     failing.room = place == APART_SENT ? no_room : NULL;
     step.reader->class = step.holder->class = &failing; /* copies, where memory is not the host's */

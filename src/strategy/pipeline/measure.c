@@ -124,6 +124,7 @@ static tr_status make_pass(struct measurement *m, int first_layer, int end_layer
 
 static void release_range(struct measurement *m)
 {
+    tr_device_finish(m->strategy->device); /* after a failure it may be using what follows */
     tr_device_free(m->strategy->device, m->gradient);
     tr_device_free(m->strategy->device, m->lent);
     m->gradient = m->lent = NULL;

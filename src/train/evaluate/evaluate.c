@@ -187,6 +187,7 @@ void tr_evaluator_destroy(tr_evaluator **handle)
 {
     tr_evaluator *evaluator = *handle;
     if (!evaluator) return;
+    tr_device_finish(evaluator->device); /* after a failure it may be using the batch and the passes */
     tr_loader_destroy(&evaluator->loader);
     for (int i = 0; i < evaluator->slots; i++) {
         tr_free(evaluator->slot[i].labels);

@@ -4,6 +4,8 @@
 #include "base/numbers/mathf.h"
 #include "base/numbers/rng.h"
 
+#include <assert.h>
+
 ORDER(activation_forward)
 {
     for (int64_t i = 0; i < a->count; i++) a->y[i] = activated(a->activation, a->slope, a->x[i]);
@@ -204,7 +206,8 @@ ORDER(augment_images)
         const float down = (float)(v / 65536 - (double)h), right = (float)(u / 65536 - (double)w);
         const bool erased =
             i >= view->top && i - view->top < view->height && j >= view->left && j - view->left < view->width;
-        float x[8];
+        float x[32];
+        assert(a->channels <= 32);
         for (int32_t c = 0; c < a->channels; c++) {
             const int64_t image = a->index[r];
             const float upper =

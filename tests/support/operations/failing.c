@@ -34,43 +34,27 @@ struct tr_device_class failing_like(const tr_device *device)
     return class;
 }
 
-/* ---- what a device does beside operations ---- */
+/* ---- memory, copies and waits ---- */
 
-static tr_status fail_alloc(tr_device *device, size_t bytes, void **out)
-{
-    TR_TRY(count_one("alloc"));
-    return real->alloc(device, bytes, out);
-}
+#define FAIL_CALL(slot, parameters, ...)                                                                     \
+    static tr_status fail_##slot parameters                                                                  \
+    {                                                                                                        \
+        TR_TRY(count_one(#slot));                                                                            \
+        return real->slot(__VA_ARGS__);                                                                      \
+    }
+FAIL_CALL(alloc, (tr_device * device, size_t bytes, void **out), device, bytes, out)
+FAIL_CALL(alloc_pinned, (tr_device * device, size_t bytes, void **out), device, bytes, out)
+FAIL_CALL(to_device, (tr_device * device, void *to, const void *from, size_t bytes), device, to, from, bytes)
+FAIL_CALL(to_host, (tr_device * device, void *to, const void *from, size_t bytes), device, to, from, bytes)
+FAIL_CALL(to_host_beside, (tr_device * device, void *to, const void *from, size_t bytes), device, to, from,
+          bytes)
+FAIL_CALL(record, (tr_device * device, tr_event *out), device, out)
 
-static tr_status fail_alloc_pinned(tr_device *device, size_t bytes, void **out)
-{
-    TR_TRY(count_one("alloc_pinned"));
-    return real->alloc_pinned(device, bytes, out);
-}
-
-static tr_status fail_to_device(tr_device *device, void *to, const void *from, size_t bytes)
-{
-    TR_TRY(count_one("to_device"));
-    return real->to_device(device, to, from, bytes);
-}
-
-static tr_status fail_to_host(tr_device *device, void *to, const void *from, size_t bytes)
-{
-    TR_TRY(count_one("to_host"));
-    return real->to_host(device, to, from, bytes);
-}
-
-/* What was enqueued is done however a wait ends, and a mark can be waited for. */
+/* A wait that fails is over: the device has done its work, or never will. */
 static tr_status fail_wait(tr_device *device)
 {
     TR_TRY(real->wait(device));
     return count_one("wait");
-}
-
-static tr_status fail_record(tr_device *device, tr_event *out)
-{
-    TR_TRY(real->record(device, out));
-    return count_one("record");
 }
 
 static tr_status fail_wait_for(tr_device *device, tr_event event)
@@ -79,15 +63,26 @@ static tr_status fail_wait_for(tr_device *device, tr_event event)
     return count_one("wait_for");
 }
 
-struct tr_device_class failing_in_all_like(const tr_device *device)
+/* How often it is asked is chance, but not how often it is so. */
+static tr_status fail_reached(tr_device *device, tr_event event, bool *out)
+{
+    TR_TRY(real->reached(device, event, out));
+    return *out ? count_one("reached") : TR_OK;
+}
+
+struct tr_device_class failing_wholly_like(const tr_device *device)
 {
     struct tr_device_class class = failing_like(device);
-    class.alloc = fail_alloc;
-    class.to_device = fail_to_device;
-    class.to_host = fail_to_host;
-    class.wait = fail_wait;
-    if (real->alloc_pinned) class.alloc_pinned = fail_alloc_pinned;
-    if (real->record) class.record = fail_record;
-    if (real->wait_for) class.wait_for = fail_wait_for;
+#define SLOT(slot) class.slot = real->slot ? fail_##slot : NULL
+    SLOT(alloc);
+    SLOT(alloc_pinned);
+    SLOT(to_device);
+    SLOT(to_host);
+    SLOT(to_host_beside);
+    SLOT(wait);
+    SLOT(record);
+    SLOT(reached);
+    SLOT(wait_for);
+#undef SLOT
     return class;
 }

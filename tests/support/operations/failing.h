@@ -12,7 +12,7 @@ extern int failing_operation;      /* number of the one that fails with TR_EUNSU
 /* The class of a device, with operations that are counted and can fail. For devices of one class at a time.
  */
 struct tr_device_class failing_like(const tr_device *device);
-/* The same, of which allocations, copies, marks and waits count and fail, too. */
-struct tr_device_class failing_in_all_like(const tr_device *device);
+/* The same, and its memory, copies and waits are counted and can fail, too. */
+struct tr_device_class failing_wholly_like(const tr_device *device);
 
 #endif

@@ -13,6 +13,7 @@
 
 int64_t shadow_room = INT64_MAX;
 int64_t shadow_memory;
+bool shadow_open;
 void (*shadow_goes_on)(void);
 atomic_llong shadow_waits, shadow_taken;
 
@@ -59,6 +60,7 @@ static struct shadow *shadow_of(tr_device *device)
 
 static void protect(const struct shadow *shadow, int rights)
 {
+    if (shadow_open) return;
     for (const struct range *range = shadow->ranges; range; range = range->next)
         if (mprotect(range->memory, range->bytes, rights) != 0) assert(!"mprotect failed");
 }
@@ -72,7 +74,8 @@ static tr_status shadow_alloc(tr_device *device, size_t bytes, void **out)
     struct range *range = tr_alloc(1, sizeof *range);
     if (!range) return TR_ENOMEM;
     range->bytes = (bytes / page + 1) * page;
-    range->memory = mmap(NULL, range->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    range->memory = mmap(NULL, range->bytes, shadow_open ? PROT_READ | PROT_WRITE : PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (range->memory == MAP_FAILED) {
         tr_free(range);
         return tr_fail(TR_ENOMEM, "no shadow memory: %s", strerror(errno));

@@ -14,6 +14,9 @@
 extern int64_t shadow_room;
 /* Likewise their separate memory; 0 at first: theirs is the host's. */
 extern int64_t shadow_memory;
+/* Their memory stays accessible, for tests of something else, which then are quicker; set before any is made.
+ */
+extern bool shadow_open;
 /* Called, unless NULL, when a copy has reached the host while the device has more work. */
 extern void (*shadow_goes_on)(void);
 /* How often a thread waited for unfinished work of one of them. */
