@@ -83,12 +83,68 @@ static void each_operation_of_a_creation(void **state)
     }
     tr_trainer_destroy(&trainer);
 }
+static int count_warnings(void *user, const struct tr_train_event *event)
+{
+    int *warnings = user;
+    *warnings += event->kind == TR_EVENT_WARNING;
+    return 0;
+}
+
+/* Watched in every way. Operation `at` fails; *done: there was none. */
+static tr_status train(int i, int at, const char *out, const char *shown, int *warnings, bool *done)
+{
+    struct job job;
+    tr_trainer *trainer;
+    question_job(&job, i);
+    job_set(&job, "train.microbatches=2");
+    job_set(&job, "train.log_every=1");
+    job_set(&job, "train.prefetch=0");
+    job.settings.device = "failing";
+    job.settings.out = out;
+    job.settings.tensorboard = shown;
+    job.settings.histograms = 1;
+    job.settings.record_digests = 1;
+    job.settings.receipt = true;
+    operation_calls = 0;
+    failing_operation = at;
+    tr_status status = tr_trainer_create(&job.settings, &trainer);
+    if (status == TR_OK) status = tr_trainer_run(trainer, count_warnings, warnings);
+    *done = operation_calls <= at;
+    failing_operation = -1;
+    tr_trainer_destroy(&trainer);
+    return status;
+}
+
+static void each_operation_of_a_run(void **state)
+{
+    (void)state;
+    char out[SCRATCH_PATH], shown[SCRATCH_PATH];
+    scratch_join(out, scratch_place, "out");
+    scratch_join(shown, scratch_place, "shown");
+    for (int i = 0; i < 2; i++) {
+        bool done = false;
+        for (int at = 0; !done; at++) {
+            const int64_t live = tr_alloc_live();
+            int warnings = 0;
+            const tr_status status = train(i, at, out, shown, &warnings, &done);
+            /* What is only shown is no reason to end. */
+            const bool told = status == TR_EUNSUPPORTED || (status == TR_OK && warnings == 1);
+            if (done ? status != TR_OK || warnings > 0 : !told)
+                fail_msg("operation %d: %s, %d warnings", at, tr_status_name(status), warnings);
+            assert_int_equal(tr_alloc_live(), live);
+            if (tr_file_is_directory(out)) scratch_remove(out);
+            if (tr_file_is_directory(shown)) scratch_remove(shown);
+            assert_true(!done || at > 50);
+        }
+    }
+}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_operation),
         cmocka_unit_test(each_operation_of_a_creation),
+        cmocka_unit_test(each_operation_of_a_run),
     };
     return cmocka_run_group_tests(tests, questions_make, scratch_place_remove);
 }
