@@ -13,6 +13,8 @@ static tr_status create(const struct tr_device_choice *choice, tr_device **out)
         real = *(*out)->class;
         (*out)->class = &real;
         class = failing_like(*out);
+        class.host_memory = false; /* so that all goes through copies */
+        class.create_like = NULL;
     }
     (*out)->class = &class;
     return TR_OK;

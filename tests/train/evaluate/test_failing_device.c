@@ -5,6 +5,7 @@
 #include "train/evaluate/questions.h"
 
 #include "base/alloc.h"
+#include "refuse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,28 +116,43 @@ static tr_status train(int i, int at, const char *out, const char *shown, int *w
     return status;
 }
 
+static void check_run(int i, bool memory)
+{
+    char out[SCRATCH_PATH], shown[SCRATCH_PATH];
+    const tr_status refusal = memory ? TR_ENOMEM : TR_EUNSUPPORTED;
+    bool done = false;
+    int at = 0;
+    scratch_join(out, scratch_place, "out");
+    scratch_join(shown, scratch_place, "shown");
+    for (; !done; at += memory ? 3 : 1) {
+        const int64_t live = tr_alloc_live();
+        int warnings = 0;
+        if (memory) refuse_begin(at);
+        const tr_status status = train(i, memory ? -1 : at, out, shown, &warnings, &done);
+        if (memory) done = refuse_end();
+        /* What is only shown, or told to a journal, is no reason to end. */
+        const bool told = status == refusal || (status == TR_OK && warnings == 1);
+        if (done ? status != TR_OK || warnings > 0 : !told)
+            fail_msg("%s %d: %s, %d warnings", memory ? "allocation" : "operation", at,
+                     tr_status_name(status), warnings);
+        assert_int_equal(tr_alloc_live(), live);
+        if (tr_file_is_directory(out)) scratch_remove(out);
+        if (tr_file_is_directory(shown)) scratch_remove(shown);
+    }
+    assert_true(at > 50);
+}
+
 static void each_operation_of_a_run(void **state)
 {
     (void)state;
-    char out[SCRATCH_PATH], shown[SCRATCH_PATH];
-    scratch_join(out, scratch_place, "out");
-    scratch_join(shown, scratch_place, "shown");
-    for (int i = 0; i < 2; i++) {
-        bool done = false;
-        for (int at = 0; !done; at++) {
-            const int64_t live = tr_alloc_live();
-            int warnings = 0;
-            const tr_status status = train(i, at, out, shown, &warnings, &done);
-            /* What is only shown is no reason to end. */
-            const bool told = status == TR_EUNSUPPORTED || (status == TR_OK && warnings == 1);
-            if (done ? status != TR_OK || warnings > 0 : !told)
-                fail_msg("operation %d: %s, %d warnings", at, tr_status_name(status), warnings);
-            assert_int_equal(tr_alloc_live(), live);
-            if (tr_file_is_directory(out)) scratch_remove(out);
-            if (tr_file_is_directory(shown)) scratch_remove(shown);
-            assert_true(!done || at > 50);
-        }
-    }
+    for (int i = 0; i < 2; i++) check_run(i, false);
+}
+
+/* Where what is watched must be copied. */
+static void memory_of_a_run(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) check_run(i, true);
 }
 
 int main(void)
@@ -145,6 +161,7 @@ int main(void)
         cmocka_unit_test(each_operation),
         cmocka_unit_test(each_operation_of_a_creation),
         cmocka_unit_test(each_operation_of_a_run),
+        cmocka_unit_test(memory_of_a_run),
     };
     return cmocka_run_group_tests(tests, questions_make, scratch_place_remove);
 }
