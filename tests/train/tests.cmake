@@ -50,7 +50,9 @@ trireme_test(train best SOURCES support/ranks.c support/training.c support/famil
 trireme_test(train predictor SOURCES support/training.c)
 trireme_test(train given SOURCES train/evaluate/trained.c support/training.c)
 trireme_test(train given_texts SOURCES train/evaluate/trained.c support/training.c)
-trireme_test(train memory_fails SOURCES support/training.c)
+trireme_test(train memory_fails SOURCES train/evaluate/questions.c support/training.c)
+trireme_test(train failing_device SOURCES train/evaluate/questions.c support/operations/failing.c
+             support/operations/failing_cpu_table.c support/training.c)
 trireme_test(train generate SOURCES support/training.c support/families.c)
 trireme_test(train evaluations SOURCES support/training.c support/families.c)
 trireme_test(train resume SOURCES support/training.c support/families.c)
@@ -62,7 +64,8 @@ trireme_test(train tensorboard SOURCES support/files/event_files.c support/ranks
 trireme_test(train bad_input SOURCES support/training.c)
 trireme_test(train allocation TIMEOUT 600 SOURCES support/training.c support/families.c)
 target_link_options(test_train_allocation PRIVATE LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc)
-trireme_test(train refused_memory SOURCES train/loop/told_job.c support/training.c)
+trireme_test(train refused_memory SOURCES train/loop/told_job.c support/training.c support/operations/failing.c
+             support/operations/failing_cpu_table.c)
 trireme_test(train accuracy TIMEOUT 600 LABELS slow SOURCES support/training.c)
 trireme_test(train parts)
 trireme_test(train crew SOURCES comm/ranks.c)

@@ -1,13 +1,17 @@
-/* Devices of which one operation fails: its number is chosen, those of all such devices count together. */
+/* Devices of which one operation fails: its number is chosen, those of all such devices count together. With
+ * failing_cpu_table.c a program has one by the name of "failing".
+ */
 #ifndef TESTS_SUPPORT_OPERATIONS_FAILING_H
 #define TESTS_SUPPORT_OPERATIONS_FAILING_H
 
 #include "device/device.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 extern atomic_int operation_calls; /* so far */
 extern int failing_operation;      /* number of the one that fails with TR_EUNSUPPORTED, from 0; or -1 */
+extern bool failing_copies;        /* copies between host and device, and waits, count as operations, too */
 
 /* The class of a device, with operations that are counted and can fail. For devices of one class at a time.
  */
