@@ -93,7 +93,9 @@ static tr_status fit(tr_generator *generator, int64_t tokens)
     struct tr_pass_limits limits = {
         .examples = 1, .tokens = generator->room, .second_tokens = generator->second_room, .microbatches = 1};
     TR_TRY(tr_pass_create(generator->device, generator->job->model, &limits, &generator->pass));
-    return make_memory(generator);
+    tr_status status = make_memory(generator);
+    if (status != TR_OK) forget(generator); /* a pass alone would be taken for room next time */
+    return status;
 }
 
 /* The requested context, limited by what all layers allow. */

@@ -7,11 +7,9 @@
 #include "device/device.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 
 extern atomic_int operation_calls; /* so far */
 extern int failing_operation;      /* number of the one that fails with TR_EUNSUPPORTED, from 0; or -1 */
-extern bool failing_copies;        /* copies between host and device, and waits, count as operations, too */
 
 /* The class of a device, with operations that are counted and can fail. For devices of one class at a time.
  */

@@ -12,7 +12,7 @@ static tr_status create(const struct tr_device_choice *choice, tr_device **out)
     if (!real.name) {
         real = *(*out)->class;
         (*out)->class = &real;
-        class = failing_like(*out);
+        class = failing_wholly_like(*out);
         class.host_memory = false; /* so that all goes through copies */
         class.create_like = NULL;
     }

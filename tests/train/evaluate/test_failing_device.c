@@ -18,7 +18,6 @@
 static void each_operation(void **state)
 {
     (void)state;
-    failing_copies = true;
     for (int i = 0; i < question_count; i++) {
         int64_t first = 0;
         failing_operation = -1;
@@ -34,7 +33,9 @@ static void each_operation(void **state)
             failing_operation = at;
             const tr_status status = questions[i].ask(predictor, &got);
             done = operation_calls <= at;
-            if (status != (done ? TR_OK : TR_EUNSUPPORTED))
+            /* When all is there, a wait of the clean-up may fail. */
+            const bool whole = status == TR_OK && got == first;
+            if (done ? !whole : !whole && status != TR_EUNSUPPORTED)
                 fail_msg("%s, operation %d: %s", questions[i].name, at, tr_status_name(status));
             failing_operation = -1;
             got = 0;
