@@ -194,7 +194,8 @@ struct tr_layer_call {
     const float *x[TR_LAYER_INPUTS];
     float *y;
     const float *dy;
-    float *dx[TR_LAYER_INPUTS];       /* NULL where not wanted */
+    float *dx[TR_LAYER_INPUTS];       /* NULL where not wanted; that of a layer that has one input and learns
+                                         nothing is always wanted */
     const struct tr_layer_past *past; /* extend */
     void *memory;                     /* extend: the layer's own part of past->memory */
     const struct tr_layer_tail *tail; /* NULL, or for a class that fuses */

@@ -75,7 +75,9 @@ static const struct run {
     {"parts", {"train.steps=2"}},
     {"texts", {"train.pass=1"}},
     {"pairs", {"optimizer={rule: adam, rate: 0.1, amsgrad: true}"}},
-    {"looks", {"adapters={rank: 2, dropout: 0.2, base: looks, on: [attention1, dense1]}", "train.pass=1"}},
+    {"looks",
+     {"adapters={rank: 2, dropout: 0.2, base: looks, on: [attention1, attention1.value, dense1]}",
+      "train.pass=1"}},
 };
 
 static void begin_job(struct job *job, const struct run *run)

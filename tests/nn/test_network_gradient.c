@@ -183,7 +183,7 @@ static void test_two_texts(void **state)
          "- embedding: {width: 8, from: first, weights: {normal: 0.7}, name: y}\n"
          "- attention: {heads: 2, causal: true}\n- add: {with: y, name: z}\n"
          "- cross_attention: {heads: 2, with: memory}\n- add: {with: z, name: u}\n- rms_norm\n"
-         "- cross_attention: {heads: 4, kv_heads: 2, width: 12, use_bias: false, dropout: 0.2, with: "
+         "- cross_attention: {heads: 4, kv_heads: 1, width: 12, use_bias: false, dropout: 0.2, with: "
          "memory}\n"
          "- add: u\n- dense: {units: 6, activation: tanh}\n- dense: 3\n"},
         {"towers of two texts, each attending to the other", "two tokens", 6,

@@ -610,8 +610,10 @@ const struct network networks[] = {
      "- tokens: {name: series}\n"
      "- lstm: {units: 3, name: long}\n"
      "- conv1d: {filters: 4, kernel: 3, from: series, name: near}\n"
-     "- gru: {units: 3, from: series, name: gated}\n"
-     "- concat: {from: [long, near, gated]}\n"
+     "- gru: {units: 4, from: series, name: gated}\n"
+     "- position: {length: 4, weights: {normal: 0.3}, from: series, name: placed}\n"
+     "- bidirectional: {units: 2, from: series, name: both}\n"
+     "- concat: {from: [long, near, gated, placed, both]}\n"
      "- attention: {heads: 2}\n"
      "- last\n"
      "- dense: 3\n"},

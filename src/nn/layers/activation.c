@@ -56,7 +56,6 @@ static tr_status run_forward(const struct tr_layer_call *call, enum tr_activatio
 
 static tr_status run_backward(const struct tr_layer_call *call, enum tr_activation activation)
 {
-    if (!call->dx[0]) return TR_OK;
     struct tr_op_activation_backward op = {
         .count = call->rows * tr_shape_count(&call->layer->out),
         .x = call->x[0],

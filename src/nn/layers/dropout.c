@@ -53,7 +53,7 @@ static tr_status forward(const struct tr_layer_call *call)
 
 static tr_status backward(const struct tr_layer_call *call)
 {
-    return call->dx[0] ? run(call, call->dy, call->dx[0]) : TR_OK;
+    return run(call, call->dy, call->dx[0]);
 }
 
 const struct tr_layer_class tr_layer_dropout = {

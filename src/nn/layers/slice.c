@@ -48,7 +48,6 @@ static tr_status forward(const struct tr_layer_call *call)
 
 static tr_status backward(const struct tr_layer_call *call)
 {
-    if (!call->dx[0]) return TR_OK;
     struct tr_op_join_columns op = {
         .rows = call->rows, .parts = 3, .x = {NULL, call->dy, NULL}, .y = call->dx[0]};
     widths_of(call->layer, op.width);

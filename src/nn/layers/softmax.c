@@ -21,7 +21,6 @@ static tr_status forward(const struct tr_layer_call *call)
 
 static tr_status backward(const struct tr_layer_call *call)
 {
-    if (!call->dx[0]) return TR_OK;
     int64_t width = tr_layer_channels(call->layer);
     struct tr_op_softmax_backward op = {call->rows * (tr_shape_count(&call->layer->out) / width), width,
                                         call->y, call->dy, call->dx[0]};

@@ -49,7 +49,6 @@ static tr_status forward(const struct tr_layer_call *call)
 
 static tr_status backward(const struct tr_layer_call *call)
 {
-    if (!call->dx[0]) return TR_OK;
     const struct tr_op_sequence_last_backward op = {call->examples, width_of(call->layer), call->offset,
                                                     call->dy, call->buffer[REVERSED_GRADIENT]};
     TR_TRY(tr_device_sequence_last_backward(call->device, &op));

@@ -23,7 +23,6 @@ static tr_status forward(const struct tr_layer_call *call)
 
 static tr_status backward(const struct tr_layer_call *call)
 {
-    if (!call->dx[0]) return TR_OK;
     struct tr_op_sequence_last_backward op = {call->examples, tr_shape_count(&call->layer->out), call->offset,
                                               call->dy, call->dx[0]};
     return tr_device_sequence_last_backward(call->device, &op);

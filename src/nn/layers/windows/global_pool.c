@@ -56,7 +56,6 @@ static tr_status run_forward(const struct tr_layer_call *call, enum tr_pool kind
 
 static tr_status run_backward(const struct tr_layer_call *call, enum tr_pool kind)
 {
-    if (!call->dx[0]) return TR_OK;
     struct tr_op_pool_rows_backward op = {
         .examples = call->examples,
         .spatial = spatial_of(call->layer),

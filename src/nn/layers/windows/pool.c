@@ -85,7 +85,6 @@ static tr_status run_forward(const struct tr_layer_call *call, enum tr_pool kind
 
 static tr_status run_backward(const struct tr_layer_call *call, enum tr_pool kind)
 {
-    if (!call->dx[0]) return TR_OK;
     struct tr_op_pool_backward op = {
         .rows = call->rows,
         .channels = (int32_t)call->layer->in[0].size[2],

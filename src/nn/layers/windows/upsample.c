@@ -92,7 +92,6 @@ static tr_status backward(const struct tr_layer_call *call)
     const int64_t *in = call->layer->in[0].size;
     const int32_t *size = options->size;
     const float *dy = call->dy;
-    if (!call->dx[0]) return TR_OK;
     if (size[0] > 1) {
         float *sum = size[1] > 1 ? call->buffer[WIDENED] : call->dx[0];
         TR_TRY(add_up(call->device, call->rows * in[0], in[1] * size[1] * in[2], size[0], dy,
