@@ -66,6 +66,11 @@ trireme_test(train allocation TIMEOUT 600 SOURCES support/training.c support/fam
 target_link_options(test_train_allocation PRIVATE LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc)
 trireme_test(train refused_memory SOURCES train/loop/told_job.c support/training.c support/operations/failing.c
              support/operations/failing_cpu_table.c)
+trireme_test(train failing_messages SOURCES train/loop/told_job.c support/ranks.c support/training.c
+             support/families.c)
+foreach(name send receive broadcast barrier exchange gather)
+  target_link_options(test_train_failing_messages PRIVATE LINKER:--wrap=tr_comm_${name})
+endforeach()
 trireme_test(train accuracy TIMEOUT 600 LABELS slow SOURCES support/training.c)
 trireme_test(train parts)
 trireme_test(train crew SOURCES comm/ranks.c)

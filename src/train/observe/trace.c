@@ -18,17 +18,28 @@
 
 /* ---- clocks ---- */
 
+/* Whether a message is on its way. The others wait for one that cannot be begun: they are told, and no rank
+   goes on. */
+static tr_status begun(tr_comm *comm, tr_status status)
+{
+    struct tr_failure how;
+    if (status == TR_OK || status == TR_EPEER) return status;
+    tr_failure_keep(&how, TR_EPEER);
+    tr_comm_abort(comm, tr_error_message());
+    return tr_failure_restore(&how);
+}
+
 static tr_status send(tr_comm *comm, int to, int tag, const void *data, size_t bytes, const char *name)
 {
     tr_ticket *ticket = NULL;
-    TR_TRY(tr_comm_send(comm, to, tag, data, bytes, name, &ticket));
+    TR_TRY(begun(comm, tr_comm_send(comm, to, tag, data, bytes, name, &ticket)));
     return tr_comm_wait(comm, &ticket);
 }
 
 static tr_status receive(tr_comm *comm, int from, int tag, void *data, size_t bytes, const char *name)
 {
     tr_ticket *ticket = NULL;
-    TR_TRY(tr_comm_receive(comm, from, tag, data, bytes, name, &ticket));
+    TR_TRY(begun(comm, tr_comm_receive(comm, from, tag, data, bytes, name, &ticket)));
     return tr_comm_wait(comm, &ticket);
 }
 
