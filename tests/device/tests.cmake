@@ -63,7 +63,7 @@ trireme_test(device rounding SOURCES device/gpu/rounding.c)
 trireme_opencl_test(device opencl_rounding SOURCES device/gpu/rounding.c)
 trireme_opencl_again(device opencl_rounding_all opencl_rounding TIMEOUT 3600 LABELS long ARGUMENTS all)
 trireme_opencl_again(device opencl_poor opencl LABELS long ARGUMENTS poor)
-add_test(NAME device.rusticl COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/device/gpu/rusticl.sh ${PROJECT_SOURCE_DIR} $<TARGET_FILE:trireme>
+add_test(NAME device.rusticl COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/device/gpu/opencl/rusticl.sh ${PROJECT_SOURCE_DIR} $<TARGET_FILE:trireme>
                                      $<TARGET_FILE:test_device_opencl> $<TARGET_FILE:test_device_opencl_functions>
                                      $<TARGET_FILE:test_device_opencl_rounding> $<TARGET_FILE:test_train_opencl_models>)
 set_tests_properties(device.rusticl PROPERTIES LABELS "device;long" TIMEOUT 7200 SKIP_RETURN_CODE 77)
@@ -73,7 +73,7 @@ target_include_directories(gpu_programs PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/Testing/gpu_programs)
 add_test(NAME device.gpu_programs COMMAND gpu_programs ${PROJECT_BINARY_DIR}/Testing/gpu_programs)
 set_tests_properties(device.gpu_programs PROPERTIES LABELS "device;program" TIMEOUT 600)
-add_executable(cuda_compiler device/gpu/cuda_compiler.c) # likewise
+add_executable(cuda_compiler device/gpu/cuda/cuda_compiler.c) # likewise
 target_link_libraries(cuda_compiler PRIVATE trireme_static)
 add_dependencies(cuda_compiler trireme_cuda_driver)
 trireme_test(device gradients SOURCES ${TR_CASES} device/differences.c device/gradients/attention.c

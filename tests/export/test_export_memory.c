@@ -1,7 +1,7 @@
 /* Exports where memory is short: each format tells it, leaves no block behind and the old file as it was. */
 #include "base/alloc.h"
 #include "export/formats.h"
-#include "export/hub_given.h"
+#include "export/hub/hub_given.h"
 #include "refuse.h"
 #include "scratch.h"
 #include "support/training.h"

@@ -2,7 +2,7 @@
  * makes, and tensors under other names, of other shapes or of no use. */
 #include "base/alloc.h"
 #include "base/text/log.h"
-#include "export/hub_given.h"
+#include "export/hub/hub_given.h"
 #include "io/safetensors.h"
 #include "refuse.h"
 #include "support/training.h"

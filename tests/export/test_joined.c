@@ -2,7 +2,7 @@
  * gives what the predictor gives. */
 #include "base/text/text.h"
 #include "export/onnx/rules.h"
-#include "export/program.h"
+#include "export/c/program.h"
 #include "io/proto/onnx.pb-c.h"
 #include "support/training.h"
 

@@ -3,7 +3,7 @@
 #include "export/onnx/file.h"
 #include "export/onnx/rules.h"
 #include "export/onnx/run.h"
-#include "export/program.h"
+#include "export/c/program.h"
 #include "io/proto/onnx.pb-c.h"
 #include "trireme/arrays.h"
 #include "support/training.h"

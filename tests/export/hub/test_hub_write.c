@@ -4,7 +4,7 @@
 #include "base/numbers/half.h"
 #include "data/bpe/bpe.h"
 #include "export/hub/match.h"
-#include "export/hub_given.h"
+#include "export/hub/hub_given.h"
 #include "io/safetensors.h"
 #include "refuse.h"
 #include "scratch.h"

@@ -1,4 +1,4 @@
-#include "export/gguf_file.h"
+#include "export/hub/gguf_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* PyTorch modules line by line: what forward() computes, in PyTorch's words, for layers of every kind of
  * input; names that Python does not take; probabilities. */
 #include "export/torch/layers.h"
-#include "export/torch_module.h"
+#include "export/torch/torch_module.h"
 #include "scratch.h"
 
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/files/file.h"
 #include "base/numbers/mathf.h"
-#include "export/program.h"
+#include "export/c/program.h"
 #include "refuse.h"
 #include "scratch.h"
 #include "support/networks.h"

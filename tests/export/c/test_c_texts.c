@@ -1,7 +1,7 @@
 /* C files of networks that go on with texts: what compilers make of them writes, token for token, the texts
  * of the trainer, beyond the tokens that the network tells apart, for all kinds of tokens. */
 #include "base/alloc.h"
-#include "export/program.h"
+#include "export/c/program.h"
 #include "support/training.h"
 #include "trireme/tokenizer.h"
 

@@ -1,4 +1,4 @@
-#include "export/program.h"
+#include "export/c/program.h"
 
 #include "scratch.h"
 

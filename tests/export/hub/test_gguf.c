@@ -2,8 +2,8 @@
  * them. Whether llama.cpp's own reader agrees, tests/interop/test_hub.py shows. */
 #include "base/alloc.h"
 #include "base/numbers/half.h"
-#include "export/gguf_file.h"
-#include "export/hub_given.h"
+#include "export/hub/gguf_file.h"
+#include "export/hub/hub_given.h"
 #include "refuse.h"
 #include "scratch.h"
 #include "support/training.h"

@@ -1,4 +1,4 @@
-#include "export/torch_module.h"
+#include "export/torch/torch_module.h"
 
 #include "export/formats.h"
 

@@ -1,4 +1,4 @@
-#include "export/hub_given.h"
+#include "export/hub/hub_given.h"
 
 #include "base/alloc.h"
 #include "base/files/file.h"

@@ -1,6 +1,6 @@
 /* PyTorch modules: prepare() takes images as the job does, and its arguments are names that can stand there.
  */
-#include "export/torch_module.h"
+#include "export/torch/torch_module.h"
 #include "support/files/npy.h"
 #include "support/training.h"
 
