@@ -206,7 +206,7 @@ static void fail_each(const struct run *run, enum place place)
     struct step step = {.job = trainer_job(trainer), .listens = run->listens};
     must_train(tr_device_create("cpu", 1, NULL, &step.reader));
     must_train(tr_device_create("cpu", 1, NULL, &step.holder));
-    const struct tr_device_class *const class = step.reader->class;
+    const struct tr_device_class *const class = step.reader->class, *const of_holder = step.holder->class;
     struct tr_device_class failing = failing_wholly_like(step.reader);
     failing.host_memory = place == PROCESSOR;
     failing.room = place == APART_SENT ? no_room : NULL;
@@ -232,7 +232,8 @@ static void fail_each(const struct run *run, enum place place)
                      place, failing_operation, done ? "" : tr_error_message(), (int)(tr_alloc_live() - live));
     }
     assert_true(failing_operation > 50);
-    step.reader->class = other->class = class;
+    step.reader->class = class; /* each has its own, which goes with it */
+    other->class = of_holder;
     tr_device_destroy(&step.reader);
     tr_device_destroy(&other);
     tr_trainer_destroy(&trainer);
