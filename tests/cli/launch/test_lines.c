@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -134,6 +135,20 @@ static void long_lines_are_whole(void **state)
     expect(line);
 }
 
+/* Nobody reads stderr any more: the launcher goes on with its work. */
+static void nowhere_to_print(void **state)
+{
+    (void)state;
+    begin();
+    const int full = open("/dev/full", O_WRONLY);
+    assert_true(full >= 0 && dup2(full, STDERR_FILENO) == STDERR_FILENO);
+    close(full);
+    say(0, "trireme train: one\ntwo");
+    cli_lines_flush(&lines[0]);
+    say(0, NOTE);
+    expect("");
+}
+
 static void notes_are_heard(void **state)
 {
     (void)state;
@@ -155,9 +170,13 @@ static void notes_are_heard(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message_is_printed_once),    cmocka_unit_test(others_may_repeat_themselves),
-        cmocka_unit_test(some_messages_are_remembered), cmocka_unit_test(lines_come_in_pieces),
-        cmocka_unit_test(long_lines_are_whole),         cmocka_unit_test(notes_are_heard),
+        cmocka_unit_test(a_message_is_printed_once),
+        cmocka_unit_test(others_may_repeat_themselves),
+        cmocka_unit_test(some_messages_are_remembered),
+        cmocka_unit_test(lines_come_in_pieces),
+        cmocka_unit_test(long_lines_are_whole),
+        cmocka_unit_test(nowhere_to_print),
+        cmocka_unit_test(notes_are_heard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
