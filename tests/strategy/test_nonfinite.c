@@ -58,9 +58,10 @@ static void runs_end_as_on_the_cpu(void **state)
 {
     static const char bad_loss[] = "0,3e38,0,-3e38,0\n", bad_update[] = "1e10,1e18,0,1,0\n",
                       skip[] = "train.on_nonfinite=skip", clip[] = "optimizer.clip_norm=1",
-                      fast[] = "optimizer.rate=3e38", silent[] = "train.log_every=0";
+                      fast[] = "optimizer.rate=3e38", silent[] = "train.log_every=0",
+                      far[] = "optimizer.sam=1000", rates[] = "loss=poisson"; /* an exponential */
     static const struct {
-        const char *line, *set[4];
+        const char *line, *set[5];
         bool fails;
     } runs[] = {
         {bad_loss, {silent, NULL}, true},
@@ -69,6 +70,9 @@ static void runs_end_as_on_the_cpu(void **state)
         /* the loss is finite, the norm of the gradient is not */
         {bad_update, {silent, skip, NULL}, false},
         {bad_update, {silent, fast, NULL}, true},
+        /* the loss is finite, that beside the parameters is not */
+        {"1,2,3,1,2\n", {silent, skip, far, rates}, false},
+        {"1,2,3,1,2\n", {silent, far, rates, NULL}, true},
     };
     static const struct {
         const char *strategy;
