@@ -33,6 +33,12 @@ void cli_candidates_add(struct cli_candidates *out, const char *candidate, const
     cli_candidates_join(out, candidate, "", "", about);
 }
 
+char *cli_candidates_need(struct cli_candidates *out, char *text)
+{
+    out->lines.failed |= !text;
+    return text;
+}
+
 /* The last word of a command's name. */
 static const char *own_name(const struct cli_command *command)
 {
@@ -108,9 +114,9 @@ static void complete_word(struct cli_candidates *out, const struct cli_command *
         cli_complete_value(out, command, awaits, "");
     } else if (!ended && out->word[0] == '-' && out->word[1] == '-' && strchr(out->word, '=')) {
         const struct tr_option *option = option_of(command, out->word, &value);
-        char *head = option ? tr_format("%.*s", (int)(value - out->word), out->word) : NULL;
+        if (!option) return;
+        char *head = cli_candidates_need(out, tr_format("%.*s", (int)(value - out->word), out->word));
         if (head) cli_complete_value(out, command, option, head);
-        out->lines.failed |= option && !head;
         tr_free(head);
     } else if (!ended && out->word[0] == '-') {
         add_flags(out, command);

@@ -23,6 +23,8 @@ void cli_candidates_add(struct cli_candidates *out, const char *candidate, const
 /* The same, of `head` and `tail`. */
 void cli_candidates_join(struct cli_candidates *out, const char *head, const char *tail, const char *end,
                          const char *about);
+/* `text`, which the candidates need: where it is NULL, for lack of memory, they are incomplete. */
+char *cli_candidates_need(struct cli_candidates *out, char *text);
 
 /* The values of one option of a command. The word is `head`, with which every candidate begins, and the
    typed part of the value. */

@@ -24,8 +24,7 @@ void cli_complete_choices(struct cli_candidates *out, const char *head, const st
 /* A key: alone with '=' after it, or once the word has that, its values. */
 static void add_key(struct cli_candidates *out, const char *head, const struct tr_option *option)
 {
-    char *key = tr_format("%s%s=", head, option->key);
-    out->lines.failed |= !key;
+    char *key = cli_candidates_need(out, tr_format("%s%s=", head, option->key));
     if (!key || option->type == TR_OPTION_NODE) {
         tr_free(key);
         return;
@@ -46,8 +45,7 @@ static void add_key(struct cli_candidates *out, const char *head, const struct t
 static void add_keys(struct cli_candidates *out, const char *head, const char *section,
                      const struct tr_option *table, int32_t count)
 {
-    char *path = tr_format("%s%s", head, section);
-    out->lines.failed |= !path;
+    char *path = cli_candidates_need(out, tr_format("%s%s", head, section));
     for (int32_t i = 0; path && i < count; i++) add_key(out, path, &table[i]);
     tr_free(path);
 }
@@ -63,16 +61,14 @@ void cli_complete_setting(struct cli_candidates *out, const char *head)
     add_keys(out, head, "optimizer.", tr_optimizer_options, tr_optimizer_option_count);
     add_keys(out, head, "optimizer.schedule.", tr_schedule_options, tr_schedule_option_count);
     add_keys(out, head, "train.", tr_train_option_table, tr_train_option_count);
-    char *own = tr_format("%sstrategy=", head);
-    out->lines.failed |= !own;
+    char *own = cli_candidates_need(out, tr_format("%sstrategy=", head));
     if (own && strncmp(out->word, own, strlen(own)) != 0)
         cli_candidates_add(out, own, "how processes share the run");
     for (const struct tr_entry *const *entry = tr_strategies.entries; own && *entry; entry++) {
-        char *section = tr_format("strategy.%s.", (*entry)->name);
+        char *section = cli_candidates_need(out, tr_format("strategy.%s.", (*entry)->name));
         if (strncmp(out->word, own, strlen(own)) == 0)
             cli_candidates_join(out, own, (*entry)->name, "", (*entry)->help);
         if (section) add_keys(out, head, section, (*entry)->options, (*entry)->option_count);
-        out->lines.failed |= !section;
         tr_free(section);
     }
     tr_free(own);
@@ -101,8 +97,7 @@ static const struct tr_entry *named_last(const char *text)
 void cli_complete_strategy(struct cli_candidates *out, const char *head, bool list)
 {
     size_t skip = strlen(head), last = last_part(out->word + skip);
-    char *before = tr_format("%.*s", (int)(skip + last), out->word);
-    out->lines.failed |= !before;
+    char *before = cli_candidates_need(out, tr_format("%.*s", (int)(skip + last), out->word));
     if (!before) return;
     const struct tr_entry *entry = named_last(before + skip);
     if (last > 0 && entry) add_keys(out, before, "", entry->options, entry->option_count);

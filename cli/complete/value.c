@@ -121,8 +121,8 @@ static void add_entries(struct cli_candidates *out, const char *head, const char
     for (int64_t i = 0; i < names.count; i++) {
         const char *name = names.name[i];
         if (name[0] == '.') continue;
-        char *path = tr_format("%s%s", folder, name),
-             *journal = tr_format("%s%s/journal.jsonl", folder, name);
+        char *path = cli_candidates_need(out, tr_format("%s%s", folder, name)),
+             *journal = cli_candidates_need(out, tr_format("%s%s/journal.jsonl", folder, name));
         if (path && journal &&
             strncmp(path, out->word + strlen(head), strlen(out->word + strlen(head))) == 0) {
             if (wanted & WITH_MODELS && (ends_in(name, ".yaml") || ends_in(name, ".yml")))
@@ -132,7 +132,6 @@ static void add_entries(struct cli_candidates *out, const char *head, const char
             else if (wanted & WITH_FOLDERS && tr_file_is_directory(path))
                 cli_candidates_join(out, head, path, "/", NULL);
         }
-        out->lines.failed |= !path || !journal;
         tr_free(path);
         tr_free(journal);
     }
@@ -141,8 +140,7 @@ static void add_entries(struct cli_candidates *out, const char *head, const char
 
 static void add_paths(struct cli_candidates *out, const char *head, int wanted)
 {
-    char *folder = folder_of(out->word + strlen(head));
-    out->lines.failed |= !folder;
+    char *folder = cli_candidates_need(out, folder_of(out->word + strlen(head)));
     if (!folder) return;
     add_entries(out, head, folder, wanted | WITH_FOLDERS);
     if (!*folder && wanted & WITH_RUNS) add_entries(out, head, "runs/", WITH_RUNS);

@@ -17,6 +17,7 @@
 #include "base/fail.h"
 #include "base/files/file.h"
 #include "cli/data/data.h"
+#include "cli/pairs.h"
 #include "cli/program/arguments.h"
 #include "cli/program/commands.h"
 #include "cli/session.h"
@@ -323,13 +324,7 @@ static void commands_with_images_and_texts(void **state)
     write_text("names.txt", "spots/0.png\nspots/1.png\n");
     write_text("pairs.csv", "long,short\nab,b\nba,a\naa,a\n");
     write_text("pairs.yaml",
-               "name: pairs\n"
-               "data: {train: {join: {sources: {\n"
-               "  long: {text: {path: pairs.csv, layout: table, header: true, unit: characters,"
-               " labels: false, text_columns: long}},\n"
-               "  short: {text: {path: pairs.csv, layout: table, header: true, unit: characters,"
-               " next: true, text_columns: short}}}}}}\n"
-               "layers: [{embedding: {width: 4, from: long, name: memory}},\n"
+               "name: pairs\n" PAIRS_DATA "layers: [{embedding: {width: 4, from: long, name: memory}},\n"
                "  {embedding: {width: 4, from: short}}, {cross_attention: {heads: 1, with: memory}},\n"
                "  {dense: 4}]\n"
                "optimizer: {rule: adam, rate: 0.05}\ntrain: {batch: 3, steps: 2}\n");

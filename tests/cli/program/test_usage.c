@@ -218,7 +218,6 @@ static void test_environment_gives_defaults(void **state)
     session_release(&session);
 }
 
-/* Whatever cannot be written is an error, for every command. */
 /* A day that is none would be another one tomorrow. */
 static void test_days_of_the_manual(void **state)
 {
@@ -241,6 +240,7 @@ static void test_days_of_the_manual(void **state)
     }
 }
 
+/* Whatever cannot be written is an error, for every command. */
 static void test_output_that_cannot_be_written(void **state)
 {
     (void)state;

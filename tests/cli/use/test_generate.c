@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "cli/pairs.h"
 #include "cli/session.h"
 #include "trireme/predict.h"
 
@@ -33,22 +34,15 @@ static int make(void **state)
     for (int i = 0; i < PAIRS; i++)
         snprintf(table + strlen(table), sizeof table - strlen(table), "%s,%s\n", pairs[i][0], pairs[i][1]);
     write_text("pairs.csv", table);
-    write_text("pairs.yaml",
-               "name: pairs\n"
-               "data: {train: {join: {sources: {\n"
-               "  long: {text: {path: pairs.csv, layout: table, header: true, unit: characters,"
-               " labels: false, text_columns: long}},\n"
-               "  short: {text: {path: pairs.csv, layout: table, header: true, unit: characters,"
-               " next: true, text_columns: short}}}}}}\n"
-               "layers:\n"
-               "  - embedding: {width: 4, from: long}\n"
-               "  - position: {length: 9, name: memory}\n"
-               "  - embedding: {width: 4, from: short}\n"
-               "  - position: {length: 6, name: words}\n"
-               "  - cross_attention: {heads: 1, with: memory}\n"
-               "  - add: {with: words}\n"
-               "  - dense: {units: 5}\n"
-               "optimizer: {rule: adam, rate: 0.05}\ntrain: {batch: 6, steps: 60}\n");
+    write_text("pairs.yaml", "name: pairs\n" PAIRS_DATA "layers:\n"
+                             "  - embedding: {width: 4, from: long}\n"
+                             "  - position: {length: 9, name: memory}\n"
+                             "  - embedding: {width: 4, from: short}\n"
+                             "  - position: {length: 6, name: words}\n"
+                             "  - cross_attention: {heads: 1, with: memory}\n"
+                             "  - add: {with: words}\n"
+                             "  - dense: {units: 5}\n"
+                             "optimizer: {rule: adam, rate: 0.05}\ntrain: {batch: 6, steps: 60}\n");
     expect_exit(0, "train", "odd.yaml", "--quiet");
     expect_exit(0, "train", "pairs.yaml", "--quiet");
     return 0;
