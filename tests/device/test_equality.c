@@ -32,6 +32,13 @@ static void set_room(struct cpu_room *room, int64_t times)
     room->shared /= times;
 }
 
+/* Members of three and four take parts of different sizes. */
+static void set_shares(tr_device *device)
+{
+    static const double shares[][MOST_THREADS] = {{0.5, 0.1, 0.4}, {0.1, 0.4, 0.15, 0.35}};
+    if (device->threads >= 3) cpu_balance_fix(cpu_device_of(device)->balance, shares[device->threads - 3]);
+}
+
 static int make_devices(void **state)
 {
     (void)state;
@@ -47,6 +54,7 @@ static int make_devices(void **state)
             }
             if (status != TR_OK) fail_msg("%s", tr_error_message());
             cpu_device_of(device)->alone = 0; /* every member takes part, however small the case */
+            set_shares(device);
             set_room(&cpu_device_of(device)->room, threads == 1 ? 1 : threads % 2 ? 64 : 1024);
             devices[device_count++] = device;
         }

@@ -76,6 +76,7 @@ static void cpu_destroy(tr_device *device)
     struct cpu_device *cpu = cpu_device_of(device);
     for (int i = 0; i < cpu->base.threads; i++) tr_free(cpu->member[i].memory);
     tr_free(cpu->shared.memory);
+    cpu_balance_destroy(cpu->balance);
     tr_team_destroy(&cpu->team);
     tr_free(cpu);
 }
@@ -94,10 +95,14 @@ static tr_status cpu_create(const struct tr_device_choice *choice, tr_device **o
     tr_team *team;
     TR_TRY(tr_team_create(threads, &team));
     struct cpu_device *cpu = tr_alloc_zero(1, sizeof(*cpu) + (size_t)threads * sizeof(struct cpu_scratch));
-    if (!cpu) {
+    struct cpu_balance *balance = cpu_balance_create(threads);
+    if (!cpu || !balance) {
+        cpu_balance_destroy(balance);
+        tr_free(cpu);
         tr_team_destroy(&team);
         return TR_ENOMEM;
     }
+    cpu->balance = balance;
     cpu->team = team;
     cpu->kernels = kernels;
     cpu->alone = ALONE_NANOSECONDS;
@@ -171,5 +176,5 @@ void cpu_run(struct cpu_device *cpu, double nanoseconds, tr_team_function functi
     if (nanoseconds < cpu->alone)
         function(arguments, 0, 1);
     else
-        tr_team_run(cpu->team, function, arguments);
+        cpu_balance_run(cpu->balance, cpu->team, function, arguments);
 }

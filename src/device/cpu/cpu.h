@@ -11,6 +11,7 @@
 #define TR_DEVICE_CPU_CPU_H
 
 #include "base/threads/team.h"
+#include "device/cpu/balance.h"
 #include "device/cpu/blocks.h"
 #include "device/cpu/room.h"
 #include "device/device.h"
@@ -35,7 +36,8 @@ struct cpu_device {
                              cases are split too */
     struct cpu_room room; /* sizes of blocks follow from this; tests set less, so that small cases have
                              several blocks, or the sizes of other machines */
-    struct cpu_blocks blocks; /* for this processor and instruction set; bench/tune tries other values */
+    struct cpu_blocks blocks;    /* for this processor and instruction set; bench/tune tries other values */
+    struct cpu_balance *balance; /* how much members take; tests fix unequal parts */
     struct cpu_scratch shared;
     struct cpu_scratch member[]; /* [threads] */
 };

@@ -49,11 +49,14 @@ static void the_slowest_member_finishes_first(void **state)
 static void expect_once(int line_parts, int size, int lines, int panels)
 {
     int members[MOST_LINES][MOST_PANELS] = {{0}};
+    struct cpu_balance *balance = cpu_balance_create(size);
+    assert_non_null(balance);
     for (int member = 0; member < size; member++) {
-        const struct cpu_part part = cpu_part(line_parts, lines, panels, 1, member, size);
+        const struct cpu_part part = cpu_part(balance, line_parts, lines, panels, 1, member, size);
         for (int64_t l = part.row; l < part.row_end; l++)
             for (int64_t p = part.column; p < part.column_end; p++) members[l][p]++;
     }
+    cpu_balance_destroy(balance);
     for (int l = 0; l < lines; l++)
         for (int p = 0; p < panels; p++)
             if (members[l][p] != 1)

@@ -159,8 +159,8 @@ static void convolve(void *arguments, int member, int size)
     const struct conv *c = arguments;
     char *scratch = cpu_scratch(c->call.cpu, member);
     const int64_t tiles = work_tiles(c), units = c->call.target_h / c->unit;
-    const struct cpu_part part =
-        cpu_part(c->line_parts, tiles * units, c->call.target_c, TILE_COLUMNS, member, size);
+    const struct cpu_part part = cpu_part(c->call.cpu->balance, c->line_parts, tiles * units,
+                                          c->call.target_c, TILE_COLUMNS, member, size);
     const struct conv_memory memory = {.a = (float *)scratch,
                                        .segments = (struct tile_segment *)(scratch + c->member_segments),
                                        .lines = (float *)(scratch + c->member_lines),

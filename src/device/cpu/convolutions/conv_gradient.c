@@ -17,6 +17,7 @@
 #include "base/fail.h"
 #include "device/cpu/convolutions/conv_pointwise.h"
 #include "device/cpu/convolutions/pool.h"
+#include "device/cpu/grid.h"
 #include "device/cpu/products/pack.h"
 #include "device/cpu/products/piece_sums.h"
 #include "device/cpu/reduction.h"
@@ -205,7 +206,6 @@ static void reduce(void *arguments, int member, int size)
     struct tr_op_conv_backward_weights op = *g->op;
     int32_t bound[2];
     int64_t unit, end, image = 0;
-    tr_team_chunk(g->panels * g->groups * g->taps, 1, member, size, &unit, &end);
     if (g->subtrees.count > 0) {
         unit = 0;
         end = g->panels * g->groups * g->taps;
@@ -214,6 +214,8 @@ static void reduce(void *arguments, int member, int size)
         if (member > 0) op.dw = subtrees_sums(&g->subtrees, member);
         if (member > 0 && op.db) op.db = op.dw + g->subtrees.weights;
         own.op = &op;
+    } else {
+        cpu_items(g->cpu->balance, g->panels * g->groups * g->taps, 1, member, size, &unit, &end);
     }
     for (; unit < end; unit += g->chunk)
         reduce_chunk(&own, &block, image, unit, smaller(end, unit + g->chunk));

@@ -322,7 +322,8 @@ static void reduce(void *arguments, int member, int size)
     const struct work *work = arguments;
     const struct gradient *g = work->gradient;
     const int parts_rows = size == 1 ? 1 : work->parts_rows;
-    const struct cpu_part part = cpu_part(parts_rows, g->height, g->width, TILE_COLUMNS, member, size);
+    const struct cpu_part part =
+        cpu_part(work->cpu->balance, parts_rows, g->height, g->width, TILE_COLUMNS, member, size);
     const int64_t row = part.row, row_end = part.row_end;
 
     struct chunk chunk = {.a = cpu_scratch(work->cpu, member), .sums_step = work->columns};

@@ -254,7 +254,8 @@ static void multiply(void *arguments, int member, int size)
 {
     const struct work *work = arguments;
     const struct product *p = work->product;
-    const struct cpu_part part = cpu_part(work->parts_rows, p->rows, p->columns, TILE_COLUMNS, member, size);
+    const struct cpu_part part =
+        cpu_part(work->cpu->balance, work->parts_rows, p->rows, p->columns, TILE_COLUMNS, member, size);
     const int64_t row = part.row, row_end = part.row_end, column_end = part.column_end;
     int64_t column = part.column;
     if (row == row_end || column == column_end) return;

@@ -1,6 +1,7 @@
 #include "device/cpu/sequences/recurrent.h"
 
 #include "base/fail.h"
+#include "device/cpu/grid.h"
 #include "device/cpu/products/gradient.h"
 #include "device/cpu/sizes.h"
 
@@ -44,13 +45,10 @@ void recurrent_multiply(const struct recurrent *l, const struct recurrent_produc
     }
 }
 
-/* The example with the first row at or after part `index` of all rows. */
-static int64_t chunk_begin(const struct recurrent *l, int64_t index, int64_t parts)
+/* The example with the first row at or after `wanted`. */
+static int64_t example_at(const struct recurrent *l, int64_t wanted)
 {
-    const int64_t begin = l->offset[0], rows = l->offset[l->examples] - begin;
-    const int64_t wanted = begin + rows * index / parts;
     int64_t low = 0, high = l->examples;
-    if (index == parts) return high;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
         if (l->offset[middle] < wanted)
@@ -82,8 +80,11 @@ static void walk(void *arguments, int member, int size)
 {
     const struct recurrent *l = arguments;
     float *memory = cpu_scratch(l->cpu, member);
-    const int64_t end = chunk_begin(l, member + 1, size);
-    for (int64_t example = chunk_begin(l, member, size); example < end;) {
+    const int64_t begin = l->offset[0], rows = l->offset[l->examples] - begin;
+    int64_t row, row_end;
+    cpu_items(l->cpu->balance, rows, 1, member, size, &row, &row_end);
+    const int64_t end = row_end == rows ? l->examples : example_at(l, begin + row_end);
+    for (int64_t example = example_at(l, begin + row); example < end;) {
         /* Sorted by falling length, by insertion; sequences without rows need no work. */
         int32_t order[WINDOW];
         int64_t count = 0;

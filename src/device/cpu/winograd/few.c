@@ -8,6 +8,7 @@
  * Backward, neighbouring tiles overlap by taps - 1 pixels, to which they add in order. A member that begins
  * inside of an image also computes the lines of tiles before its own that share lines of pixels with them.
  */
+#include "device/cpu/grid.h"
 #include "device/cpu/products/row_tile.h"
 #include "device/cpu/sizes.h"
 #include "device/cpu/winograd/walk.h"
@@ -209,7 +210,7 @@ void winograd_few(void *arguments, int member, int size)
     band.v = band.border + c->v_at;
     band.sums = band.border + c->sums_at;
     int64_t unit, end;
-    tr_team_chunk(c->call.rows * c->tiles_h, 1, member, size, &unit, &end);
+    cpu_items(c->call.cpu->balance, c->call.rows * c->tiles_h, 1, member, size, &unit, &end);
     while (unit < end) {
         const int64_t image = unit / c->tiles_h, line = unit % c->tiles_h;
         const int64_t stop = smaller(c->tiles_h, line + end - unit);

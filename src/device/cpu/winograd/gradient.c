@@ -78,8 +78,9 @@ static void reduce(void *arguments, int member, int size)
     const struct winograd_work *g = arguments;
     const bool all = size == 1 || g->subtrees.count > 0;
     float *memory = cpu_scratch(g->cpu, member);
-    const struct cpu_part part = cpu_part(g->parts_rows, g->op->in_c, divide_up(g->op->out_c, TILE_COLUMNS),
-                                          1, all ? 0 : member, all ? 1 : size);
+    const struct cpu_part part =
+        cpu_part(g->cpu->balance, g->parts_rows, g->op->in_c, divide_up(g->op->out_c, TILE_COLUMNS), 1,
+                 all ? 0 : member, all ? 1 : size);
     const int64_t channels = part.row_end - part.row;
     struct winograd_block block = {.work = g,
                                    .channel = part.row,

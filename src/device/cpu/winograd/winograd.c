@@ -242,7 +242,8 @@ static void convolve(void *arguments, int member, int size)
     struct band band = {.packed = cpu_scratch(c->call.cpu, member)};
     band.v = band.packed + c->v_at;
     band.sums = band.packed + c->sums_at;
-    const struct cpu_part part = cpu_part(c->line_parts, tiles * c->tiles_h, c->panels, 1, member, size);
+    const struct cpu_part part =
+        cpu_part(c->call.cpu->balance, c->line_parts, tiles * c->tiles_h, c->panels, 1, member, size);
     band.panel = part.column;
     band.panel_end = part.column_end;
     for (int64_t unit = part.row; unit < part.row_end && part.column < part.column_end;) {
