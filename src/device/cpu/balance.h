@@ -19,7 +19,7 @@ struct cpu_balance;
 struct cpu_balance *cpu_balance_create(int size);
 void cpu_balance_destroy(struct cpu_balance *balance);
 
-/* Runs `function` on the team, and measures its members if they took their parts by cpu_balance_part(). */
+/* tr_team_run(). Where all members note their parts, their times move the parts of the next operations. */
 void cpu_balance_run(struct cpu_balance *balance, tr_team *team, tr_team_function function, void *arguments);
 
 /* Sets the parts, `size` positive numbers whose sum is 1, and keeps them: for tests. */

@@ -13,6 +13,7 @@
  * packed.
  */
 #include "base/fail.h"
+#include "base/numbers/tree.h"
 #include "device/cpu/convolutions/conv.h"
 #include "device/cpu/convolutions/conv_pointwise.h"
 #include "device/cpu/grid.h"
@@ -172,9 +173,9 @@ static void convolve(void *arguments, int member, int size)
         if (is_by_pixel(c)) {
             conv_image(c, tile, first, last, &memory);
         } else {
-            const int64_t image = tile_first(c->call.rows, tiles, tile);
-            convolve_images(c, image, tile_first(c->call.rows, tiles, tile + 1) - image, first, last,
-                            &memory);
+            /* Larger tiles lie between smaller ones: equally many tiles have equally many images. */
+            const int64_t image = tr_cut(c->call.rows, tiles, tile);
+            convolve_images(c, image, tr_cut(c->call.rows, tiles, tile + 1) - image, first, last, &memory);
         }
         unit += stop - h;
     }

@@ -16,6 +16,7 @@
 #include "device/cpu/winograd/walk.h"
 
 #include "base/fail.h"
+#include "base/numbers/tree.h"
 #include "device/cpu/vectors/ahead.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/grid.h"
@@ -249,8 +250,9 @@ static void convolve(void *arguments, int member, int size)
     for (int64_t unit = part.row; unit < part.row_end && part.column < part.column_end;) {
         const int64_t tile = unit / c->tiles_h, line = unit % c->tiles_h;
         const int64_t stop = smaller(c->tiles_h, line + part.row_end - unit);
-        band.image = tile_first(c->call.rows, tiles, tile);
-        band.height = tile_first(c->call.rows, tiles, tile + 1) - band.image;
+        /* Larger tiles lie between smaller ones: equally many tiles have equally many images. */
+        band.image = tr_cut(c->call.rows, tiles, tile);
+        band.height = tr_cut(c->call.rows, tiles, tile + 1) - band.image;
         convolve_lines(c, &band, (int32_t)line, (int32_t)stop);
         unit += stop - line;
     }
