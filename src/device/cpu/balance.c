@@ -31,6 +31,23 @@ struct cpu_balance {
     struct member *member; /* [size + 1] */
 };
 
+/* Scales the shares to a sum of 1, and determines where parts begin. */
+static void add_up(struct cpu_balance *b)
+{
+    double sum = 0.0;
+    for (int i = 0; i < b->size; i++) sum += b->member[i].share;
+    double begin = 0.0;
+    b->uneven = false;
+    for (int i = 0; i < b->size; i++) {
+        struct member *member = &b->member[i];
+        member->share /= sum;
+        member->begin = begin;
+        begin += member->share;
+        if (fabs(member->share * b->size - 1.0) > NEGLIGIBLE) b->uneven = true;
+    }
+    b->member[b->size].begin = 1.0;
+}
+
 struct cpu_balance *cpu_balance_create(int size)
 {
     struct cpu_balance *balance = tr_alloc_zero(1, sizeof *balance);
@@ -40,10 +57,10 @@ struct cpu_balance *cpu_balance_create(int size)
         tr_free(member);
         return NULL;
     }
-    for (int i = 0; i <= size; i++)
-        member[i] = (struct member){.share = 1.0 / size, .begin = (double)i / size};
+    for (int i = 0; i <= size; i++) member[i] = (struct member){.share = 1.0};
     balance->size = size;
     balance->member = member;
+    add_up(balance);
     return balance;
 }
 
@@ -60,23 +77,6 @@ static void measured(void *arguments, int member, int size)
     const double begin = tr_clock_seconds();
     b->function(b->arguments, member, size);
     b->member[member].seconds = tr_clock_seconds() - begin;
-}
-
-/* Where parts begin, from the shares. */
-static void add_up(struct cpu_balance *b)
-{
-    double sum = 0.0;
-    for (int i = 0; i < b->size; i++) sum += b->member[i].share;
-    double begin = 0.0;
-    b->uneven = false;
-    for (int i = 0; i < b->size; i++) {
-        struct member *member = &b->member[i];
-        member->share /= sum;
-        member->begin = begin;
-        begin += member->share;
-        if (fabs(member->share * b->size - 1.0) > NEGLIGIBLE) b->uneven = true;
-    }
-    b->member[b->size].begin = 1.0;
 }
 
 /* Moves the shares towards the speeds that the members had. */
@@ -116,11 +116,6 @@ void cpu_balance_fix(struct cpu_balance *b, const double *share)
     for (int i = 0; i < b->size; i++) b->member[i].share = share[i];
     add_up(b);
     b->fixed = true;
-}
-
-double cpu_balance_begin(const struct cpu_balance *b, int index)
-{
-    return b->uneven ? b->member[index].begin : (double)index / b->size;
 }
 
 void cpu_balance_part(const struct cpu_balance *b, int64_t count, int64_t grain, int first, int members,

@@ -1,8 +1,9 @@
 /* How much of an operation each member of a team takes.
  *
- * Processors of one machine differ in speed: some have large and small cores, others share a core with
- * strangers. Where members take equal parts, all wait for the slowest. So the members' times are measured,
- * and the parts of the next operations follow them slowly. Nothing depends on the parts but time.
+ * Processors of one machine differ in speed: some have large and small cores, on others a core also
+ * works for another virtual machine. Where members take equal parts, all wait for the slowest. So the
+ * members' times are measured, and the parts of the next operations follow them slowly. Nothing depends on
+ * the parts but time.
  *
  * Parts change between operations only, by the device's thread.
  */
@@ -24,9 +25,6 @@ void cpu_balance_run(struct cpu_balance *balance, tr_team *team, tr_team_functio
 
 /* Sets the parts, `size` positive numbers whose sum is 1, and keeps them: for tests. */
 void cpu_balance_fix(struct cpu_balance *balance, const double *share);
-
-/* Where part `index` begins, index = 0 ... size: from 0 to 1. */
-double cpu_balance_begin(const struct cpu_balance *balance, int index);
 
 /* The part [*begin, *end) of `count` items for the members [first, first + members) of those of
    [all_first, all_first + all_members), in multiples of `grain`; parts are contiguous and ascending. Equal

@@ -56,12 +56,16 @@ static void expect_shares(int size, struct operation o, int runs, const double *
     assert_non_null(o.balance);
     tr_team_run_together(team, use_own_clock, NULL);
     for (int i = 0; i < runs; i++) cpu_balance_run(o.balance, team, operate, &o);
-    double begin = 0.0;
-    for (int i = 0; i < size; begin += share[i++])
-        if (!(fabs(cpu_balance_begin(o.balance, i) - begin) <= tolerance))
-            fail_msg("member %d of %d begins at %g, expected %g", i, size, cpu_balance_begin(o.balance, i),
-                     begin);
-    assert_true(cpu_balance_begin(o.balance, size) == 1.0);
+    const int64_t count = INT64_C(1) << 32;
+    int64_t begin, end = 0;
+    double expected = 0.0;
+    for (int i = 0; i < size; expected += share[i++]) {
+        cpu_items(o.balance, count, 1, i, size, &begin, &end);
+        if (!(fabs((double)begin / (double)count - expected) <= tolerance))
+            fail_msg("member %d of %d begins at %g, expected %g", i, size, (double)begin / (double)count,
+                     expected);
+    }
+    assert_true(end == count);
     cpu_balance_destroy(o.balance);
     tr_team_destroy(&team);
     tr_clock_use(NULL, NULL);
