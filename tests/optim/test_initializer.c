@@ -325,6 +325,34 @@ static void bits_are_fixed(void **state)
     }
 }
 
+/* Whatever instruction set computes them. */
+static void normal_numbers_follow_their_formula(void **state)
+{
+    (void)state;
+    enum { SIZE = 4096 + 3 };
+    static const struct {
+        const char *text;
+        double mean, deviation, within;
+    } cases[] = {{"normal: {deviation: 0.3, mean: 1}", 1, 0.3, 1},
+                 {"truncated_normal: {deviation: 2, mean: -0.1}", -0.1, 2, 0x1.e8b4307d3627ap-1}};
+    const tr_rng_key key = tr_rng_key_make(3, TR_RNG_INIT);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_initializer initializer;
+        float x[SIZE];
+        assert_int_equal(read_text(cases[i].text, &initializer), TR_OK);
+        tr_initializer_fill(&initializer, 1, 1, key, 4, 1, 1 + SIZE, x);
+        for (int k = 0; k < SIZE; k++) {
+            uint32_t word[4];
+            tr_rng_philox(key, 4, (uint32_t)(k + 1) / 4, 0, 0, word);
+            const double z = normal_quantile(cases[i].within * normal_symmetric(word[(k + 1) % 4]));
+            const float expected = (float)(cases[i].mean + cases[i].deviation * z);
+            if (memcmp(&x[k], &expected, sizeof expected) != 0)
+                fail_msg("%s: element %d is %a, not %a", cases[i].text, k + 1, (double)x[k],
+                         (double)expected);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +363,7 @@ int main(void)
         cmocka_unit_test(constants_are_everywhere),
         cmocka_unit_test(elements_depend_on_their_place_alone),
         cmocka_unit_test(bits_are_fixed),
+        cmocka_unit_test(normal_numbers_follow_their_formula),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

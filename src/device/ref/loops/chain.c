@@ -1,24 +1,18 @@
 #include "device/ref/loops/chain.h"
 
 #include "base/alloc.h"
+#include "base/versions.h"
 
 #include <math.h>
 
 /* Without FMA instructions fmaf() is a call into the C library, correctly rounded but 20 times slower. So
-   the loops are compiled twice, and the program selects the version that the machine supports; since
-   fmaf() is correctly rounded, both give the same bits. (Not under ThreadSanitizer: GCC instruments the
-   resolver function, which runs before the sanitizer is initialized.) */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&                 \
-    !defined(__SANITIZE_THREAD__)
-#define WITH_FMA_WHERE_POSSIBLE __attribute__((target_clones("fma", "default")))
-#define FUSES                   __builtin_cpu_supports("fma")
-#else
-#define WITH_FMA_WHERE_POSSIBLE
-#ifdef __FP_FAST_FMAF
+   the loops are compiled twice; since fmaf() is correctly rounded, both give the same bits. */
+#if TR_HAVE_VERSIONS
+#define FUSES __builtin_cpu_supports("fma")
+#elif defined(__FP_FAST_FMAF)
 #define FUSES true
 #else
 #define FUSES false
-#endif
 #endif
 
 bool ref_chains_fuse(void)
@@ -26,8 +20,7 @@ bool ref_chains_fuse(void)
     return FUSES;
 }
 
-/* Static, since GCC makes a function of several versions visible to other programs whatever its visibility. */
-WITH_FMA_WHERE_POSSIBLE
+TR_VERSIONS("fma")
 static void chain_rows(int64_t depth, int64_t width, const float *restrict a, const float *restrict b,
                        float *restrict acc)
 {
@@ -35,7 +28,7 @@ static void chain_rows(int64_t depth, int64_t width, const float *restrict a, co
         for (int64_t j = 0; j < width; j++) acc[j] = fmaf(a[k], b[k * width + j], acc[j]);
 }
 
-WITH_FMA_WHERE_POSSIBLE
+TR_VERSIONS("fma")
 static void chain_outer(int64_t height, int64_t width, const float *restrict a, const float *restrict b,
                         float *restrict acc)
 {
