@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/versions.h"
+#include "base/multiversion.h"
 #include "optim/normal.h"
 
 #include <assert.h>
@@ -221,8 +221,8 @@ static void draw(tr_rng_key key, uint32_t parameter, int64_t begin, int32_t coun
     }
 }
 
-/* out[i] = center + spread * z(cut * s[i]). Most of its time are divisions. */
-TR_VERSIONS("avx2")
+/* out[i] = center + spread * z(cut * s[i]). Divisions take most of the time. */
+TR_MULTIVERSION("avx2")
 static void transform_normal(const uint32_t *word, int32_t count, double center, double spread, double cut,
                              float *out)
 {

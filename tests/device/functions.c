@@ -1,5 +1,6 @@
 #include "device/functions.h"
 
+#include "base/multiversion.h"
 #include "base/numbers/mathf.h"
 
 #include <setjmp.h>
@@ -12,9 +13,8 @@
 
 /* Compiled for machines with FMA instructions as well, as ref's chains are: fmaf() is a slow call without. By
    level of the architecture: a processor's name is true of that processor only. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) &&     \
-    defined(__GNUC__) && __GNUC__ >= 12
-#define FOR_FAST_MACHINES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#if TR_HAVE_MULTIVERSION && __GNUC__ >= 12
+#define FOR_FAST_MACHINES TR_MULTIVERSION("arch=x86-64-v4", "arch=x86-64-v3")
 #else
 #define FOR_FAST_MACHINES
 #endif

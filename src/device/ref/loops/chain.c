@@ -1,13 +1,13 @@
 #include "device/ref/loops/chain.h"
 
 #include "base/alloc.h"
-#include "base/versions.h"
+#include "base/multiversion.h"
 
 #include <math.h>
 
 /* Without FMA instructions fmaf() is a call into the C library, correctly rounded but 20 times slower. So
    the loops are compiled twice; since fmaf() is correctly rounded, both give the same bits. */
-#if TR_HAVE_VERSIONS
+#if TR_HAVE_MULTIVERSION
 #define FUSES __builtin_cpu_supports("fma")
 #elif defined(__FP_FAST_FMAF)
 #define FUSES true
@@ -20,7 +20,7 @@ bool ref_chains_fuse(void)
     return FUSES;
 }
 
-TR_VERSIONS("fma")
+TR_MULTIVERSION("fma")
 static void chain_rows(int64_t depth, int64_t width, const float *restrict a, const float *restrict b,
                        float *restrict acc)
 {
@@ -28,7 +28,7 @@ static void chain_rows(int64_t depth, int64_t width, const float *restrict a, co
         for (int64_t j = 0; j < width; j++) acc[j] = fmaf(a[k], b[k * width + j], acc[j]);
 }
 
-TR_VERSIONS("fma")
+TR_MULTIVERSION("fma")
 static void chain_outer(int64_t height, int64_t width, const float *restrict a, const float *restrict b,
                         float *restrict acc)
 {
