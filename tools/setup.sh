@@ -52,12 +52,15 @@ install_optional() {
 
 processors() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
 
-# build DIRECTORY CMAKE_OPTION...: configures and builds everything, or only $target, quietly unless it fails
+# build DIRECTORY CMAKE_OPTION...: configures and builds everything, or only $target, quietly unless it fails; with Ninja and
+# ccache where they are
 build() {
   directory=$1
   shift
   mkdir -p "$directory"
   log=$directory/build.log
+  [ -f "$directory/CMakeCache.txt" ] || ! command -v ninja >/dev/null || set -- -G Ninja "$@"
+  ! command -v ccache >/dev/null || set -- -DCMAKE_C_COMPILER_LAUNCHER=ccache "$@"
   if ! { cmake -S . -B "$directory" "$@" && cmake --build "$directory" -j "$(processors)" ${target:+--target "$target"}; } >"$log" 2>&1; then
     grep -E -A3 'error|Error|needs these packages' "$log" | head -n 60 >&2
     echo "The build failed; all of its output is in $log" >&2

@@ -19,7 +19,8 @@ trireme_test(comm scale SOURCES comm/scenarios/scenarios.c comm/scenarios/parts.
 
 # Ranks as processes: the test runs mpirun on this program.
 set(processes comm/process_ranks.c comm/scenarios/scenarios.c comm/scenarios/parts.c comm/scenarios/sums.c)
-add_executable(comm_mpi_rank comm/mpi/rank.c ${processes})
+add_executable(comm_mpi_rank comm/mpi/rank.c)
+trireme_test_sources(comm_mpi_rank ${processes})
 target_link_libraries(comm_mpi_rank PRIVATE trireme_static)
 target_include_directories(comm_mpi_rank PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 trireme_test(comm mpi TIMEOUT 600 LABELS slow SOURCES comm/local/expect.c)

@@ -41,10 +41,11 @@ trireme_test(device gpu_cache)
 set(TR_FAKE_OPENCL device/gpu/fake/devices.c device/gpu/fake/programs.c device/gpu/fake/queues.c)
 trireme_test(device opencl_devices SOURCES ${TR_FAKE_OPENCL})
 trireme_test(device opencl_session SOURCES ${TR_FAKE_OPENCL})
-add_executable(test_device_gpu_lists_host device/gpu/test_gpu_lists.c device/gpu/host.c support/gpu/counting.c support/gpu/opencl.c)
+add_executable(test_device_gpu_lists_host device/gpu/test_gpu_lists.c)
+trireme_test_sources(test_device_gpu_lists_host device/gpu/host.c support/gpu/counting.c support/gpu/opencl.c)
 target_link_libraries(test_device_gpu_lists_host PRIVATE trireme_static trireme_test_watchdog PkgConfig::CMOCKA)
 target_include_directories(test_device_gpu_lists_host PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-target_compile_definitions(test_device_gpu_lists_host PRIVATE TEST_ON_HOST TEST_PROGRAMS="${PROJECT_BINARY_DIR}/Testing/programs")
+target_compile_definitions(test_device_gpu_lists_host PRIVATE TEST_ON_HOST ${definitions})
 add_test(NAME device.gpu_lists_host COMMAND test_device_gpu_lists_host)
 set_tests_properties(device.gpu_lists_host PROPERTIES LABELS device TIMEOUT 600)
 trireme_test(device conv_plan)
@@ -68,7 +69,8 @@ add_test(NAME device.rusticl COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/device/gpu/o
                                      $<TARGET_FILE:test_device_opencl> $<TARGET_FILE:test_device_opencl_functions>
                                      $<TARGET_FILE:test_device_opencl_rounding> $<TARGET_FILE:test_train_opencl_models>)
 set_tests_properties(device.rusticl PROPERTIES LABELS "device;long" TIMEOUT 7200 SKIP_RETURN_CODE 77)
-add_executable(gpu_programs device/gpu/programs.c device/gpu/kernels.c ${TR_CASES}) # for tests/interop/test_nvrtc.py
+add_executable(gpu_programs device/gpu/programs.c) # for tests/interop/test_nvrtc.py
+trireme_test_sources(gpu_programs device/gpu/kernels.c ${TR_CASES})
 target_link_libraries(gpu_programs PRIVATE trireme_static PkgConfig::CMOCKA)
 target_include_directories(gpu_programs PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/Testing/gpu_programs)
@@ -77,7 +79,7 @@ set_tests_properties(device.gpu_programs PROPERTIES LABELS "device;program" TIME
 add_executable(cuda_compiler device/gpu/cuda/cuda_compiler.c) # likewise
 target_link_libraries(cuda_compiler PRIVATE trireme_static)
 add_dependencies(cuda_compiler trireme_cuda_driver)
-trireme_test(device gradients SOURCES ${TR_CASES} device/differences.c device/gradients/attention.c
+trireme_test(device gradients LABELS slow SOURCES ${TR_CASES} device/differences.c device/gradients/attention.c
              device/gradients/layers.c
              device/gradients/rows.c device/gradients/sequence.c)
 trireme_test(device scene SOURCES device/scene.c)
@@ -97,8 +99,8 @@ else()
   set(dnnl_version 0)
 endif()
 if(dnnl_version VERSION_GREATER_EQUAL 2.6)
-  trireme_test(device onednn SOURCES ${TR_CASES} device/differences.c device/onednn/judge.c device/onednn/window.c
-               device/onednn/rows.c device/onednn/lstm.c)
+  trireme_test(device onednn SOURCES ${TR_CASES} device/differences.c)
+  target_sources(test_device_onednn PRIVATE device/onednn/judge.c device/onednn/window.c device/onednn/rows.c device/onednn/lstm.c)
   target_include_directories(test_device_onednn SYSTEM PRIVATE ${TRIREME_DNNL_INCLUDE})
   target_link_libraries(test_device_onednn PRIVATE ${TRIREME_DNNL_LIBRARY})
   set_tests_properties(device.onednn PROPERTIES ENVIRONMENT OMP_NUM_THREADS=1)

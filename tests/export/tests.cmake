@@ -13,7 +13,7 @@ trireme_test(export hub_write SOURCES export/hub/hub_given.c support/training.c)
 trireme_test(export export_memory SOURCES export/hub/hub_given.c support/training.c)
 trireme_test(export layout SOURCES support/networks.c)
 trireme_test(export orders SOURCES support/networks.c)
-trireme_test(export c TIMEOUT 600 SOURCES export/c/program.c support/networks.c support/training.c support/families.c)
+trireme_test(export c TIMEOUT 600 LABELS slow SOURCES export/c/program.c support/networks.c support/training.c support/families.c)
 trireme_test(export c_plan SOURCES support/networks.c)
 trireme_test(export c_texts TIMEOUT 600 SOURCES export/c/program.c support/training.c support/families.c)
 set(TR_ONNX_RUN export/onnx/run.c export/onnx/node.c export/onnx/elements.c export/onnx/shapes.c export/onnx/sums.c

@@ -1,8 +1,6 @@
 # Jobs of several processes to which things happen from outside. They are about time limits, and run alone.
 function(trireme_living_test name)
   trireme_test(living ${name} TIMEOUT 600 SOURCES living/job.c cli/session.c)
-  target_compile_definitions(test_living_${name} PRIVATE TRIREME_PROGRAM="$<TARGET_FILE:trireme>"
-                             TRIREME_HAS_MPI=$<BOOL:${MPI_C_FOUND}>)
   add_dependencies(test_living_${name} trireme)
   set_tests_properties(living.${name} PROPERTIES RUN_SERIAL TRUE)
 endfunction()
