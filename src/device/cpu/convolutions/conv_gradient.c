@@ -3,9 +3,8 @@
  * A tile is a group of channels (or, where a kernel row has few inputs, that kernel row or a part of it) by
  * a panel of filters; its chains run over the output pixels. A member takes a chunk of all (panel, group,
  * tap) tiles or, where these are few, all tiles of some microbatches (subtrees.h). The pixels are processed
- * in blocks of output lines. Per block, x is packed to [pixel][channel of the group] and dy to
- * [pixel][filter], once for all taps, unless memory has nearly this layout. A tile's segments are the runs
- * of pixels of each line that have the tap inside the image. Sums that wait for the next block, or for
+ * in blocks of output lines, packed once for all taps (conv_block.c). A tile's segments are the runs of
+ * pixels that have the tap inside the image (conv_segments.c). Sums that wait for the next block, or for
  * their partner in the tree over microbatches, lie in slots (reduction.h); where all pixels are one block,
  * all tiles use the same ones.
  *
@@ -16,9 +15,7 @@
 
 #include "base/fail.h"
 #include "device/cpu/convolutions/conv_pointwise.h"
-#include "device/cpu/convolutions/pool.h"
 #include "device/cpu/grid.h"
-#include "device/cpu/products/pack.h"
 #include "device/cpu/products/piece_sums.h"
 #include "device/cpu/reduction.h"
 #include "device/cpu/sizes.h"
@@ -28,50 +25,6 @@
 #define BLOCK_PIXELS_LEAST 64
 
 #define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
-
-/* Packs dy for the panels that the member needs. */
-static void pack_dy(const struct conv_gradient *g, const struct conv_block *block)
-{
-    const struct tr_op_conv_backward_weights *op = g->op;
-    const int64_t out_w = op->window.out_w, out_h = op->window.out_h, column = block->panel * TILE_COLUMNS;
-    const int64_t columns = smaller(op->out_c - column, block->panels * TILE_COLUMNS);
-    const int64_t panel_step = g->lines * out_w * TILE_COLUMNS;
-    if (!g->unpool) {
-        pack_panels(block->b, panel_step, op->dy + block->line * out_w * op->out_c + column, op->out_c,
-                    columns, block->lines * out_w);
-        return;
-    }
-    for (int64_t i = 0; i < block->lines; i++) {
-        const int64_t line = block->line + i;
-        float *to = block->b + i * out_w * TILE_COLUMNS;
-        const bool packed = columns == TILE_COLUMNS; /* copies a panel of the usual layout */
-        float *pixels = packed ? to : block->pixels;
-        pool_backward_line(g->unpool, line / out_h, (int32_t)(line % out_h), column, columns, pixels);
-        if (!packed) pack_panels(to, panel_step, pixels, columns, columns, out_w);
-    }
-}
-
-/* Packs x for the groups and dy for the panels that the member needs. */
-static void pack_block(const struct conv_gradient *g, const struct conv_block *block)
-{
-    const struct tr_op_conv_backward_weights *op = g->op;
-    const struct tr_sliding_window *w = &op->window;
-    const int64_t end = block->line + block->lines;
-    if (!g->direct) pack_dy(g, block);
-    if (g->by_row || g->in_place) return;
-    const int64_t channel = tile_first(op->in_c, g->groups, block->group);
-    const int64_t channels = tile_first(op->in_c, g->groups, block->group + block->groups) - channel;
-    int64_t packed = 0;
-    for (int64_t line = block->line; line < end;) {
-        const struct conv_portion p = conv_portion_at(w, line, end);
-        const int64_t pixels = (p.ih_end - p.ih) * w->in_w;
-        pack_tiles(block->a, packed, g->positions,
-                   op->x + (p.image * w->in_h + p.ih) * w->in_w * op->in_c + channel, op->in_c, channels,
-                   block->groups, pixels);
-        packed += pixels;
-        line += p.oh_end - p.oh;
-    }
-}
 
 /* The beginning of every tile: where it reads dy, and which columns it has. */
 static struct tile panel_tile(const struct conv_gradient *g, const struct conv_block *block, int64_t panel)
@@ -129,7 +82,7 @@ static void reduce_tile(const struct conv_gradient *g, const struct conv_block *
         tile.a = block->a + (first - base) * g->positions + (group - block->group) * PACK_SLACK;
         tile.a_unit = height;
     }
-    tile.a_step = w->stride_w * tile.a_unit;
+    tile.a_step = g->by_row || g->in_place ? w->stride_w * tile.a_unit : tile.a_unit;
     float *to = op->dw + row * op->out_c + panel * TILE_COLUMNS;
     if (g->tile_step == 0) ahead_tile(to, op->out_c, height, tile.columns);
     const int32_t *starts = block->starts + tap * (g->lines + 1);
@@ -177,12 +130,16 @@ static void reduce_chunk(const struct conv_gradient *g, struct conv_block *block
     cpu_reduction_begin(&reduction, &g->op->cut, g->op->window.out_h, NULL);
     block->line = image * g->op->window.out_h;
     while ((count = cpu_reduction_next(&reduction, g->lines, pieces, &block->lines)) > 0) {
-        if (block->lines > 0) pack_block(g, block);
+        if (block->lines > 0) conv_pack_block(g, block);
         conv_list_segments(g, block);
+        struct ahead x, dy;
+        conv_look_ahead(g, block, end - begin, &x, &dy);
         for (int64_t unit = begin; unit < end; unit++) {
             float *waiting = block->waiting + (unit - begin) * g->tile_step;
             if (g->tile_step > 0) ahead_tile(waiting + g->tile_step, TILE_COLUMNS, TILE_ROWS, TILE_COLUMNS);
             reduce_tile(g, block, unit, pieces, count, waiting);
+            ahead_fetch(&x);
+            ahead_fetch(&dy);
         }
         /* The member with the first tile of a panel sums up its bias. */
         if (g->op->db)
@@ -241,14 +198,18 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
     g.groups = g.by_row ? 1 : tile_count(a->in_c);
     g.taps = w->kernel_h * (g.by_row ? g.parts : w->kernel_w);
     g.panels = divide_up(a->out_c, TILE_COLUMNS);
-    /* A pixel of few channels is a large part of its cache lines for each tile. */
-    g.in_place = !g.by_row && a->in_c <= blocks->conv_in_place;
+    /* A pixel of few channels is a large part of its cache lines for each tile; but packing also makes the
+       pixels of a tap with strides neighbours, where several taps read each. */
+    const int64_t strides = (int64_t)w->stride_h * w->stride_w; /* pixels of x to each of dy */
+    const bool apart = w->stride_w > 1 && w->kernel_w > w->stride_w;
+    g.in_place = !g.by_row && !apart && a->in_c <= blocks->conv_in_place;
     const bool dense = a->out_c == TILE_COLUMNS || a->out_c == TILE_COLUMNS / 2;
     g.direct = !unpool && (dense ? g.by_row || g.in_place : g.by_row && a->out_c % TILE_COLUMNS == 0);
     g.slots = cpu_reduction_slots(&a->cut);
 
     /* Blocks of whole images where an image is not larger than a block. */
-    g.lines = larger(1, cpu_room_second(room, blocks->conv_gradient_pixels, BLOCK_PIXELS_LEAST) / w->out_w);
+    const int64_t pixels = cpu_room_second(room, blocks->conv_gradient_pixels, BLOCK_PIXELS_LEAST);
+    g.lines = larger(1, (g.by_row || g.in_place ? pixels : pixels * 2 / (1 + strides)) / w->out_w);
     if (g.lines > w->out_h) g.lines -= g.lines % w->out_h;
     const int64_t units = g.panels * g.groups * g.taps,
                   images = a->cut.count > 0 ? a->cut.row[a->cut.count] : 0;
@@ -261,7 +222,8 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
     g.list = g.lines * (g.by_row ? smaller(w->out_w, 2 * (int64_t)w->kernel_w + 1) : 1);
     const int64_t portions = divide_up(g.lines, w->out_h) + 1;
     const int64_t extent = (int64_t)(w->kernel_h - 1) * w->dilation_h + 1;
-    g.positions = smaller(portions * w->in_h, g.lines * w->stride_h + portions * extent) * w->in_w;
+    g.positions = smaller(portions * w->in_h, g.lines * w->stride_h + portions * extent) * w->in_w +
+                  portions * conv_planes_pixels(w, 0);
 
     const int64_t a_floats = g.by_row || g.in_place ? 0 : a->in_c * g.positions + g.groups * PACK_SLACK;
     g.b_at = cpu_round((size_t)a_floats * sizeof(float));
@@ -272,9 +234,9 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
     g.starts_at = g.segments_at + cpu_round((size_t)(g.taps * g.list) * sizeof(struct tile_segment));
     g.line_at = g.starts_at + cpu_round((size_t)(g.taps * (g.lines + 1)) * sizeof(int32_t));
     const size_t line_bytes = unpool ? (size_t)w->out_w * (size_t)a->out_c * sizeof(float) : 0;
-    const double pixels = (double)images * w->out_h * w->out_w;
+    const double outputs = (double)images * w->out_h * w->out_w;
     const int64_t weights = (int64_t)w->kernel_h * w->kernel_w * a->in_c * a->out_c;
-    const double nanoseconds = (pixels + 8.0) * (double)weights / (8.0 * VW);
+    const double nanoseconds = (outputs + 8.0) * (double)weights / (8.0 * VW);
     g.subtrees = subtrees_plan(g.cpu, nanoseconds, &a->cut, weights, a->db ? a->out_c : 0);
     TR_TRY(cpu_reserve(g.cpu, g.line_at + line_bytes, subtrees_bytes(&g.subtrees)));
     g.subtrees.sums = cpu_shared(g.cpu);

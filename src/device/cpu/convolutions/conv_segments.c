@@ -32,21 +32,6 @@ static void valid_range(int64_t offset, int64_t stride, int64_t in, int64_t out,
     if (*begin > *end) *begin = *end;
 }
 
-/* Appends the segments of one output line and tap; `source` is the offset of the source line's first
-   pixel, in pixels. Returns the new end of the list. */
-static struct tile_segment *line_of_tap(const struct tr_sliding_window *w, int64_t kw, int64_t source,
-                                        int64_t target, struct tile_segment *to)
-{
-    const int64_t offset = kw * w->dilation_w - w->pad_left;
-    int64_t begin, end;
-    valid_range(offset, w->stride_w, w->in_w, w->out_w, &begin, &end);
-    if (begin < end)
-        *to++ = (struct tile_segment){.a = (int32_t)(source + begin * w->stride_w + offset),
-                                      .b = (int32_t)(target + begin),
-                                      .length = (int32_t)(end - begin)};
-    return to;
-}
-
 /* Most runs of a line's pixels that have the same taps of a kernel row inside the image. */
 #define ROW_RUNS (2 * ROW_INPUTS + 1)
 
@@ -94,6 +79,74 @@ static struct tile_segment *line_of_part(struct conv_row_part part, const struct
     return to;
 }
 
+/* The output lines of a portion for which a kernel line is inside the image. */
+struct kernel_lines {
+    int64_t count;
+    int64_t source; /* the first one's source line */
+    int64_t target; /* the first one, counted from the portion's first */
+};
+
+static struct kernel_lines lines_of(const struct tr_sliding_window *w, const struct conv_portion *p,
+                                    int64_t kh)
+{
+    const int64_t offset = kh * w->dilation_h - w->pad_top;
+    int64_t begin, end;
+    valid_range(offset, w->stride_h, w->in_h, w->out_h, &begin, &end);
+    begin = larger(begin, p->oh);
+    end = smaller(end, p->oh_end);
+    return (struct kernel_lines){larger(0, end - begin), begin * w->stride_h + offset, begin - p->oh};
+}
+
+/* Appends the segments of a portion for tap (kh, kw); `packed` is the first of its packed pixels, `target`
+   of its outputs. Returns the new end of the list. */
+static struct tile_segment *portion_of_tap(const struct conv_gradient *g, const struct conv_block *block,
+                                           const struct conv_portion *p, int64_t kh, int64_t kw,
+                                           int64_t packed, int64_t target, struct tile_segment *to)
+{
+    const struct tr_sliding_window *w = &g->op->window;
+    const struct kernel_lines lines = lines_of(w, p, kh);
+    const int64_t offset = kw * w->dilation_w - w->pad_left;
+    int64_t begin, end;
+    valid_range(offset, w->stride_w, w->in_w, w->out_w, &begin, &end);
+    if (lines.count == 0 || begin == end) return to;
+    const int64_t column = begin * w->stride_w + offset;
+    int64_t source, step, line_step; /* from pixel to pixel, from line to line */
+    if (g->in_place) {
+        source = ((p->image - block->line / w->out_h) * w->in_h + lines.source) * w->in_w + column;
+        step = w->stride_w;
+        line_step = w->stride_h * w->in_w;
+    } else {
+        const struct conv_plane plane = conv_plane_of(w, p, lines.source - p->ih, column);
+        source =
+            packed + plane.at + (lines.source - p->ih) / w->stride_h * plane.columns + column / w->stride_w;
+        step = 1;
+        line_step = plane.columns;
+    }
+    target += lines.target * w->out_w + begin;
+    const bool whole = end - begin == w->out_w && line_step == step * w->out_w;
+    const int64_t count = whole ? 1 : lines.count, length = whole ? lines.count * w->out_w : end - begin;
+    for (int64_t i = 0; i < count; i++)
+        *to++ = (struct tile_segment){.a = (int32_t)(source + i * line_step),
+                                      .b = (int32_t)(target + i * w->out_w),
+                                      .length = (int32_t)length};
+    return to;
+}
+
+/* The same for part `tap` of the kernel rows. */
+static struct tile_segment *portion_of_part(const struct conv_gradient *g, const struct conv_block *block,
+                                            const struct conv_portion *p, int64_t tap, int64_t target,
+                                            const struct tile_segment *runs, int64_t count,
+                                            struct tile_segment *to)
+{
+    const struct tr_sliding_window *w = &g->op->window;
+    const struct kernel_lines lines = lines_of(w, p, tap / g->parts);
+    const int64_t first = (p->image - block->line / w->out_h) * w->in_h + lines.source;
+    for (int64_t i = 0; i < lines.count; i++)
+        to = line_of_part(conv_row_part(g, tap), runs, count, (first + i * w->stride_h) * w->in_w,
+                          target + (lines.target + i) * w->out_w, to);
+    return to;
+}
+
 void conv_list_segments(const struct conv_gradient *g, const struct conv_block *block)
 {
     const struct tr_sliding_window *w = &g->op->window;
@@ -101,26 +154,18 @@ void conv_list_segments(const struct conv_gradient *g, const struct conv_block *
     struct tile_segment runs[ROW_RUNS];
     const int64_t run_count = g->by_row ? runs_of_row(w, g->op->in_c, runs) : 0;
     for (int64_t tap = 0; tap < g->taps; tap++) {
-        const int64_t kh = tap / (g->by_row ? g->parts : w->kernel_w), kw = tap % w->kernel_w;
         struct tile_segment *list = block->segments + tap * g->list, *to = list;
         int32_t *starts = block->starts + tap * (g->lines + 1);
         int64_t packed = 0;
         for (int64_t line = block->line; line < end;) {
             const struct conv_portion p = conv_portion_at(w, line, end);
-            for (int64_t oh = p.oh; oh < p.oh_end; oh++, line++) {
-                const int64_t ih = oh * w->stride_h - w->pad_top + kh * w->dilation_h;
-                const int64_t target = (line - block->line) * w->out_w;
-                starts[line - block->line] = (int32_t)(to - list);
-                if (ih < 0 || ih >= w->in_h) continue;
-                const int64_t image = p.image - block->line / w->out_h;
-                const int64_t source = (image * w->in_h + ih) * w->in_w;
-                if (g->by_row)
-                    to = line_of_part(conv_row_part(g, tap), runs, run_count, source, target, to);
-                else
-                    to =
-                        line_of_tap(w, kw, g->in_place ? source : packed + (ih - p.ih) * w->in_w, target, to);
-            }
-            packed += (p.ih_end - p.ih) * w->in_w;
+            const int64_t target = (line - block->line) * w->out_w;
+            starts[line - block->line] = (int32_t)(to - list);
+            to = g->by_row
+                     ? portion_of_part(g, block, &p, tap, target, runs, run_count, to)
+                     : portion_of_tap(g, block, &p, tap / w->kernel_w, tap % w->kernel_w, packed, target, to);
+            packed += conv_planes_pixels(w, p.ih_end - p.ih);
+            line += p.oh_end - p.oh;
         }
         starts[block->lines] = (int32_t)(to - list);
     }

@@ -91,6 +91,9 @@ void pack_columns(float *to, int64_t width, const float *from, int64_t step, int
     }
 }
 
+/* Floats that stay in the first-level cache while they are copied. */
+#define CACHED 2048
+
 /* Writes `count` floats with stores of whole vectors; floats beyond them are overwritten later or lie in
    the slack. */
 V_INLINE void copy_part(float *to, const float *from, int64_t count)
@@ -123,23 +126,31 @@ void pack_panels(float *to, int64_t panel_step, const float *from, int64_t step,
                      columns % TILE_COLUMNS, depth);
 }
 
+/* Copies the columns of one tile. */
+V_INLINE void copy_tile(float *to, const float *from, int64_t step, int64_t columns, int64_t depth)
+{
+    if (columns <= VW) /* most tiles: one vector of the same lanes */
+        for (int64_t k = 0; k < depth; k++) v_store(to + k * columns, v_load_part(from + k * step, columns));
+    else
+        for (int64_t k = 0; k < depth; k++) copy_part(to + k * columns, from + k * step, columns);
+}
+
 void pack_tiles(float *to, int64_t done, int64_t room, const float *from, int64_t step, int64_t columns,
                 int64_t tiles, int64_t depth)
 {
-    const int64_t low = columns / tiles, high = low + 1, high_tiles = columns % tiles;
-    for (int64_t k = 0; k < depth; k++) {
+    /* So many rows of `from` at a time as stay in the first-level cache for all tiles. */
+    const int64_t most = columns < CACHED / 2 ? CACHED / columns : 2;
+    const int64_t low = columns / tiles, high_tiles = columns % tiles;
+    for (int64_t k = 0; k < depth;) {
+        const int64_t rows = depth - k < most ? depth - k : most;
         const float *source = from + k * step;
-        float *target = to + (done + k) * high;
-        for (int64_t t = 0; t < high_tiles; t++) {
-            copy_part(target, source, high);
-            source += high;
-            target += high * room + PACK_SLACK;
+        float *target = to;
+        for (int64_t t = 0; t < tiles; t++) {
+            const int64_t width = low + (t < high_tiles);
+            copy_tile(target + (done + k) * width, source, step, width, rows);
+            source += width;
+            target += width * room + PACK_SLACK;
         }
-        target -= done + k;
-        for (int64_t t = high_tiles; t < tiles; t++) {
-            copy_part(target, source, low);
-            source += low;
-            target += low * room + PACK_SLACK;
-        }
+        k += rows;
     }
 }
