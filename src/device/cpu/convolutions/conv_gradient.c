@@ -17,6 +17,7 @@
 #include "device/cpu/convolutions/conv_pointwise.h"
 #include "device/cpu/grid.h"
 #include "device/cpu/products/piece_sums.h"
+#include "device/cpu/products/subtree_sums.h"
 #include "device/cpu/reduction.h"
 #include "device/cpu/sizes.h"
 #include "device/cpu/vectors/ahead.h"
@@ -148,6 +149,32 @@ static void reduce_chunk(const struct conv_gradient *g, struct conv_block *block
     }
 }
 
+/* Processes tiles [begin, end) in chunks. */
+static void reduce_tiles(const struct conv_gradient *g, struct conv_block *block, int64_t image,
+                         int64_t begin, int64_t end)
+{
+    for (int64_t unit = begin; unit < end; unit += g->chunk)
+        reduce_chunk(g, block, image, unit, smaller(end, unit + g->chunk));
+}
+
+/* The member's tiles of each subtree. */
+static void reduce_subtrees(const struct conv_gradient *g, struct conv_block *block, int member)
+{
+    const int64_t units = g->panels * g->groups * g->taps;
+    const struct subtree_tiles part = cpu_subtree_tiles(g->cpu->balance, &g->subtrees, &g->op->cut, units, member);
+    for (int i = part.first; i <= part.last && i < g->subtrees.count; i++) {
+        struct conv_gradient own = *g;
+        struct tr_op_conv_backward_weights op = *g->op;
+        int32_t bound[2];
+        own.op = &op;
+        op.cut = subtrees_cut(&g->subtrees, &g->op->cut, i, bound);
+        if (i > 0) op.dw = subtrees_sums(&g->subtrees, i);
+        if (i > 0 && op.db) op.db = op.dw + g->subtrees.weights;
+        reduce_tiles(&own, block, op.cut.row[0], i == part.first ? part.begin : 0,
+                     i == part.last ? part.end : units);
+    }
+}
+
 static void reduce(void *arguments, int member, int size)
 {
     const struct conv_gradient *g = arguments;
@@ -159,23 +186,13 @@ static void reduce(void *arguments, int member, int size)
                                .segments = (struct tile_segment *)(memory + g->segments_at),
                                .starts = (int32_t *)(memory + g->starts_at),
                                .pixels = (float *)(memory + g->line_at)};
-    struct conv_gradient own = *g;
-    struct tr_op_conv_backward_weights op = *g->op;
-    int32_t bound[2];
-    int64_t unit, end, image = 0;
     if (g->subtrees.count > 0) {
-        unit = 0;
-        end = g->panels * g->groups * g->taps;
-        op.cut = subtrees_cut(&g->subtrees, &g->op->cut, member, bound);
-        image = op.cut.row[0];
-        if (member > 0) op.dw = subtrees_sums(&g->subtrees, member);
-        if (member > 0 && op.db) op.db = op.dw + g->subtrees.weights;
-        own.op = &op;
-    } else {
-        cpu_items(g->cpu->balance, g->panels * g->groups * g->taps, 1, member, size, &unit, &end);
+        reduce_subtrees(g, &block, member);
+        return;
     }
-    for (; unit < end; unit += g->chunk)
-        reduce_chunk(&own, &block, image, unit, smaller(end, unit + g->chunk));
+    int64_t begin, end;
+    cpu_items(g->cpu->balance, g->panels * g->groups * g->taps, 1, member, size, &begin, &end);
+    reduce_tiles(g, &block, 0, begin, end);
 }
 
 /* Whether the inputs of a kernel row fill fewer tiles than its taps do one by one. */

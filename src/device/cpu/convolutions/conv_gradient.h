@@ -6,9 +6,9 @@
 
 #include "device/cpu/cpu.h"
 #include "device/cpu/products/pack.h"
-#include "device/cpu/products/subtrees.h"
 #include "device/cpu/products/tile.h"
 #include "device/cpu/sizes.h"
+#include "device/cpu/subtrees.h"
 #include "device/cpu/vectors/ahead.h"
 
 #include <stdbool.h>

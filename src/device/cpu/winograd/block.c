@@ -128,6 +128,13 @@ static void transform_gradients(const struct winograd_block *block, int64_t pane
     }
 }
 
+void winograd_block_gradients(const struct winograd_block *block)
+{
+    count_lines(block);
+    for (int64_t panel = block->panel; panel < block->panel + block->panels; panel++)
+        transform_gradients(block, panel);
+}
+
 /* ---- sums ---- */
 
 /* A group of channels by a panel of Z. A tile is set up once and only pointed at each position: blocks may

@@ -7,12 +7,13 @@
 #include "device/cpu/products/pack.h"
 #include "device/cpu/reduction.h"
 #include "device/cpu/sizes.h"
-#include "device/cpu/products/subtrees.h"
+#include "device/cpu/subtrees.h"
 #include "device/cpu/winograd/walk.h"
 
 /* One for each instruction set. */
-#define winograd_block_inputs CPU_KERNEL(winograd_block_inputs)
-#define winograd_block_reduce CPU_KERNEL(winograd_block_reduce)
+#define winograd_block_inputs    CPU_KERNEL(winograd_block_inputs)
+#define winograd_block_gradients CPU_KERNEL(winograd_block_gradients)
+#define winograd_block_reduce    CPU_KERNEL(winograd_block_reduce)
 
 #define POINTS    TR_WINOGRAD_POINTS
 #define POSITIONS TR_WINOGRAD_POSITIONS
@@ -53,6 +54,7 @@ struct winograd_block {
     float *slots;  /* [slot][panel of the chunk][tap][channel][columns] */
     float *border; /* for winograd_strip() */
     float *data;   /* for winograd_few_gradient() */
+    int64_t kept;  /* lines of tiles before this one, and no others, form their inputs' gradient here */
     int32_t (*before)[POINTS]; /* [lines + 1]: lines of the block before this one that have the point */
     int64_t line, lines;       /* of tiles, counted over all images */
 };
@@ -76,6 +78,8 @@ static inline int64_t z_panel(const struct winograd_work *g)
 
 /* V of the block, whose lines are set. */
 void winograd_block_inputs(const struct winograd_block *block);
+/* Z of the block and all panels of the chunk, without V. */
+void winograd_block_gradients(const struct winograd_block *block);
 /* Computes Z of a panel; makes all tiles of the panel take the pieces of the block, the last of which may
    be unfinished. */
 void winograd_block_reduce(const struct winograd_block *block, int64_t panel,

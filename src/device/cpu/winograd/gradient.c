@@ -13,13 +13,15 @@
  * stay in place.
  *
  * Both gradients use the same transformed gradients of the outputs. Where a member computes Z for all
- * filters, in whole lines, the input gradient of a block follows while its Z is in the cache (few.c).
+ * filters, in whole lines, the input gradient of a block follows while its Z is in the cache (few.c). A slow
+ * member leaves this of its last images to others, which compute Z once more.
  */
 #include "device/cpu/winograd/block.h"
 
 #include "base/fail.h"
 #include "device/cpu/grid.h"
 #include "device/cpu/products/gradient.h"
+#include "device/cpu/products/subtree_sums.h"
 
 #include <assert.h>
 
@@ -27,17 +29,19 @@
    second-level cache; but at least twice the floats of the sums, which each block loads and stores. */
 #define BOTH_LEAST (32 * 1024)
 
-/* Gives the block, whose Z is complete for all panels, to the input gradient. */
+/* Gives the block, whose Z is complete for all panels, to the input gradient, but for lines that another
+   member takes. */
 static void form_inputs(const struct winograd_block *block)
 {
     const struct winograd_work *g = block->work;
+    if (block->line >= block->kept) return;
     const struct winograd_lines lines = {.z = block->z,
                                          .position = z_position(g),
                                          .row = g->columns,
                                          .run = smaller(g->columns, g->op->out_c),
                                          .panel = z_panel(g),
                                          .line = block->line,
-                                         .lines = block->lines,
+                                         .lines = smaller(block->lines, block->kept - block->line),
                                          .sums = block->data};
     winograd_few_gradient(g->data, &lines);
 }
@@ -73,6 +77,20 @@ static void reduce_chunk(struct winograd_block *block, int64_t image)
     }
 }
 
+/* The input gradient of images [begin, end), whose weight gradient another member computes. */
+static void form_others(struct winograd_block *block, int64_t begin, int64_t end)
+{
+    const struct winograd_work *g = block->work;
+    block->panel = 0;
+    block->panels = g->panels;
+    block->kept = end * g->tiles_h;
+    for (block->line = begin * g->tiles_h; block->line < block->kept; block->line += block->lines) {
+        block->lines = smaller(g->lines, block->kept - block->line);
+        winograd_block_gradients(block);
+        form_inputs(block);
+    }
+}
+
 static void reduce(void *arguments, int member, int size)
 {
     const struct winograd_work *g = arguments;
@@ -98,7 +116,13 @@ static void reduce(void *arguments, int member, int size)
     struct tr_op_conv_backward_weights op = *g->op;
     int32_t bound[2];
     int64_t image = 0;
+    struct subtree_rows rows = {0};
+    block.kept = g->op->cut.count > 0 ? g->op->cut.row[g->op->cut.count] * g->tiles_h : 0;
     if (g->subtrees.count > 0) {
+        if (g->data) {
+            rows = cpu_subtree_rows(g->cpu->balance, &g->subtrees, &g->op->cut, member);
+            block.kept = rows.kept * g->tiles_h;
+        }
         op.cut = subtrees_cut(&g->subtrees, &g->op->cut, member, bound);
         image = op.cut.row[0];
         if (member > 0) op.dw = subtrees_sums(&g->subtrees, member);
@@ -110,6 +134,7 @@ static void reduce(void *arguments, int member, int size)
         block.panels = smaller(g->chunk, part.column_end - panel);
         reduce_chunk(&block, image);
     }
+    for (int64_t begin, end; cpu_subtree_rows_next(&rows, &begin, &end);) form_others(&block, begin, end);
     if (g->op->db) {
         const int64_t pixels = (int64_t)g->op->window.out_h * g->op->window.out_w;
         int64_t begin, end;

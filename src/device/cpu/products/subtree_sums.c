@@ -1,4 +1,4 @@
-#include "device/cpu/products/subtrees.h"
+#include "device/cpu/products/subtree_sums.h"
 
 #include "base/numbers/tree.h"
 #include "device/cpu/vectors/vec.h"

@@ -1,15 +1,17 @@
 /* Gradients of weights in which each member of the team takes some microbatches (a subtree of the tree
  * over them) and not some weights. So each row is packed or transformed, and read, by only one member; the
- * members' sums are then added along the top of the tree. This is worth it while there are few weights.
+ * members' sums are then added along the top of the tree (products/subtree_sums.h). This is worth it while
+ * there are few weights.
+ *
+ * Members of unequal speed divide further: each does most of its own subtree, and slow ones leave some of
+ * their work to others. Nothing depends on the parts but time.
  */
 #ifndef TR_DEVICE_CPU_SUBTREES_H
 #define TR_DEVICE_CPU_SUBTREES_H
 
 #include "device/cpu/cpu.h"
-#include "device/cpu/kernels.h"
 
-/* One for each instruction set. */
-#define subtrees_add CPU_KERNEL(subtrees_add)
+#include <stdbool.h>
 
 struct subtrees {
     int count;       /* one for each member of the team; 0: members do not divide the microbatches */
@@ -45,24 +47,50 @@ static inline size_t subtrees_bytes(const struct subtrees *s)
     return s->count > 1 ? (size_t)((s->count - 1) * (s->weights + s->biases)) * sizeof(float) : 0;
 }
 
-/* The cut of a member: its microbatches, whose rows are counted from the first of the whole cut. */
-static inline struct tr_cut subtrees_cut(const struct subtrees *s, const struct tr_cut *cut, int member,
+/* The cut of a subtree: its microbatches, whose rows are counted from the first of the whole cut. */
+static inline struct tr_cut subtrees_cut(const struct subtrees *s, const struct tr_cut *cut, int subtree,
                                          int32_t bound[2])
 {
-    const int32_t begin = member * s->leaves;
+    const int32_t begin = subtree * s->leaves;
     const int32_t count = cut->count - begin < s->leaves ? cut->count - begin : s->leaves;
     bound[0] = 0;
     bound[1] = count;
     return (struct tr_cut){.count = count, .row = cut->row + begin, .nodes = 1, .bound = bound};
 }
 
-/* Where the sums of a member other than the first go: weights and, after them, biases. */
-static inline float *subtrees_sums(const struct subtrees *s, int member)
+/* Where the sums of a subtree other than the first go: weights and, after them, biases. */
+static inline float *subtrees_sums(const struct subtrees *s, int subtree)
 {
-    return s->sums + (member - 1) * (s->weights + s->biases);
+    return s->sums + (subtree - 1) * (s->weights + s->biases);
 }
 
-/* Adds the sums of all members to those of the first, dw and db, along the tree over the subtrees. */
-void subtrees_add(struct cpu_device *cpu, const struct subtrees *subtrees, float *dw, float *db);
+/* The tiles from (first, begin) to (last, end), a subtree and a tile of it; the last one is not included, and
+   may be tile 0 beyond the last subtree. */
+struct subtree_tiles {
+    int first, last;
+    int64_t begin, end;
+};
+
+/* Those of a member, where each subtree has `units` tiles. Members have neighbouring parts. */
+struct subtree_tiles cpu_subtree_tiles(struct cpu_balance *balance, const struct subtrees *s,
+                                       const struct tr_cut *cut, int64_t units, int member);
+
+/* For calls half of whose work is the sums, and half can be done row by row by any member: the rows of the
+   second half that a member does. */
+struct subtree_rows {
+    const struct subtrees *subtrees;
+    const struct tr_cut *cut;
+    int64_t kept;     /* it does its own subtree's rows up to here */
+    int64_t from, to; /* and these of the rows that others leave, counted in ascending order */
+    const struct cpu_balance *balance;
+    int subtree;  /* the next one to look at */
+    int64_t seen; /* rows left in those before it */
+};
+
+struct subtree_rows cpu_subtree_rows(struct cpu_balance *balance, const struct subtrees *s,
+                                     const struct tr_cut *cut, int member);
+
+/* Takes the next rows [*begin, *end) that others leave to the member. Returns whether there are any. */
+bool cpu_subtree_rows_next(struct subtree_rows *rows, int64_t *begin, int64_t *end);
 
 #endif
