@@ -147,7 +147,7 @@ static void kill_once_traced(const struct tr_train_settings *settings, int ranks
     assert_true(child >= 0);
     if (child == 0) {
         struct rank rank[RANKS];
-        alarm(400); /* a hang; on a busy machine, with sanitizers, 100 s are none */
+        alarm(1200); /* a hang; on a busy machine, with sanitizers, 400 s are none */
         tr_trainer *trainer;
         if (ranks > 1)
             run_ranks(settings, ranks, true, rank);
