@@ -2,6 +2,8 @@
 
 #include "device/cpu/sizes.h"
 
+#include <stdbool.h>
+
 /* Smaller parts of a subtree than one in so many stay with its member: they would need operands of their own.
  */
 #define NEGLIGIBLE 12
@@ -51,61 +53,30 @@ struct subtree_tiles cpu_subtree_tiles(struct cpu_balance *balance, const struct
 
 /* ---- rows ---- */
 
-/* Rows of the second half that a member does beyond those of its subtree; negative: that it leaves. */
-static int64_t beyond(const struct cpu_balance *balance, const struct subtrees *s, const struct tr_cut *cut,
-                      int member)
+/* Where the rows of a member's second half begin. Members before it do twice their share of all rows, less
+   the rows of their sums, which they do in any case. */
+static int64_t rows_begin(const struct cpu_balance *balance, const struct subtrees *s,
+                          const struct tr_cut *cut, int member)
 {
-    const int64_t own = first_row(s, cut, member + 1) - first_row(s, cut, member);
-    int64_t begin, end;
-    cpu_balance_part(balance, cut->row[cut->count], 1, member, 1, 0, s->count, &begin, &end);
-    return larger(2 * (end - begin - own), -own);
-}
-
-/* The same, 0 where all members are about equal. */
-static int64_t lent(const struct cpu_balance *balance, const struct subtrees *s, const struct tr_cut *cut,
-                    int member)
-{
-    int64_t most = 0;
-    for (int i = 0; i < s->count; i++) most = larger(most, beyond(balance, s, cut, i));
-    const bool negligible = most * NEGLIGIBLE * s->count < cut->row[cut->count];
-    return negligible ? 0 : beyond(balance, s, cut, member);
-}
-
-struct subtree_rows cpu_subtree_rows(struct cpu_balance *balance, const struct subtrees *s,
-                                     const struct tr_cut *cut, int member)
-{
-    const int64_t all = cut->row[cut->count], begin = first_row(s, cut, member),
-                  end = first_row(s, cut, member + 1);
-    struct subtree_rows rows = {.subtrees = s, .cut = cut, .balance = balance};
-    int64_t left = 0;
-    for (int i = 0; i < s->count; i++) {
-        const int64_t more = lent(balance, s, cut, i);
-        if (more < 0) left -= more;
-        if (i < member) rows.from += larger(more, 0);
+    const int64_t rows = cut->row[cut->count];
+    int64_t place = 0;
+    for (int i = 1; i <= member; i++) {
+        const int64_t own = first_row(s, cut, i);
+        int64_t begin, end;
+        cpu_balance_part(balance, rows, 1, i - 1, 1, 0, s->count, &begin, &end);
+        const int64_t more = 2 * (end - own); /* of the members before i; negative: fewer */
+        const bool negligible = larger(more, -more) * NEGLIGIBLE * s->count < rows;
+        place = larger(place, smaller(negligible ? own : own + more, rows));
     }
-    const int64_t more = lent(balance, s, cut, member);
-    rows.kept = end + smaller(more, 0);
-    rows.from = smaller(rows.from, left);
-    rows.to = smaller(rows.from + larger(more, 0), left);
-    if (all > 0)
-        cpu_balance_note(balance, member,
-                         (double)(end - begin + rows.kept - begin + rows.to - rows.from) /
-                             (2.0 * (double)all));
-    return rows;
+    return place;
 }
 
-bool cpu_subtree_rows_next(struct subtree_rows *rows, int64_t *begin, int64_t *end)
+void cpu_subtree_rows(struct cpu_balance *balance, const struct subtrees *s, const struct tr_cut *cut,
+                      int member, int64_t *begin, int64_t *end)
 {
-    for (; rows->from < rows->to && rows->subtree < rows->subtrees->count; rows->subtree++) {
-        const int64_t left = -smaller(0, lent(rows->balance, rows->subtrees, rows->cut, rows->subtree));
-        const int64_t stop = first_row(rows->subtrees, rows->cut, rows->subtree + 1);
-        if (rows->from < rows->seen + left) {
-            *begin = stop - left + rows->from - rows->seen;
-            *end = smaller(stop, *begin + rows->to - rows->from);
-            rows->from += *end - *begin;
-            return true;
-        }
-        rows->seen += left;
-    }
-    return false;
+    const int64_t rows = cut->row[cut->count],
+                  sums = first_row(s, cut, member + 1) - first_row(s, cut, member);
+    *begin = rows_begin(balance, s, cut, member);
+    *end = rows_begin(balance, s, cut, member + 1);
+    if (rows > 0) cpu_balance_note(balance, member, (double)(sums + *end - *begin) / (2.0 * (double)rows));
 }

@@ -11,8 +11,6 @@
 
 #include "device/cpu/cpu.h"
 
-#include <stdbool.h>
-
 struct subtrees {
     int count;       /* one for each member of the team; 0: members do not divide the microbatches */
     int32_t leaves;  /* microbatches of each, a power of two; the last may have fewer */
@@ -75,22 +73,10 @@ struct subtree_tiles {
 struct subtree_tiles cpu_subtree_tiles(struct cpu_balance *balance, const struct subtrees *s,
                                        const struct tr_cut *cut, int64_t units, int member);
 
-/* For calls half of whose work is the sums, and half can be done row by row by any member: the rows of the
-   second half that a member does. */
-struct subtree_rows {
-    const struct subtrees *subtrees;
-    const struct tr_cut *cut;
-    int64_t kept;     /* it does its own subtree's rows up to here */
-    int64_t from, to; /* and these of the rows that others leave, counted in ascending order */
-    const struct cpu_balance *balance;
-    int subtree;  /* the next one to look at */
-    int64_t seen; /* rows left in those before it */
-};
-
-struct subtree_rows cpu_subtree_rows(struct cpu_balance *balance, const struct subtrees *s,
-                                     const struct tr_cut *cut, int member);
-
-/* Takes the next rows [*begin, *end) that others leave to the member. Returns whether there are any. */
-bool cpu_subtree_rows_next(struct subtree_rows *rows, int64_t *begin, int64_t *end);
+/* For calls half of whose work is the sums, and half can be done row by row by any member: the rows
+   [*begin, *end) whose second half a member does. Members have neighbouring parts, mostly of their own
+   subtrees. */
+void cpu_subtree_rows(struct cpu_balance *balance, const struct subtrees *s, const struct tr_cut *cut,
+                      int member, int64_t *begin, int64_t *end);
 
 #endif

@@ -71,14 +71,6 @@ static int64_t source_line(const struct tr_sliding_window *w, int64_t line)
     return line / w->out_h * w->in_h + conv_portion_at(w, line, line + 1).ih;
 }
 
-/* Columns [begin, end) of `pixels` pixels of `step` channels, for `calls` calls of ahead_fetch(). */
-static struct ahead ahead_pixels(const float *from, int64_t pixels, int64_t step, int64_t begin, int64_t end,
-                                 int64_t calls)
-{
-    if (begin == 0 && end == step) return ahead_rows(from, 0, 1, pixels * step, calls);
-    return ahead_rows(from + begin, step, pixels, end - begin, calls);
-}
-
 void conv_look_ahead(const struct conv_gradient *g, const struct conv_block *block, int64_t calls,
                      struct ahead *x, struct ahead *dy)
 {
@@ -90,12 +82,14 @@ void conv_look_ahead(const struct conv_gradient *g, const struct conv_block *blo
     /* One tap with strides computes too little for all these lines. */
     if (line >= end || cpu_conv_is_pointwise(w)) return;
     const int64_t first = source_line(w, line), pixels = (source_line(w, end) - first) * w->in_w;
-    *x = ahead_pixels(op->x + first * w->in_w * op->in_c, pixels, op->in_c,
-                      g->by_row ? 0 : tile_first(op->in_c, g->groups, block->group),
-                      g->by_row ? op->in_c : tile_first(op->in_c, g->groups, block->group + block->groups),
-                      calls);
+    const int64_t channel = g->by_row ? 0 : tile_first(op->in_c, g->groups, block->group),
+                  channel_end =
+                      g->by_row ? op->in_c : tile_first(op->in_c, g->groups, block->group + block->groups);
+    *x = ahead_rows(op->x + first * w->in_w * op->in_c + channel, op->in_c, pixels, channel_end - channel,
+                    calls);
+    const int64_t column = block->panel * TILE_COLUMNS,
+                  columns = smaller(op->out_c - column, block->panels * TILE_COLUMNS);
     if (!g->unpool)
-        *dy = ahead_pixels(op->dy + line * w->out_w * op->out_c, (end - line) * w->out_w, op->out_c,
-                           block->panel * TILE_COLUMNS,
-                           smaller(op->out_c, (block->panel + block->panels) * TILE_COLUMNS), calls);
+        *dy = ahead_rows(op->dy + line * w->out_w * op->out_c + column, op->out_c, (end - line) * w->out_w,
+                         columns, calls);
 }

@@ -37,6 +37,10 @@ AHEAD_INLINE struct ahead ahead_begin(const float *from, int64_t runs, int64_t r
 AHEAD_INLINE struct ahead ahead_rows(const float *from, int64_t step, int64_t rows, int64_t width,
                                      int64_t calls)
 {
+    if (width == step) { /* one run */
+        width *= rows;
+        rows = 1;
+    }
     return ahead_begin(from, rows, step, width / AHEAD_LINE + 1, AHEAD_LINE, calls);
 }
 

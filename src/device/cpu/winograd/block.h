@@ -54,7 +54,7 @@ struct winograd_block {
     float *slots;  /* [slot][panel of the chunk][tap][channel][columns] */
     float *border; /* for winograd_strip() */
     float *data;   /* for winograd_few_gradient() */
-    int64_t kept;  /* lines of tiles before this one, and no others, form their inputs' gradient here */
+    int64_t form, form_end;    /* lines of tiles whose inputs' gradient the member forms */
     int32_t (*before)[POINTS]; /* [lines + 1]: lines of the block before this one that have the point */
     int64_t line, lines;       /* of tiles, counted over all images */
 };

@@ -14,7 +14,7 @@
  *
  * Both gradients use the same transformed gradients of the outputs. Where a member computes Z for all
  * filters, in whole lines, the input gradient of a block follows while its Z is in the cache (few.c). A slow
- * member leaves this of its last images to others, which compute Z once more.
+ * member leaves this of some images to its neighbours, which compute Z once more.
  */
 #include "device/cpu/winograd/block.h"
 
@@ -29,19 +29,21 @@
    second-level cache; but at least twice the floats of the sums, which each block loads and stores. */
 #define BOTH_LEAST (32 * 1024)
 
-/* Gives the block, whose Z is complete for all panels, to the input gradient, but for lines that another
-   member takes. */
+/* Gives the block, whose Z is complete for all panels, to the input gradient, but for lines that other
+   members form. */
 static void form_inputs(const struct winograd_block *block)
 {
     const struct winograd_work *g = block->work;
-    if (block->line >= block->kept) return;
-    const struct winograd_lines lines = {.z = block->z,
+    const int64_t line = larger(block->line, block->form),
+                  lines_end = smaller(block->line + block->lines, block->form_end);
+    if (line >= lines_end) return;
+    const struct winograd_lines lines = {.z = block->z + (line - block->line) * g->tiles_w * g->columns,
                                          .position = z_position(g),
                                          .row = g->columns,
                                          .run = smaller(g->columns, g->op->out_c),
                                          .panel = z_panel(g),
-                                         .line = block->line,
-                                         .lines = smaller(block->lines, block->kept - block->line),
+                                         .line = line,
+                                         .lines = lines_end - line,
                                          .sums = block->data};
     winograd_few_gradient(g->data, &lines);
 }
@@ -77,15 +79,13 @@ static void reduce_chunk(struct winograd_block *block, int64_t image)
     }
 }
 
-/* The input gradient of images [begin, end), whose weight gradient another member computes. */
+/* Forms the input gradient of lines [begin, end), whose weight gradient another member computes. */
 static void form_others(struct winograd_block *block, int64_t begin, int64_t end)
 {
-    const struct winograd_work *g = block->work;
     block->panel = 0;
-    block->panels = g->panels;
-    block->kept = end * g->tiles_h;
-    for (block->line = begin * g->tiles_h; block->line < block->kept; block->line += block->lines) {
-        block->lines = smaller(g->lines, block->kept - block->line);
+    block->panels = block->work->panels;
+    for (block->line = begin; block->line < end; block->line += block->lines) {
+        block->lines = smaller(block->work->lines, end - block->line);
         winograd_block_gradients(block);
         form_inputs(block);
     }
@@ -115,26 +115,27 @@ static void reduce(void *arguments, int member, int size)
     struct winograd_work own = *g;
     struct tr_op_conv_backward_weights op = *g->op;
     int32_t bound[2];
-    int64_t image = 0;
-    struct subtree_rows rows = {0};
-    block.kept = g->op->cut.count > 0 ? g->op->cut.row[g->op->cut.count] * g->tiles_h : 0;
+    int64_t image = 0, form = 0, form_end = op.cut.count > 0 ? op.cut.row[op.cut.count] : 0;
     if (g->subtrees.count > 0) {
-        if (g->data) {
-            rows = cpu_subtree_rows(g->cpu->balance, &g->subtrees, &g->op->cut, member);
-            block.kept = rows.kept * g->tiles_h;
-        }
+        if (g->data) cpu_subtree_rows(g->cpu->balance, &g->subtrees, &g->op->cut, member, &form, &form_end);
         op.cut = subtrees_cut(&g->subtrees, &g->op->cut, member, bound);
         image = op.cut.row[0];
         if (member > 0) op.dw = subtrees_sums(&g->subtrees, member);
         own.op = &op;
         block.work = &own;
     }
+    block.form = form * g->tiles_h;
+    block.form_end = form_end * g->tiles_h;
     for (int64_t panel = part.column; channels > 0 && panel < part.column_end; panel += block.panels) {
         block.panel = panel;
         block.panels = smaller(g->chunk, part.column_end - panel);
         reduce_chunk(&block, image);
     }
-    for (int64_t begin, end; cpu_subtree_rows_next(&rows, &begin, &end);) form_others(&block, begin, end);
+    if (g->data) {
+        const int64_t first = op.cut.row[0] * g->tiles_h, last = op.cut.row[op.cut.count] * g->tiles_h;
+        form_others(&block, block.form, smaller(block.form_end, first));
+        form_others(&block, larger(block.form, last), block.form_end);
+    }
     if (g->op->db) {
         const int64_t pixels = (int64_t)g->op->window.out_h * g->op->window.out_w;
         int64_t begin, end;
