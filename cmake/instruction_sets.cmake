@@ -25,9 +25,10 @@ endif()
 set(TRIREME_FLAGS_avx512 ${TRIREME_FLAGS_fast} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma)
 set(TRIREME_FLAGS_avx2 ${TRIREME_FLAGS_fast} -mavx2 -mfma)
 set(TRIREME_FLAGS_neon ${TRIREME_FLAGS_fast})
-# Kernels leave out the tables that a debugger or backtrace() follows out of a function without debug information: 60 KB. Stacks that
+# Kernels leave out the tables that a debugger or backtrace() follows out of a function without debug information: 70 KB. Stacks that
 # begin in a kernel end there, others are whole.
-set(TRIREME_FLAGS_kernels -fno-function-sections $<$<CONFIG:Release>:-fno-asynchronous-unwind-tables>)
+set(TRIREME_NO_STACKS $<$<CONFIG:Release>:-fno-asynchronous-unwind-tables>)
+set(TRIREME_FLAGS_kernels -fno-function-sections ${TRIREME_NO_STACKS})
 # No reader comes near the kernels, and clang takes many minutes to instrument them.
 if(TRIREME_FUZZ OR TRIREME_SANITIZE STREQUAL "undefined")
   list(APPEND TRIREME_FLAGS_kernels -fno-sanitize=all)

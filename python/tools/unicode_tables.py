@@ -54,7 +54,7 @@ def marks():
 
 
 def pairs():
-    """Canonical decompositions, ascending by character, and compositions, ascending by their parts."""
+    """Canonical decompositions, ascending by character, and those that are undone, ascending by their parts."""
     apart, together = [], []
     for code in range(MOST):
         text = unicodedata.decomposition(chr(code))
@@ -64,10 +64,11 @@ def pairs():
         first, second = (parts + [0])[:2]
         apart.append(f"{{{code:#x}, {first:#x}, {second:#x}}}")
         if second and unicodedata.normalize("NFC", chr(first) + chr(second)) == chr(code):
-            together.append((first, second, code))
-    together = [f"{{{code:#x}, {first:#x}, {second:#x}}}" for first, second, code in sorted(together)]
+            together.append((first, second, len(apart) - 1))
     return (
-        table("struct pair", "decompositions", apart, 4) + "\n" + table("struct pair", "compositions", together, 4)
+        table("struct pair", "decompositions", apart, 4)
+        + "\n/* The decompositions that composing undoes, ascending by their parts. */\n"
+        + table("uint16_t", "compositions", [f"{at}" for _, _, at in sorted(together)], 20)
     )
 
 

@@ -134,13 +134,13 @@ static uint32_t composition_of(uint32_t first, uint32_t second)
     int low = 0, high = LENGTH(compositions);
     while (high - low > 1) {
         const int middle = (low + high) / 2;
-        const struct pair *pair = &compositions[middle];
+        const struct pair *pair = &decompositions[compositions[middle]];
         if (pair->first < first || (pair->first == first && pair->second <= second))
             low = middle;
         else
             high = middle;
     }
-    const struct pair *found = &compositions[low];
+    const struct pair *found = &decompositions[compositions[low]];
     return found->first == first && found->second == second ? found->character : 0;
 }
 
