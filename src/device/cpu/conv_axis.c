@@ -60,25 +60,30 @@ void cpu_conv_axis_sources(const struct conv_axis *axis, int32_t begin, int32_t 
     if (*last == 0) *first = 0;
 }
 
-/* The shift between the sources of target t and those of t + 1, if both meet the same taps; else 0. */
-static int32_t shift_between(const struct conv_axis *axis, int32_t t)
+/* The shift between the sources of target t and those of target u, if both meet the same taps, 0 if they meet
+   none; else -1. */
+static int32_t shift_between(const struct conv_axis *axis, int32_t t, int32_t u)
 {
-    const struct conv_run *a = axis->runs + axis->start[t], *b = axis->runs + axis->start[t + 1];
+    const struct conv_run *a = axis->runs + axis->start[t], *b = axis->runs + axis->start[u];
     const int32_t count = axis->start[t + 1] - axis->start[t];
-    if (count == 0 || axis->start[t + 2] - axis->start[t + 1] != count) return 0;
+    if (axis->start[u + 1] - axis->start[u] != count) return -1;
+    if (count == 0) return 0;
     const int32_t shift = b->source - a->source;
     for (int32_t i = 0; i < count; i++)
         if (a[i].kernel != b[i].kernel || a[i].length != b[i].length || b[i].source - a[i].source != shift)
-            return 0;
-    return shift > 0 ? shift : 0;
+            return -1;
+    return shift > 0 ? shift : -1;
 }
 
-int32_t cpu_conv_axis_alike(const struct conv_axis *axis, int32_t target, int32_t most, int32_t *shift)
+int32_t cpu_conv_axis_alike(const struct conv_axis *axis, int32_t target, int32_t every, int32_t most,
+                            int32_t *shift)
 {
     int32_t count = 1;
-    *shift = most > 1 ? shift_between(axis, target) : 0;
-    if (*shift > 0)
+    *shift = most > 1 ? shift_between(axis, target, target + every) : -1;
+    if (*shift < 0)
+        *shift = 0;
+    else
         for (count = 2; count < most; count++)
-            if (shift_between(axis, target + count - 1) != *shift) break;
+            if (shift_between(axis, target + (count - 1) * every, target + count * every) != *shift) break;
     return count;
 }

@@ -40,8 +40,10 @@ void cpu_conv_axis_build(struct conv_axis *axis, const struct conv_extent *exten
 void cpu_conv_axis_sources(const struct conv_axis *axis, int32_t begin, int32_t end, int32_t *first,
                            int32_t *last);
 
-/* The number of targets from `target` on, from 1 to `most`, that meet the same taps. The sources of each
-   lie *shift after those of the one before it. */
-int32_t cpu_conv_axis_alike(const struct conv_axis *axis, int32_t target, int32_t most, int32_t *shift);
+/* The number of targets, from 1 to `most`, that meet the same taps: `target` and those that lie `every`,
+   twice `every` and so on after it. The sources of each lie *shift after those of the one before it; 0: there
+   are none. */
+int32_t cpu_conv_axis_alike(const struct conv_axis *axis, int32_t target, int32_t every, int32_t most,
+                            int32_t *shift);
 
 #endif

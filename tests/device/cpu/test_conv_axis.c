@@ -67,20 +67,21 @@ static void expect_pairs(const struct conv_extent *e, bool backward, bool merge)
     }
 }
 
-/* Counted anew: targets whose runs lie a fixed shift apart. */
-static void expect_alike(const struct conv_axis *axis, int target, int most)
+/* Counted anew: targets, so far from each other, whose runs lie a fixed shift apart. Returns their number. */
+static int expect_alike(const struct conv_axis *axis, int target, int every, int most)
 {
     int32_t shift;
-    const int count = cpu_conv_axis_alike(axis, target, most, &shift);
+    const int count = cpu_conv_axis_alike(axis, target, every, most, &shift);
     assert_in_range(count, 1, most);
     const int runs = axis->start[target + 1] - axis->start[target];
     const struct conv_run *first = axis->runs + axis->start[target];
     int same = 1, step = 0;
     for (; same < most; same++) {
-        const struct conv_run *other = axis->runs + axis->start[target + same];
-        if (runs == 0 || axis->start[target + same + 1] - axis->start[target + same] != runs) break;
-        if (same == 1) step = other->source - first->source;
-        bool equal = step > 0;
+        const int next = target + same * every;
+        const struct conv_run *other = axis->runs + axis->start[next];
+        if (axis->start[next + 1] - axis->start[next] != runs) break;
+        if (runs > 0 && same == 1) step = other->source - first->source;
+        bool equal = step > 0 || runs == 0;
         for (int i = 0; i < runs; i++)
             equal = equal && other[i].kernel == first[i].kernel && other[i].length == first[i].length &&
                     other[i].source == first[i].source + same * step;
@@ -88,6 +89,24 @@ static void expect_alike(const struct conv_axis *axis, int target, int most)
     }
     assert_int_equal(count, same);
     if (same > 1) assert_int_equal(shift, step);
+    return count;
+}
+
+/* Input pixels that are a stride apart meet the same taps, but those near the ends of the image. */
+static void inputs_a_stride_apart_are_alike(void **state)
+{
+    (void)state;
+    const struct conv_extent e = {.in = 20, .out = 10, .kernel = 3, .stride = 2, .dilation = 1, .pad = 1};
+    const struct conv_axis axis = built(&e, true, true);
+    assert_int_equal(expect_alike(&axis, 0, 1, 20), 1);
+    assert_int_equal(expect_alike(&axis, 0, 2, 10), 10); /* 0, 2, ..., 18: the middle tap */
+    assert_int_equal(expect_alike(&axis, 1, 2, 10), 9);  /* 1, 3, ..., 17: the two others; 19: the first */
+    assert_int_equal(expect_alike(&axis, 19, 2, 1), 1);
+    /* With one tap, every other pixel meets none. */
+    const struct conv_extent point = {.in = 20, .out = 10, .kernel = 1, .stride = 2, .dilation = 1};
+    const struct conv_axis points = built(&point, true, true);
+    assert_int_equal(expect_alike(&points, 0, 2, 10), 10);
+    assert_int_equal(expect_alike(&points, 1, 2, 10), 10);
 }
 
 static void tables_have_the_pairs_that_meet(void **state)
@@ -106,8 +125,9 @@ static void tables_have_the_pairs_that_meet(void **state)
                             expect_pairs(&e, way & 1, way & 2);
                             const struct conv_axis axis = built(&e, way & 1, way & 2);
                             for (int target = 0; target < axis.targets; target++)
-                                for (int most = 1; most <= axis.targets - target; most++)
-                                    expect_alike(&axis, target, most);
+                                for (int every = 1; every <= stride; every++)
+                                    for (int most = 1; target + (most - 1) * every < axis.targets; most++)
+                                        expect_alike(&axis, target, every, most);
                         }
                         tables++;
                     }
@@ -137,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_have_the_pairs_that_meet),
+        cmocka_unit_test(inputs_a_stride_apart_are_alike),
         cmocka_unit_test(sources_of_several_targets_are_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,9 @@
  * A tile holds up to TILE_ROWS *images* at one target pixel, so that the whole tile has the same taps,
  * padding costs nothing, and every tap is a segment of the tile kernel. The images of a tile are
  * interleaved once, to [y][x][channel][image], for all filters. Neighbouring taps of a kernel row are
- * neighbours in both packed operands and form one segment. With fewer images than fill a tile, its rows
- * are neighbouring pixels of one image instead, gathered tap by tap.
+ * neighbours in both packed operands and form one segment. Pixels of a row that meet the same taps are one
+ * call of the kernel: neighbours forward, pixels a stride apart backward. With fewer images than fill a
+ * tile, its rows are such pixels of one image instead, gathered tap by tap.
  *
  * Most kernels of one tap are products of matrices (conv_pointwise.h).
  *
@@ -71,19 +72,22 @@ static void walk_images(const struct conv *c, int64_t height, int32_t h_begin, i
 {
     const int64_t row = (int64_t)c->call.target_w * c->call.target_c;
     for (int64_t column = memory->column; column < memory->column_end; column += TILE_COLUMNS) {
-        struct run_tile run = {.tile = conv_panel(c, column, memory->segments), .to_step = c->call.target_c};
+        struct run_tile run = {.tile = conv_panel(c, column, memory->segments),
+                               .to_step = (int64_t)c->alike * c->call.target_c};
         run.tile.a_step = run.tile.a_unit = height;
         run.tile.to_step = to_step;
         for (int32_t h = h_begin; h < h_end; h++)
-            for (int32_t w = 0; w < c->call.target_w; w += (int32_t)run.count) {
-                int32_t shift;
-                run.tile.count = list_segments(c, h, w, first, memory->segments);
-                run.tile.a = memory->a;
-                run.tile.to = to + (h - h_begin) * row + w * c->call.target_c + column;
-                run.count = cpu_conv_axis_alike(&c->w, w, c->call.target_w - w, &shift);
-                run.a_step = (int64_t)shift * c->call.source_c * height;
-                run_tile_compute(height, &run);
-            }
+            for (int32_t begin = 0; begin < smaller(c->alike, c->call.target_w); begin++)
+                for (int32_t w = begin; w < c->call.target_w; w += (int32_t)run.count * c->alike) {
+                    int32_t shift;
+                    run.tile.count = list_segments(c, h, w, first, memory->segments);
+                    run.tile.a = memory->a;
+                    run.tile.to = to + (h - h_begin) * row + w * c->call.target_c + column;
+                    run.count = cpu_conv_axis_alike(
+                        &c->w, w, c->alike, (int32_t)divide_up(c->call.target_w - w, c->alike), &shift);
+                    run.a_step = (int64_t)shift * c->call.source_c * height;
+                    run_tile_compute(height, &run);
+                }
     }
 }
 
@@ -221,6 +225,7 @@ static tr_status run(struct conv *c)
     struct conv_extent w = {window->in_w,     window->out_w,      window->kernel_w,
                             window->stride_w, window->dilation_w, window->pad_left};
     thin_out(c, &h, &w);
+    c->alike = c->call.backward ? w.stride : 1;
     const int64_t panels = divide_up(c->call.target_c, TILE_COLUMNS),
                   taps = (int64_t)c->call.window->kernel_h * c->call.window->kernel_w;
     c->panel = taps * c->call.source_c * TILE_COLUMNS;

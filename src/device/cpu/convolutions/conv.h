@@ -19,6 +19,7 @@ struct conv {
     /* Images in memory, and the steps between the lines and pixels that are sources: 1, except where a
        kernel of one tap has strides. */
     int32_t image_h, image_w, every_h, every_w;
+    int32_t alike; /* target pixels of a row that are so far apart meet the same taps, but at its ends */
     const struct tr_op_pool_forward *pool;    /* forward: the pool after it, or NULL */
     const struct tr_op_pool_backward *unpool; /* backward: the pool that gives the source, or NULL */
     int32_t unit;                             /* target rows that are computed together */

@@ -161,7 +161,8 @@ static void reduce_tiles(const struct conv_gradient *g, struct conv_block *block
 static void reduce_subtrees(const struct conv_gradient *g, struct conv_block *block, int member)
 {
     const int64_t units = g->panels * g->groups * g->taps;
-    const struct subtree_tiles part = cpu_subtree_tiles(g->cpu->balance, &g->subtrees, &g->op->cut, units, member);
+    const struct subtree_tiles part =
+        cpu_subtree_tiles(g->cpu->balance, &g->subtrees, &g->op->cut, units, member);
     for (int i = part.first; i <= part.last && i < g->subtrees.count; i++) {
         struct conv_gradient own = *g;
         struct tr_op_conv_backward_weights op = *g->op;

@@ -1,18 +1,18 @@
-/* Convolutions of few images: the rows of a tile are neighbouring pixels of one image. */
+/* Convolutions of few images: the rows of a tile are pixels of one image. */
 #include "device/cpu/convolutions/conv.h"
 
-/* Computes target row h of one image to `target`; the rows of a tile are neighbouring pixels that meet the
-   same taps. */
-static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, const struct conv_memory *memory,
-                            float *target)
+/* Computes of target row h of one image, which goes to `target`, the pixel `begin` and those that may be like
+   it; the rows of a tile are such pixels that meet the same taps. */
+static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, int32_t begin,
+                            const struct conv_memory *memory, float *target)
 {
     const float *source = c->call.source + image * c->image_h * c->image_w * c->call.source_c;
     float *a = memory->a;
     struct tile_segment *segments = memory->segments;
-    for (int32_t w = 0; w < c->call.target_w;) {
+    for (int32_t w = begin; w < c->call.target_w;) {
         int32_t shift;
-        const int32_t height =
-            cpu_conv_axis_alike(&c->w, w, (int32_t)smaller(TILE_ROWS, c->call.target_w - w), &shift);
+        const int32_t most = (int32_t)smaller(TILE_ROWS, divide_up(c->call.target_w - w, c->alike));
+        const int32_t height = cpu_conv_axis_alike(&c->w, w, c->alike, most, &shift);
         int32_t steps = 0;
         int64_t count = 0;
         for (int32_t i = c->h.start[h]; i < c->h.start[h + 1]; i++)
@@ -35,10 +35,10 @@ static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, cons
             tile.a = a;
             tile.a_step = tile.a_unit = height;
             tile.to = target + w * c->call.target_c + column;
-            tile.to_step = c->call.target_c;
+            tile.to_step = (int64_t)c->alike * c->call.target_c;
             tile_compute(height, &tile);
         }
-        w += height;
+        w += height * c->alike;
     }
 }
 
@@ -48,7 +48,9 @@ void conv_image(const struct conv *c, int64_t image, int32_t begin, int32_t end,
     const int64_t row = (int64_t)c->call.target_w * c->call.target_c;
     for (int32_t h = begin; h < end; h += c->unit) {
         float *to = c->pool ? memory->lines : c->call.target + (image * c->call.target_h + h) * row;
-        for (int32_t i = 0; i < c->unit; i++) convolve_pixels(c, image, h + i, memory, to + i * row);
+        for (int32_t i = 0; i < c->unit; i++)
+            for (int32_t w = 0; w < smaller(c->alike, c->call.target_w); w++)
+                convolve_pixels(c, image, h + i, w, memory, to + i * row);
         if (c->pool) pool_forward_line(c->pool, image, h / c->unit, memory->lines);
     }
 }
