@@ -5,6 +5,7 @@
 #include "base/numbers/mathf.h"
 #include "base/numbers/rng.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/vectors/compress.h"
 #include "device/cpu/vectors/lanes.h"
 #include "device/cpu/vectors/math.h"
 #include "device/functions.h"
@@ -250,6 +251,41 @@ static const char *shuffles(void)
     return NULL;
 }
 
+#ifdef V_HAS_COMPRESS
+/* Every mask: its lanes move to the front, and back to where they were. */
+static const char *compression(void)
+{
+    float number[VW], other[VW], side[VW], x[VW];
+    for (int i = 0; i < VW; i++) {
+        number[i] = (float)(i + 1);
+        other[i] = -number[i];
+    }
+    for (uint32_t mask = 0; mask < UINT32_C(1) << VW; mask++) {
+        for (int i = 0; i < VW; i++) side[i] = mask >> i & 1 ? 1.0f : -1.0f;
+        const vm m = v_gt(v_load(side), v_zero());
+        const vf packed = v_compress(m, v_load(number));
+        int count = 0;
+        v_store(x, packed);
+        for (int i = 0; i < VW; i++)
+            if (mask >> i & 1) {
+                if (x[count] != number[i])
+                    return wrong("v_compress", mask, (double)x[count], (double)number[i]);
+                count++;
+            }
+        if (vm_count(m) != count) return wrong("vm_count", mask, vm_count(m), count);
+        v_store(x, v_expand(m, packed, v_load(other)));
+        for (int i = 0; i < VW; i++)
+            if (x[i] != (mask >> i & 1 ? number[i] : other[i]))
+                return wrong("v_expand", mask, (double)x[i], (double)(mask >> i & 1 ? number[i] : other[i]));
+        v_store(x, v_select(vm_not(m), v_load(number), v_load(other)));
+        for (int i = 0; i < VW; i++)
+            if (x[i] != (mask >> i & 1 ? other[i] : number[i]))
+                return wrong("vm_not", mask, (double)x[i], (double)(mask >> i & 1 ? other[i] : number[i]));
+    }
+    return NULL;
+}
+#endif
+
 /* Lane sums and maxima of rows of every width up to some vectors. */
 static const char *rows_by_lanes(void)
 {
@@ -303,6 +339,9 @@ static const struct vec_check checks[] = {
     {"integers", integers},
     {"parts of vectors", parts},
     {"shuffles", shuffles},
+#ifdef V_HAS_COMPRESS
+    {"compressed lanes", compression},
+#endif
     {"lane sums and maxima", rows_by_lanes},
 };
 

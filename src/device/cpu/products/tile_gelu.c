@@ -2,12 +2,13 @@
  *
  * The error function has two branches (base/numbers/mathf.inc), of which the one for large numbers costs
  * twice the other. Few numbers take it, but they are spread over nearly all vectors. Where lanes can be
- * compressed, it is computed only for these numbers, packed into separate vectors. The bits of a result do
- * not depend on its lane.
+ * compressed (compress.h), it is computed only for these numbers, packed into separate vectors. The bits of a
+ * result do not depend on its lane.
  */
 #include "device/cpu/products/tile_gelu.h"
 
 #include "device/cpu/products/gelu.h"
+#include "device/cpu/vectors/compress.h"
 
 /* Vector by vector. */
 V_INLINE void each_vector(const enum tr_activation activation, int64_t rows, int64_t columns, const float *x,

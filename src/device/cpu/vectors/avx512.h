@@ -202,30 +202,6 @@ static inline vf v_keep_part(vf v, int64_t n)
     return _mm512_maskz_mov_ps(v_first(n), v);
 }
 
-/* Compressing and expanding lanes: only this set has instructions for it. */
-#define V_HAS_COMPRESS 1
-/* The lanes of m, one after the other, then +0. */
-static inline vf v_compress(vm m, vf v)
-{
-    return _mm512_maskz_compress_ps(m, v);
-}
-
-/* The lanes of m are the first ones of v, in order; the others those of `rest`. */
-static inline vf v_expand(vm m, vf v, vf rest)
-{
-    return _mm512_mask_expand_ps(rest, m, v);
-}
-
-static inline int vm_count(vm m)
-{
-    return __builtin_popcount(m);
-}
-
-static inline vm vm_not(vm m)
-{
-    return (vm)~m;
-}
-
 /* ---- integers ---- */
 
 typedef __m512i vi;
