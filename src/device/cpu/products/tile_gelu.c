@@ -30,8 +30,9 @@ V_INLINE void each_vector(const enum tr_activation activation, int64_t rows, int
 }
 
 #ifdef V_HAS_COMPRESS
-/* Whole vectors, by the error function. */
-static void gathered(int64_t rows, int64_t columns, const float *x, float *y, float *derivative, int64_t step)
+/* Whole vectors, by the error function. `columns` may be a constant where this is inlined. */
+V_INLINE void gathered(int64_t rows, const int64_t columns, const float *x, float *y, float *derivative,
+                       int64_t step)
 {
     _Alignas(64) float middle[TILE_ROWS * TILE_COLUMNS], outside[TILE_ROWS * TILE_COLUMNS + VW];
     vm is_outside[TILE_ROWS * TILE_VECTORS];
@@ -69,8 +70,8 @@ void tile_gelu(enum tr_activation activation, int64_t rows, int64_t columns, con
         return;
     }
 #ifdef V_HAS_COMPRESS
-    if (columns % VW == 0) {
-        gathered(rows, columns, x, y, derivative, step);
+    if (columns == TILE_COLUMNS) {
+        gathered(rows, TILE_COLUMNS, x, y, derivative, step);
         return;
     }
 #endif

@@ -161,6 +161,14 @@ static inline vf v_keep_part(vf v, int64_t n)
     return _mm256_and_ps(v, _mm256_castsi256_ps(v_first(n)));
 }
 
+/* Whether all |v| < most; a NaN is not. */
+#define V_HAS_ALL_WITHIN 1
+static inline int v_all_within(vf v, float most)
+{
+    const vf size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v);
+    return _mm256_movemask_ps(_mm256_cmp_ps(size, _mm256_set1_ps(most), _CMP_LT_OQ)) == 0xff;
+}
+
 /* ---- integers ---- */
 
 typedef __m256i vi;

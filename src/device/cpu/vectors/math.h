@@ -33,6 +33,9 @@
 #ifdef V_HAS_SCALE
 #define M_SCALE(x, n) v_scale_by(x, v_sub(n, v_set1(M_SHIFT)))
 #endif
+#ifdef V_HAS_ALL_WITHIN
+#define M_ALL_WITHIN(x, most) v_all_within(x, most)
+#endif
 #include "base/numbers/mathf.inc"
 
 #endif
