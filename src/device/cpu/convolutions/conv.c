@@ -78,13 +78,14 @@ static void walk_images(const struct conv *c, int64_t height, int32_t h_begin, i
         run.tile.to_step = to_step;
         for (int32_t h = h_begin; h < h_end; h++)
             for (int32_t begin = 0; begin < smaller(c->alike, c->call.target_w); begin++)
-                for (int32_t w = begin; w < c->call.target_w; w += (int32_t)run.count * c->alike) {
+                for (int64_t w = begin; w < c->call.target_w; w += run.count * c->alike) {
                     int32_t shift;
-                    run.tile.count = list_segments(c, h, w, first, memory->segments);
+                    run.tile.count = list_segments(c, h, (int32_t)w, first, memory->segments);
                     run.tile.a = memory->a;
                     run.tile.to = to + (h - h_begin) * row + w * c->call.target_c + column;
-                    run.count = cpu_conv_axis_alike(
-                        &c->w, w, c->alike, (int32_t)divide_up(c->call.target_w - w, c->alike), &shift);
+                    run.count =
+                        cpu_conv_axis_alike(&c->w, (int32_t)w, c->alike,
+                                            (int32_t)divide_up(c->call.target_w - w, c->alike), &shift);
                     run.a_step = (int64_t)shift * c->call.source_c * height;
                     run_tile_compute(height, &run);
                 }

@@ -9,10 +9,10 @@ static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, int3
     const float *source = c->call.source + image * c->image_h * c->image_w * c->call.source_c;
     float *a = memory->a;
     struct tile_segment *segments = memory->segments;
-    for (int32_t w = begin; w < c->call.target_w;) {
+    for (int64_t w = begin; w < c->call.target_w;) {
         int32_t shift;
         const int32_t most = (int32_t)smaller(TILE_ROWS, divide_up(c->call.target_w - w, c->alike));
-        const int32_t height = cpu_conv_axis_alike(&c->w, w, c->alike, most, &shift);
+        const int32_t height = cpu_conv_axis_alike(&c->w, (int32_t)w, c->alike, most, &shift);
         int32_t steps = 0;
         int64_t count = 0;
         for (int32_t i = c->h.start[h]; i < c->h.start[h + 1]; i++)
@@ -38,7 +38,7 @@ static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, int3
             tile.to_step = (int64_t)c->alike * c->call.target_c;
             tile_compute(height, &tile);
         }
-        w += height * c->alike;
+        w += (int64_t)height * c->alike;
     }
 }
 

@@ -39,9 +39,10 @@ static inline vm vm_not(vm m)
    number of lanes in the mask below lane i. */
 #define RANK(mask, i)   __builtin_popcount((mask) & ((1 << (i)) - 1))
 #define PACKED(mask, i) ((uint64_t)((mask) >> (i)&1) * (i) << 8 * RANK(mask, i))
+#define SPREAD(mask, i) ((uint64_t)RANK(mask, i) << 8 * (i))
+
 #define EACH_LANE(what, m)                                                                                   \
     what(m, 0) + what(m, 1) + what(m, 2) + what(m, 3) + what(m, 4) + what(m, 5) + what(m, 6) + what(m, 7)
-#define SPREAD(mask, i) ((uint64_t)RANK(mask, i) << 8 * (i))
 #define EACH_MASK_4(what, m)                                                                                 \
     EACH_LANE(what, m), EACH_LANE(what, m + 1), EACH_LANE(what, m + 2), EACH_LANE(what, m + 3)
 #define EACH_MASK_16(what, m)                                                                                \
