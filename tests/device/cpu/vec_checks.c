@@ -100,7 +100,8 @@ static const char *math_functions(void)
         const float bound = bounds[first / VW % LENGTH(bounds)];
         for (int i = 0; i < VW; i++) x[i] = (float)(int32_t)word(5, first + (uint32_t)i) * 0x1p-31f * bound;
         if (!failed) failed = math_functions_of(x);
-        x[first / VW / LENGTH(bounds) % VW] = first & VW ? -bound : bound;
+        const uint32_t turn = first / VW / LENGTH(bounds); /* each bound comes to each lane with both signs */
+        x[turn % VW] = turn / VW % 2 ? -bound : bound;
         if (!failed) failed = math_functions_of(x);
         if (failed) return failed;
     }
@@ -285,18 +286,18 @@ static const char *compression(void)
         for (int i = 0; i < VW; i++)
             if (mask >> i & 1) {
                 if (x[count] != number[i])
-                    return wrong("v_compress", mask, (double)x[count], (double)number[i]);
+                    return wrong("v_compress", count, (double)x[count], (double)number[i]);
                 count++;
             }
         if (vm_count(m) != count) return wrong("vm_count", mask, vm_count(m), count);
         v_store(x, v_expand(m, packed, v_load(other)));
         for (int i = 0; i < VW; i++)
             if (x[i] != (mask >> i & 1 ? number[i] : other[i]))
-                return wrong("v_expand", mask, (double)x[i], (double)(mask >> i & 1 ? number[i] : other[i]));
+                return wrong("v_expand", i, (double)x[i], (double)(mask >> i & 1 ? number[i] : other[i]));
         v_store(x, v_select(vm_not(m), v_load(number), v_load(other)));
         for (int i = 0; i < VW; i++)
             if (x[i] != (mask >> i & 1 ? other[i] : number[i]))
-                return wrong("vm_not", mask, (double)x[i], (double)(mask >> i & 1 ? other[i] : number[i]));
+                return wrong("vm_not", i, (double)x[i], (double)(mask >> i & 1 ? other[i] : number[i]));
     }
     return NULL;
 }

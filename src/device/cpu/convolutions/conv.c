@@ -65,6 +65,24 @@ static int64_t list_segments(const struct conv *c, int32_t h, int32_t w, int32_t
     return count;
 }
 
+/* Computes of target row h, which goes to `to`, pixel `begin` and those that may be like it. `run` has the
+   panel; the packed source rows begin with `first`. */
+static void walk_row(const struct conv *c, struct run_tile *run, int32_t h, int32_t begin,
+                     const struct conv_memory *memory, int32_t first, float *to)
+{
+    const int64_t height = run->tile.a_step;
+    for (int64_t w = begin; w < c->call.target_w; w += run->count * c->alike) {
+        const int32_t most = (int32_t)divide_up(c->call.target_w - w, c->alike);
+        int32_t shift;
+        run->tile.count = list_segments(c, h, (int32_t)w, first, memory->segments);
+        run->tile.a = memory->a;
+        run->tile.to = to + w * c->call.target_c;
+        run->count = cpu_conv_axis_alike(&c->w, (int32_t)w, c->alike, most, &shift);
+        run->a_step = (int64_t)shift * c->call.source_c * height;
+        run_tile_compute(height, run);
+    }
+}
+
 /* Computes target rows [h_begin, h_end) of `height` images; their source rows from `first` on are packed.
    Row h_begin of the first image goes to `to`, those of other images to_step further. */
 static void walk_images(const struct conv *c, int64_t height, int32_t h_begin, int32_t h_end,
@@ -78,17 +96,7 @@ static void walk_images(const struct conv *c, int64_t height, int32_t h_begin, i
         run.tile.to_step = to_step;
         for (int32_t h = h_begin; h < h_end; h++)
             for (int32_t begin = 0; begin < smaller(c->alike, c->call.target_w); begin++)
-                for (int64_t w = begin; w < c->call.target_w; w += run.count * c->alike) {
-                    int32_t shift;
-                    run.tile.count = list_segments(c, h, (int32_t)w, first, memory->segments);
-                    run.tile.a = memory->a;
-                    run.tile.to = to + (h - h_begin) * row + w * c->call.target_c + column;
-                    run.count =
-                        cpu_conv_axis_alike(&c->w, (int32_t)w, c->alike,
-                                            (int32_t)divide_up(c->call.target_w - w, c->alike), &shift);
-                    run.a_step = (int64_t)shift * c->call.source_c * height;
-                    run_tile_compute(height, &run);
-                }
+                walk_row(c, &run, h, begin, memory, first, to + (h - h_begin) * row + column);
     }
 }
 

@@ -30,15 +30,14 @@ V_INLINE void each_vector(const enum tr_activation activation, int64_t rows, int
 }
 
 #ifdef V_HAS_COMPRESS
-/* Whole vectors, by the error function. `columns` may be a constant where this is inlined. */
-V_INLINE void gathered(int64_t rows, const int64_t columns, const float *x, float *y, float *derivative,
-                       int64_t step)
+/* All columns of a tile, by the error function. */
+static void gathered(int64_t rows, const float *x, float *y, float *derivative, int64_t step)
 {
     _Alignas(64) float middle[TILE_ROWS * TILE_COLUMNS], outside[TILE_ROWS * TILE_COLUMNS + VW];
     vm is_outside[TILE_ROWS * TILE_VECTORS];
     int64_t vectors = 0, count = 0;
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < columns; j += VW, vectors++) {
+        for (int64_t j = 0; j < TILE_COLUMNS; j += VW, vectors++) {
             const vf inner = v_mul(v_load(x + r * TILE_COLUMNS + j), v_set1(GELU_INNER));
             const vf size = v_from_bits(vi_and(v_bits(inner), vi_set1(0x7fffffff)));
             const vm far = vm_not(v_lt(size, v_erf_bound()));
@@ -50,7 +49,7 @@ V_INLINE void gathered(int64_t rows, const int64_t columns, const float *x, floa
     for (int64_t i = 0; i < count; i += VW) v_store(outside + i, v_erf_outside(v_load(outside + i)));
     vectors = count = 0;
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < columns; j += VW, vectors++) {
+        for (int64_t j = 0; j < TILE_COLUMNS; j += VW, vectors++) {
             const vm far = is_outside[vectors];
             const vf core = v_expand(far, v_load(outside + count), v_load(middle + vectors * VW));
             vf value, slope;
@@ -71,7 +70,7 @@ void tile_gelu(enum tr_activation activation, int64_t rows, int64_t columns, con
     }
 #ifdef V_HAS_COMPRESS
     if (columns == TILE_COLUMNS) {
-        gathered(rows, TILE_COLUMNS, x, y, derivative, step);
+        gathered(rows, x, y, derivative, step);
         return;
     }
 #endif
